@@ -54,7 +54,9 @@ def last_used(models: Catalog) -> ModelEntry | None:
     used = UsageStore(usage_file()).all()
     if not used.is_known:
         return None
-    times = [(used.of(entry.path) or 0.0, entry) for entry in models.entries() if entry.problem is None]
+    usable = [entry for entry in models.entries() if entry.problem is None]
+    writing = [entry for entry in usable if entry.facts is None or not entry.facts.is_embedder]
+    times = [(used.of(entry.path) or 0.0, entry) for entry in writing]
     newest, entry = max(times, key=lambda known: known[0], default=(0.0, None))
     return entry if newest > 0 else None
 

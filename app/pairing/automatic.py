@@ -40,6 +40,8 @@ def draft_for(entry: NamedModel, models: Catalog, settings: ServerSettings) -> C
         model = entry if isinstance(entry, ModelEntry) else toys().find(str(entry.path))
         if model is None or model.facts is None or model.problem is not None:
             return ChosenDraft()  # loading it says what is wrong
+        if model.facts.is_embedder:
+            return ChosenDraft(why="It turns texts into vectors and writes nothing.", uses_heads=False)
         found_here = pairing(model, models, conditions_of(model.facts, settings))
     except (OSError, ValueError, SlipstreamError) as error:
         _log.exception("no partner was looked for")

@@ -28,12 +28,14 @@ from app.server.library_routes import handler_of, library_events
 from app.server.library_worker import LibraryWorker
 from app.server.live import cancel_request, events, list_requests
 from app.server.llama_cpp.completion import completion
+from app.server.llama_cpp.embeddings import embedding
 from app.server.llama_cpp.metrics import metrics
 from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
 from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
 from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions
 from app.server.openai.completions import completions
+from app.server.openai.embeddings import embeddings
 from app.server.openai.response_store import ResponseStore
 from app.server.openai.responses import (
     cancel_response,
@@ -62,6 +64,7 @@ ROUTES = (
     ("DELETE", "/v1/responses/{response_id}", delete_response),
     ("POST", "/v1/responses/{response_id}/cancel", cancel_response),
     ("GET", "/v1/responses/{response_id}/input_items", list_input_items),
+    ("POST", "/v1/embeddings", embeddings),
     ("POST", "/v1/files", batches.upload_file),
     ("GET", "/v1/files", batches.list_files),
     ("GET", "/v1/files/{file_id}", batches.get_file),
@@ -72,6 +75,8 @@ ROUTES = (
     ("GET", "/v1/batches/{batch_id}", batches.get_batch),
     ("POST", "/v1/batches/{batch_id}/cancel", batches.cancel_batch),
     ("POST", "/completion", completion),
+    ("POST", "/embedding", embedding),
+    ("POST", "/embeddings", embedding),
     ("POST", "/tokenize", tokenize),
     ("POST", "/detokenize", detokenize),
     ("POST", "/apply-template", apply_template),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.values.engine_options import DEFAULT_SLOTS, EngineOptions, FlashAttention, KvType, Speculation
+from core.values.engine_options import DEFAULT_SLOTS, EngineOptions, FlashAttention, KvType, Pooling, Speculation
 from core.values.errors import BadOption
 from core.values.model_settings import ModelSettings
 
@@ -27,9 +27,9 @@ class ServerSettings:
     either. ``mmproj`` is the projector of that model; without one, what lies beside a model is used, unless
     ``uses_projector`` is False. Images in the web are fetched if ``allows_remote_images``. ``n_predict`` bounds the
     tokens of a reply that does not say its limit. ``chat_template`` replaces that of the model, and
-    ``template_variables`` are what a template reads unless a request says otherwise. ``announce`` prints one line with
-    the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input reaches its
-    end.
+    ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that a
+    model's file names. ``announce`` prints one line with the address once connections are accepted. ``exit_with_stdin``
+    ends the server when its standard input reaches its end.
     """
 
     host: str = DEFAULT_HOST
@@ -59,6 +59,7 @@ class ServerSettings:
     n_predict: int | None = None
     chat_template: str | None = None
     template_variables: Mapping[str, Any] = field(default_factory=dict)
+    pooling: Pooling | None = None
     api_key: str | None = None
     announce: bool = False
     exit_with_stdin: bool = False
@@ -131,6 +132,7 @@ class ServerSettings:
             cache_disk=self.cache_disk,
             calibrates=self.calibrates,
             chat_template=self.chat_template,
+            pooling=self.pooling,
         )
 
 

@@ -1,4 +1,4 @@
-"""The engines of one process: that of the loaded model, and that of its draft model once it is asked to answer."""
+"""The engines of one process: that of the loaded model, that of its draft model once it is to answer, and vectors."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from core.engine.embedder import Embedder, Prepared, PreparedEmbedding
 from core.engine.engine import Engine
-from core.scheduler.input_processor import PreparedRequest, convert
+from core.scheduler.input_processor import convert
+from core.values.embedding import EmbedRequest
 from core.values.errors import BadRequest
-from core.values.messages import Answer, RequestEvent
+from core.values.messages import Answer, RequestEvent, StepRequest
 from core.values.request import Request
 from core.values.snapshot import LaneCount, Snapshot
 from core.values.tokens import DetokenizeRequest, TokenizeRequest
 
 _STEP_WEIGHT = 0.1
+# Seconds that a batch for vectors may take while others chat: half of what a step may.
+_LONGEST_BATCH = 0.05
 
 
 class EnginePair:
@@ -28,9 +32,11 @@ class EnginePair:
         self,
         main: Engine,
         open_spark: Callable[[], Engine] | None = None,
+        embedder: Embedder | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """``open_spark`` makes the second engine when the first request wants it; None: there is none."""
+        self._embedder = embedder
         self.main = main
         self._open_spark = open_spark
         self._spark: Engine | None = None
@@ -39,34 +45,45 @@ class EnginePair:
         self._clock = clock
         self._step_seconds = 0.0
 
-    def prepare(self, request: Request) -> PreparedRequest:
-        """Return what ``submit`` takes. Raises PromptTooLong, BadRequest, and LoadFailed where memory is short."""
+    def prepare(self, request: StepRequest) -> Prepared:
+        """Return what ``submit`` takes. Raises BadRequest, and LoadFailed where memory is short."""
         self._n_prepared += 1
+        if isinstance(request, EmbedRequest):
+            if self._embedder is None:
+                raise BadRequest("This engine gives no vectors.", param="model")
+            return self._embedder.prepare(request)
         return self._engine_of(request).prepare(request)
 
     def answer(self, request: TokenizeRequest | DetokenizeRequest) -> Answer:
         """Return the answer to a request that needs no step; raises BadRequest."""
         return convert(request, self.main.vocab)
 
-    def submit(self, prepared: PreparedRequest, submitted_at: float | None = None) -> None:
+    def submit(self, prepared: Prepared, submitted_at: float | None = None) -> None:
         """Queue a request with the engine that it is for."""
+        if isinstance(prepared, PreparedEmbedding):
+            assert self._embedder is not None
+            self._embedder.submit(prepared)
+            return
         self._engine_of(prepared.request).submit(prepared, submitted_at)
 
     def cancel(self, request_id: str) -> None:
         """End a request at the next step; unknown ids are ignored."""
         self.main.cancel(request_id)
+        if self._embedder is not None:
+            self._embedder.cancel(request_id)
         if self._spark is not None:
             self._spark.cancel(request_id)
 
     @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
-        return self.main.is_idle and (self._spark is None or self._spark.is_idle)
+        return self.main.is_idle and all(other.is_idle for other in (self._spark, self._embedder) if other is not None)
 
     @property
     def activity_count(self) -> int:
         """A count that grows with each step of either engine, and with each request that is being prepared."""
-        return self._n_prepared + self.main.n_steps + (0 if self._spark is None else self._spark.n_steps)
+        engines = (self.main, self._spark, self._embedder)
+        return self._n_prepared + sum(one.n_steps for one in engines if one is not None)
 
     def step(self) -> list[RequestEvent]:
         """Step each engine that has work; return what happened."""
@@ -78,6 +95,12 @@ class EnginePair:
             seconds = self._clock() - began
             self._step_seconds += _STEP_WEIGHT * (seconds - self._step_seconds)
             self.main.book_pause(seconds)
+        embedder = self._embedder
+        if embedder is not None and not embedder.is_idle and self.main.can_pause(_LONGEST_BATCH):
+            began = self._clock()
+            is_alone = self.main.is_idle and (spark is None or spark.is_idle)
+            events += embedder.step(None if is_alone else _LONGEST_BATCH)
+            self.main.book_pause(self._clock() - began)
         return events
 
     def tidy(self) -> float | None:
@@ -99,8 +122,9 @@ class EnginePair:
 
     def close(self) -> None:
         """Free both, the one that lives on the other's weights first."""
-        if self._spark is not None:
-            self._spark.close()
+        for other in (self._spark, self._embedder):
+            if other is not None:
+                other.close()
         self.main.close()
 
     def _engine_of(self, request: Request) -> Engine:

@@ -76,6 +76,11 @@ class Batch:
         self.n_outputs += 1
         return self.n_outputs - 1
 
+    def want_all(self) -> None:
+        """Want what every row gives."""
+        self._out[: self.n_tokens] = 1
+        self.n_outputs = self.n_tokens
+
     @property
     def c(self) -> Any:
         """The C structure, valid until the next ``add`` or ``clear``."""

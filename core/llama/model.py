@@ -127,6 +127,22 @@ class Model:
         return bool(L.llama_model_has_decoder(self._model)) and not L.llama_model_is_diffusion(self._model)
 
     @property
+    def n_embd_out(self) -> int:
+        """Values of a vector that the model gives for a token."""
+        return int(L.llama_model_n_embd_out(self._model))
+
+    @property
+    def n_scores(self) -> int:
+        """Values that the model's head for ranking gives for a text (``llama_model_n_cls_out``)."""
+        return int(L.llama_model_n_cls_out(self._model))
+
+    @property
+    def rerank_template(self) -> str | None:
+        """The text that puts a query and a document together for ranking, or None."""
+        source = L.llama_model_chat_template(self._model, b"rerank")
+        return source.decode("utf-8", "replace") if source else None
+
+    @property
     def has_encoder(self) -> bool:
         """True for encoder-decoder models, whose prompt goes through ``llama_encode``."""
         return bool(L.llama_model_has_encoder(self._model))

@@ -48,6 +48,19 @@ class Vocab:
         """The token that every text ends with, -1 for none."""
         return int(L.llama_vocab_eos(self._vocab)) if L.llama_vocab_get_add_eos(self._vocab) else NO_TOKEN
 
+    @property
+    def between_texts(self) -> tuple[int, ...]:
+        """The tokens between a query and a document that are ranked together."""
+        separator = (int(L.llama_vocab_sep(self._vocab)),) if L.llama_vocab_get_add_sep(self._vocab) else ()
+        return (*self.after_text, *separator)
+
+    @property
+    def after_text(self) -> tuple[int, ...]:
+        """The token after a text that is ranked, where there is one."""
+        end = int(L.llama_vocab_eos(self._vocab))
+        end = int(L.llama_vocab_sep(self._vocab)) if end == NO_TOKEN else end
+        return (end,) if L.llama_vocab_get_add_eos(self._vocab) else ()
+
     def raw_text(self, token: int) -> bytes:
         """Return a token's raw text from the model file."""
         return bytes(L.llama_vocab_get_text(self._vocab, token) or b"")

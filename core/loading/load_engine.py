@@ -29,6 +29,7 @@ from core.loading.draft_engine import small_model_facts, why_no_draft_engine
 from core.loading.dry_run import compute_bytes
 from core.loading.fit_request import read_facts
 from core.loading.load_cache import make_slots
+from core.loading.load_embedder import pooling_in_effect
 from core.loading.load_heads import file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
 from core.loading.load_projector import open_projector, prompt_reader, with_whole_images
 from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
@@ -138,6 +139,7 @@ def load_engine(
         draft_path=draft_path,
         mmproj=options.mmproj or "" if projector is not None else "",
         has_heads=wants_mtp(facts, options),
+        pooling=pooling_in_effect(model, facts, options),
     )
     return engine, loaded
 

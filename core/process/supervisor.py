@@ -27,12 +27,9 @@ from core.values.messages import (
     LoadedModel,
     LoadModel,
     MeasurementsTaken,
-    Started,
     Submit,
-    Token,
 )
 from core.values.snapshot import Snapshot
-from core.values.tokens import Detokenized, Tokenized
 
 _log = logging.getLogger(__name__)
 
@@ -280,8 +277,8 @@ class Supervisor:
                         self._measured = entries
                     case Snapshot():
                         passed_on.append(event)
-                    case Started(request_id) | Token(request_id) | Tokenized(request_id) | Detokenized(request_id):
-                        if request_id in self._live:
+                    case _:
+                        if event.request_id in self._live:
                             passed_on.append(event)
             if passed_on:
                 self._tell(tuple(passed_on))

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
+from core.engine.embedder import Embedder, Prepared
 from core.engine.engine_pair import EnginePair
 from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
 from core.ipc.pipe import Pipe, PipeClosed
-from core.scheduler.input_processor import PreparedRequest
-from core.values.errors import BadRequest, LoadFailed, PromptTooLong, SlipstreamError
+from core.values.errors import BadRequest, InputTooLong, LoadFailed, PromptTooLong, SlipstreamError
 from core.values.messages import (
     Answer,
     AnyRequest,
@@ -36,21 +36,21 @@ from core.values.messages import (
     MeasurementsTaken,
     RequestEvent,
     Started,
+    StepRequest,
     Submit,
     Token,
 )
-from core.values.request import Request
 from core.values.tokens import DetokenizeRequest, TokenizeRequest
 
 _log = logging.getLogger(__name__)
 
-ArrivedRequest = tuple[PreparedRequest, float]
+ArrivedRequest = tuple[Prepared, float]
 
 
 class Preparer(Protocol):
     """Prepares requests: an engine, or several."""
 
-    def prepare(self, request: Request) -> PreparedRequest:
+    def prepare(self, request: StepRequest) -> Prepared:
         """Return a request that can be submitted. Called on the input thread."""
 
     def answer(self, request: TokenizeRequest | DetokenizeRequest) -> Answer:
@@ -117,13 +117,13 @@ class InputThread:
             if told:
                 self._tell(told)
 
-    def _examine(self, request: AnyRequest) -> tuple[PreparedRequest | None, tuple[RequestEvent, ...]]:
+    def _examine(self, request: AnyRequest) -> tuple[Prepared | None, tuple[RequestEvent, ...]]:
         """Return the prepared request, or None and what there is to tell of one that is over."""
         try:
-            if isinstance(request, Request):
+            if isinstance(request, StepRequest):
                 return self._engine.prepare(request), ()
             return None, (self._engine.answer(request), Ended(request.id, FinishReason.STOP))
-        except PromptTooLong as error:
+        except (PromptTooLong, InputTooLong) as error:
             failure = Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param)
         except BadRequest as error:
             failure = Failure(FailureKind.BAD_REQUEST, error.message, error.param)
@@ -219,7 +219,7 @@ class EventSender:
 class Worker:
     """Moves commands into the engine and events out of it."""
 
-    def __init__(self, engines: EnginePair, pipe: Pipe, outbox: EventSender) -> None:
+    def __init__(self, engines: EnginePair | Embedder, pipe: Pipe, outbox: EventSender) -> None:
         self._engines = engines
         self._pipe = pipe
         self._outbox = outbox
@@ -330,25 +330,30 @@ def _import_ahead() -> None:
         import core.loading.load_engine  # noqa: F401
 
 
-def _load(command: LoadModel, outbox: EventSender) -> EnginePair | None:
+def _load(command: LoadModel, outbox: EventSender) -> EnginePair | Embedder | None:
     """Load the model; on an error send the reason and return None."""
     try:
         from core.llama import log
         from core.loading.draft_engine import open_draft_engine
+        from core.loading.load_embedder import embedder_beside, is_embedder, load_embedder
         from core.loading.load_engine import load_engine
         from core.machine.bandwidth import BackgroundBandwidth
         from core.machine.measurements import MEASURED_FILE, Measurements
 
         log.to_stderr()
         measured = Measurements(command.cache_folder / MEASURED_FILE, command.measured)
+        progress = _in_steps(lambda share: outbox.put((EngineState(EnginePhase.LOADING, progress=share),)))
+        if is_embedder(command.options.model_path):
+            embedder, model = load_embedder(command.options, progress)
+            log.silence()
+            outbox.put((EngineState(EnginePhase.READY, model, progress=1.0),))
+            return embedder
         engine, model = load_engine(
-            command.options,
-            cache_folder=command.cache_folder,
-            measured=measured,
-            progress=_in_steps(lambda share: outbox.put((EngineState(EnginePhase.LOADING, progress=share),))),
+            command.options, cache_folder=command.cache_folder, measured=measured, progress=progress
         )
         log.silence()
-        engines = EnginePair(engine, partial(open_draft_engine, engine, model) if model.spark is not None else None)
+        open_spark = partial(open_draft_engine, engine, model) if model.spark is not None else None
+        engines = EnginePair(engine, open_spark, embedder_beside(engine, command.options, model))
         if engine.meter.peak is None and not model.n_gpu_layers:
             # The weights are in host memory, whose bandwidth is not measured yet.
             BackgroundBandwidth(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()

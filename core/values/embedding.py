@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from core.values.errors import BadRequest
 from core.values.request import Lane
 
-Pooling = Literal["none", "mean", "cls", "last", "rank"]
-"""How one vector comes from those of all tokens: all of them (none), their mean, the first (cls), the last.
-
-``rank`` is a model's own head that scores how well a document answers a query (``LLAMA_POOLING_TYPE_RANK``).
-"""
 EUCLIDEAN = 2
 
 

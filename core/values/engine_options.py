@@ -13,6 +13,11 @@ DEFAULT_UBATCH = 512
 # Requests that run at once. Benchmarks and probes use it too, because attention and kernels depend on it.
 DEFAULT_SLOTS = 4
 FlashAttention = Literal["auto", "on", "off"]
+Pooling = Literal["none", "mean", "cls", "last", "rank"]
+"""How one vector comes from those of all tokens: all of them (none), their mean, the first (cls), the last.
+
+``rank`` is a model's own head that scores how well a document answers a query (``LLAMA_POOLING_TYPE_RANK``).
+"""
 Speculation = Literal["auto", "draft", "off"]
 MAX_SLOTS = 64
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
@@ -43,6 +48,7 @@ class EngineOptions:
     disk, 0 writes none. ``calibrates`` false measures nothing while the model is loaded: step times unknown from an
     earlier load are assumed, and learnt from the steps. ``devices`` names llama.cpp devices (as ``doctor`` lists them);
     empty means all GPUs, else the CPU. ``chat_template`` replaces the one in the model's file.
+    ``pooling`` replaces the file's way to make one vector of those of all tokens.
     """
 
     model_path: str
@@ -70,6 +76,8 @@ class EngineOptions:
     cache_disk: int | None = 0
     calibrates: bool = True
     chat_template: str | None = None
+
+    pooling: Pooling | None = None
 
     def __post_init__(self) -> None:
         if not self.model_path:
@@ -101,6 +109,8 @@ class EngineOptions:
             raise BadOption(f"{self.n_cells} KV cells cannot hold one context of {self.n_ctx} tokens.")
         if self.flash_attention not in get_args(FlashAttention):
             raise BadOption(f"Flash attention must be auto, on or off, not {self.flash_attention!r}.")
+        if self.pooling is not None and self.pooling not in get_args(Pooling):
+            raise BadOption(f"The pooling must be one of {', '.join(get_args(Pooling))}, not {self.pooling!r}.")
         if self.kv_type is not None and self.kv_type not in get_args(KvType):
             raise BadOption(f"The KV cache type must be one of {', '.join(get_args(KvType))}, not {self.kv_type!r}.")
         if self.flash_attention == "off" and self.cache_type not in ("f32", "f16", "bf16"):

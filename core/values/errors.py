@@ -3,7 +3,8 @@
 SlipstreamError
 ├── BadOption        an engine option that cannot be used
 ├── BadRequest       a request that can never be served as it is
-│   └── PromptTooLong
+│   ├── PromptTooLong
+│   └── InputTooLong
 ├── BrokenLogits     the model computed what no token can be chosen from
 ├── LoadFailed       a model that did not load
 │   ├── DraftRefused
@@ -52,6 +53,19 @@ class PromptTooLong(BadRequest):
             param="messages",
         )
         self.n_prompt, self.n_ctx = n_prompt, n_ctx
+
+
+class InputTooLong(BadRequest):
+    """An input that is longer than the texts of which a model gives vectors."""
+
+    code = "context_length_exceeded"
+
+    def __init__(self, index: int, n_tokens: int, n_most: int) -> None:
+        super().__init__(
+            f"Input {index} has {n_tokens:,} tokens, and this model takes {n_most:,} at most. "
+            "Shorten it, or send it in parts.",
+            param="input",
+        )
 
 
 class BrokenLogits(SlipstreamError):

@@ -13,7 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.values.engine_options import EngineOptions
+from core.values.embedding import Embedded, EmbedRequest
+from core.values.engine_options import EngineOptions, Pooling
 from core.values.receipt import Receipt
 from core.values.request import Request
 from core.values.snapshot import Snapshot
@@ -44,6 +45,7 @@ class LoadedModel:
     the small model that answers if a request asks for it. If it is None, ``why_no_spark`` is a sentence. ``draft_path``
     is the file of the draft model or head, "" if none was loaded. ``has_heads``: the prediction heads in the model's
     file draft. ``mmproj`` is the file of the projector, with which the model sees images, "" if none was loaded.
+    ``pooling`` is how its vectors come from those of tokens. Without ``can_write`` it gives vectors and no text.
     """
 
     path: str
@@ -72,6 +74,8 @@ class LoadedModel:
     draft_path: str = ""
     has_heads: bool = False
     mmproj: str = ""
+    pooling: Pooling = "last"
+    can_write: bool = True
 
 
 class FinishReason(StrEnum):
@@ -192,8 +196,9 @@ class MeasurementsTaken:
     entries: Mapping[str, dict[str, Any]]
 
 
-AnyRequest = Request | TokenizeRequest | DetokenizeRequest
-Answer = Tokenized | Detokenized
+StepRequest = Request | EmbedRequest
+AnyRequest = StepRequest | TokenizeRequest | DetokenizeRequest
+Answer = Tokenized | Detokenized | Embedded
 """What a request that generates nothing is answered with, before its ``Ended``."""
 RequestEvent = Started | Token | Answer | Ended
 Event = RequestEvent | EngineState | MeasurementsTaken | Snapshot

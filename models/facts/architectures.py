@@ -22,14 +22,14 @@ TEXT: Final = _names("""
     smallthinker seed_oss grovemoe apertus minimax-01 hrm_text minimax-m2 minimax-m3 cogvlm pangu-embedded mistral3
     mistral4 paddleocr mimo2 step35 spark2_5 maincoder kimi-linear kimi-k3 glm5-next talkie mellum nanbeige
 """)
+# Models that turn texts into vectors and write nothing.
 EMBEDDERS: Final = _names("""
-    bert modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert gemma-embedding t5encoder
-    llama-embed
+    bert modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert gemma-embedding llama-embed
 """)
 # llama.cpp switches flash attention off for these (llama_init_from_model), and with it caches of quantised types.
 NO_FLASH_ATTENTION: Final = frozenset({"grok"})
 DIFFUSION: Final = frozenset({"dream", "llada", "llada-moe", "rnd1"})
-ENCODER_DECODER: Final = frozenset({"t5"})
+ENCODERS: Final = frozenset({"t5", "t5encoder"})
 SPEECH: Final = frozenset({"pockettts", "qwen3tts", "wavtokenizer-dec"})
 PROJECTORS: Final = frozenset({"clip"})
 DRAFT_HEADS: Final = frozenset({"dflash", "eagle3", "gemma4-assistant"})
@@ -51,16 +51,15 @@ FIRST_MTP_HEAD_OF_SEVERAL: Final = frozenset({"hy_v3", "step35"})
 _NOT_ALONE = (
     (PROJECTORS, "This file lets a model see or hear: it is loaded beside its model, not as one."),
     (DRAFT_HEADS, "This file drafts tokens for a larger model: it is loaded beside its model, not as one."),
-    (EMBEDDERS, "This model turns texts into vectors and cannot write. Choose a model that generates text."),
     (DIFFUSION, "This model writes by diffusion, which Slipstream does not run. Choose another model."),
-    (ENCODER_DECODER, "This model needs an encoder, which Slipstream does not run. Choose another model."),
+    (ENCODERS, "This model needs an encoder, which Slipstream does not run. Choose another model."),
     (SPEECH, "This model makes sound and cannot write. Choose a model that generates text."),
 )
 
 
 def why_not(architecture: str) -> str | None:
-    """A sentence that says why a model of this architecture cannot generate text here, or None if it can."""
-    if architecture in TEXT:
+    """A sentence that says why a model of this architecture cannot be used here, or None if it can."""
+    if architecture in TEXT | EMBEDDERS:
         return None
     for family, sentence in _NOT_ALONE:
         if architecture in family:

@@ -189,6 +189,11 @@ class ModelFacts:
         """True for a file that drafts with the hidden states of a model in another file."""
         return self.architecture in architectures.DRAFT_HEADS
 
+    @property
+    def is_embedder(self) -> bool:
+        """True for a model that turns texts into vectors and cannot write."""
+        return self.architecture in architectures.EMBEDDERS
+
     def mtp_kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
         """Bytes that it takes beside these in the cache of the prediction heads."""
         heads = self.caches[len(self._answering) :] if self.n_mtp_layers else ()

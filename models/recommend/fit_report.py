@@ -133,6 +133,8 @@ def fit_report(
 def _problem(facts: ModelFacts, n_ctx: int | None) -> str | None:
     if facts.problem is not None:
         return facts.problem
+    if facts.is_embedder:
+        return "This model turns texts into vectors (/v1/embeddings) and cannot write."
     if not facts.n_layers or not facts.weight_bytes:
         return "The file has no layers, so there is nothing to run. Get a complete file of this model."
     if n_ctx is not None and not 1 <= n_ctx < LONGEST_CTX:

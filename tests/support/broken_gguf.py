@@ -210,7 +210,7 @@ UNUSABLE = (
     Unusable("no tokenizer", _without_tokenizer, "no tokenizer"),
     Unusable("unknown architecture", _ember_with(general__architecture="quokka9"), "'quokka9' is unknown"),
     Unusable("projector", _ember_with(general__architecture="clip"), "see or hear"),
-    Unusable("embedder", _ember_with(general__architecture="bert"), "vectors"),
+    Unusable("encoder alone", _ember_with(general__architecture="t5encoder"), "encoder"),
     Unusable("adapter", _ember_with(general__type="adapter"), "LoRA"),
     Unusable("no context length", _ember_with(llama__context_length=None), "llama.context_length"),
     Unusable("no architecture", _bytes(header((entry("general.name", _STRING, string("x")),))), "which architecture"),

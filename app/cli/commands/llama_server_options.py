@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from core.values.engine_options import KvType
+from core.values.engine_options import KvType, Pooling
 from core.values.errors import BadOption
 
 _PANEL = "As llama-server has them"
@@ -25,6 +25,7 @@ def _ignored(*names: str, metavar: str | None = None) -> Any:
 
 # Switches that change nothing here, with the reason in a sentence.
 _WORDS = {
+    "embeddings": "--embeddings changes nothing here: /v1/embeddings is always there.",
     "jinja": "--jinja changes nothing here: templates are always rendered by jinja.",
     "metrics": "--metrics changes nothing here: /metrics is always there.",
     "slots": "--slots changes nothing here: /slots is always there.",
@@ -67,6 +68,12 @@ class LlamaServerChoice:
     cache_type_v: Annotated[KvType | None, _option("--cache-type-v", "-ctv", metavar="TYPE", help="As --kv-type.")] = (
         None
     )
+    pooling: Annotated[
+        Pooling | None,
+        _option("--pooling", metavar="KIND", help="Vectors of all tokens become one: none, mean, cls, last or rank."),
+    ] = None
+    reranking: Annotated[bool, _option("--reranking", "--rerank", help="As --pooling rank.")] = False
+    embeddings: Annotated[bool, _ignored("--embeddings", "--embedding")] = False
     jinja: Annotated[bool, _ignored("--jinja")] = False
     metrics: Annotated[bool, _ignored("--metrics")] = False
     slots: Annotated[bool, _ignored("--slots")] = False
@@ -101,6 +108,12 @@ class LlamaServerChoice:
         if len(named) > 1:
             raise BadOption(f"Keys and values are kept in one type here, not in {' and '.join(sorted(named))}.")
         return next(iter(named), None)
+
+    def pooling_kind(self) -> Pooling | None:
+        """Return the pooling that replaces the model's. Raises BadOption."""
+        if self.reranking and self.pooling not in (None, "rank"):
+            raise BadOption(f"--reranking needs --pooling rank, not {self.pooling}: leave out one of them.")
+        return "rank" if self.reranking else self.pooling
 
     def template(self) -> str | None:
         """Return the chat template that replaces the model's. Raises BadOption."""

@@ -173,6 +173,7 @@ def serve(
         n_predict=None if llama_server.n_predict == -1 else llama_server.n_predict,
         chat_template=llama_server.template(),
         template_variables=llama_server.template_variables(),
+        pooling=llama_server.pooling_kind(),
         api_key=api_key,
         announce=announce,
         exit_with_stdin=exit_with_stdin,

@@ -12,6 +12,7 @@ from app.server.calls.model_defaults import with_defaults
 from app.server.calls.model_host import ModelHost
 from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import ReplySpeed, answering
+from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import Constraint, PromptImage, Request, ThinkingBudget
 
@@ -72,6 +73,11 @@ class Call(ABC, Generic[_Body]):
         stop, constraint = body.stop_strings, body.constraint
         params, speed = list(body.sampling(body.n_top_logprobs)), body.wanted_speed
         async with self.host.lease(body.model) as loaded:
+            if not loaded.can_write:
+                raise BadRequest(
+                    f"{self.host.name} turns texts into vectors and cannot write: name a model that generates text.",
+                    param="model",
+                )
             filled = with_defaults(body, self.host.own, loaded)
             if filled is not body:
                 body = self.body = filled

@@ -1,0 +1,134 @@
+"""POST /v1/embeddings: texts become vectors."""
+
+from __future__ import annotations
+
+import base64
+from array import array
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import Response
+from pydantic import Field, field_validator
+from pydantic_core import to_json
+
+from app.server.calls.ask import ask
+from app.server.calls.generation import new_id
+from app.server.calls.model_host import ModelHost
+from app.server.calls.schemas import PromptInput
+from app.server.http.body import Body
+from app.server.http.sse import while_connected
+from core.values.embedding import Embedded, EmbedRequest
+from core.values.errors import BadRequest
+from core.values.messages import LoadedModel
+
+MAX_INPUTS = 2_048  # as at OpenAI
+
+
+class EmbeddingsBody(Body):
+    """The body of POST /v1/embeddings; ``input`` is a text, a list of texts, token ids, or a list of such lists."""
+
+    input: Any
+    model: str | None = None
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = Field(default=None, ge=1)
+    user: str | None = None
+
+    @field_validator("input")
+    @classmethod
+    def _is_input(cls, value: Any) -> tuple[PromptInput, ...]:
+        return inputs_of(value, "input")
+
+
+def inputs_of(value: Any, field: str) -> tuple[PromptInput, ...]:
+    """Return the inputs that a field holds; raises ValueError."""
+    is_one = isinstance(value, str) or (isinstance(value, list) and value and all(map(_is_token, value)))
+    several = [value] if is_one else value
+    if not isinstance(several, list) or not several:
+        raise ValueError(f"{field} must be a text, token ids, or a list of these, and not empty")
+    if len(several) > MAX_INPUTS:
+        raise ValueError(f"{field} must have {MAX_INPUTS:,} entries or fewer, not {len(several):,}")
+    return tuple(_input_of(one, field) for one in several)
+
+
+def _input_of(value: Any, field: str) -> PromptInput:
+    if isinstance(value, str) and value:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{field} holds half of a surrogate pair, which is not text") from None
+        return value
+    if isinstance(value, list) and value and all(map(_is_token, value)):
+        return tuple(value)
+    raise ValueError(f"each entry of {field} must be a text or a list of token ids, and not empty")
+
+
+def _is_token(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Vectors(NamedTuple):
+    """What the engine answered, and the name of the model."""
+
+    answer: Embedded
+    model: str
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """The tokens that were read."""
+        n_tokens = sum(self.answer.n_tokens)
+        return {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
+
+
+async def vectors_of(
+    http: HttpRequest,
+    request: EmbedRequest,
+    model: str | None,
+    check: Callable[[LoadedModel], None] = lambda model: None,
+) -> Vectors:
+    """Return the answer to a request for vectors; ``check`` raises what is wrong with it for the loaded model."""
+    host: ModelHost = http.app.state.host
+
+    async def answer() -> Vectors:
+        async with host.lease(model) as loaded:
+            check(loaded)
+            return Vectors(await ask(host.bridge, request, Embedded), host.name)
+
+    return await while_connected(http.receive, answer())
+
+
+async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
+    """Return the vectors of the inputs, of Euclidean length 1."""
+    request = EmbedRequest(new_id("embd"), body.input, dimensions=body.dimensions)
+    vectors = await vectors_of(http, request, body.model, _check)
+    is_base64 = body.encoding_format == "base64"
+    data = [
+        {"object": "embedding", "index": index, "embedding": base64_of(one[0]) if is_base64 else floats_of(one[0])}
+        for index, one in enumerate(vectors.answer.vectors)
+    ]
+    return json_response({"object": "list", "data": data, "model": vectors.model, "usage": vectors.usage})
+
+
+def _check(model: LoadedModel) -> None:
+    if model.pooling == "none":
+        raise BadRequest(
+            "This model gives a vector for each token (pooling none): use /embedding, or start with --pooling mean.",
+            param="model",
+        )
+
+
+def floats_of(vector: bytes) -> list[float]:
+    """Return the values of a vector."""
+    values = array("f")
+    values.frombytes(vector)
+    return values.tolist()
+
+
+def base64_of(vector: bytes) -> str:
+    """Return a vector as OpenAI's clients ask for it."""
+    return base64.b64encode(vector).decode()
+
+
+def json_response(data: Any) -> Response:
+    """Return a response of many numbers, which ``json`` writes ten times as slowly."""
+    return Response(to_json(data), media_type="application/json")

@@ -1,0 +1,142 @@
+"""Opens what turns texts into vectors: beside an engine of the same weights, or alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from core.engine.embedder import MAX_TEXTS, Embedder
+from core.engine.engine import Engine
+from core.llama.embedding_context import EmbeddingContext, EmbeddingOptions, pooling_of
+from core.llama.model import Model
+from core.llama.vocab import Vocab
+from core.loading.fit_request import read_facts
+from core.loading.memory_fit import ALL_LAYERS, layers_on_gpu, usable_gpus
+from core.machine.measurements import physical_cores
+from core.values.engine_options import EngineOptions, Pooling
+from core.values.errors import LoadFailed, ModelDoesNotFit
+from core.values.messages import LoadedModel
+from models.estimate.fit.memory import USABLE_SHARE, estimate, free_memory
+from models.facts.model_facts import ModelFacts
+
+# What a model is pooled by whose file does not say: as vLLM and Ollama do with one that writes.
+_USUAL: Pooling = "last"
+_USUAL_OF_ENCODERS: Pooling = "mean"
+
+
+def is_embedder(path: str) -> bool:
+    """Return whether the model turns texts into vectors and cannot write. Raises LoadFailed."""
+    return read_facts(path).is_embedder
+
+
+def pooling_in_effect(model: Model, facts: ModelFacts, options: EngineOptions) -> Pooling:
+    """Return the pooling of the options, else of the file, else the usual one."""
+    named = options.pooling or pooling_of(model, facts.architecture)
+    return named or (_USUAL_OF_ENCODERS if facts.is_embedder else _USUAL)
+
+
+def embedder_beside(engine: Engine, options: EngineOptions, loaded: LoadedModel) -> Embedder:
+    """Return what gives vectors of an engine's model. It takes memory when it is first used.
+
+    Close it before the engine.
+    """
+    facts = read_facts(options.model_path)
+    return _embedder(
+        engine.model, engine.vocab, facts, options, loaded.n_ctx, loaded.n_threads, bool(loaded.n_gpu_layers)
+    )
+
+
+def load_embedder(
+    options: EngineOptions, progress: Callable[[float], None] = lambda share: None
+) -> tuple[Embedder, LoadedModel]:
+    """Load a model that cannot write. Raises LoadFailed, and ModelDoesNotFit where memory is short."""
+    began = time.perf_counter()
+    facts = read_facts(options.model_path)
+    gpus = usable_gpus(options)
+    n_gpu_layers = options.n_gpu_layers if options.n_gpu_layers is not None else ALL_LAYERS if gpus else 0
+    free = free_memory()
+    if not n_gpu_layers and facts.weight_bytes > free * USABLE_SHARE:
+        raise ModelDoesNotFit(facts.weight_bytes, int(free * USABLE_SHARE))
+
+    def go_on(share: float) -> bool:
+        progress(share)
+        return True
+
+    model = Model(
+        options.model_path,
+        n_gpu_layers=n_gpu_layers,
+        mmap=options.mmap,
+        mlock=options.mlock,
+        devices=options.devices,
+        progress=go_on,
+    )
+    vocab = Vocab(model)
+    n_ctx = min(options.n_ctx or model.n_ctx_train, model.n_ctx_train)
+    n_threads = options.n_threads or physical_cores()
+    embedder = _embedder(model, vocab, facts, options, n_ctx, n_threads, bool(n_gpu_layers))
+    embedder.owns_model = True
+    loaded = LoadedModel(
+        path=options.model_path,
+        description=model.description,
+        architecture=facts.architecture,
+        n_params=model.n_params,
+        n_bytes=model.n_bytes,
+        n_vocab=vocab.n_tokens,
+        n_ctx_train=model.n_ctx_train,
+        n_ctx=n_ctx,
+        n_cells=n_ctx,
+        n_slots=1,
+        n_threads=n_threads,
+        n_gpu_layers=layers_on_gpu(n_gpu_layers, model.n_layers),
+        kv_type=options.cache_type,
+        devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
+        chat_template=None,
+        bos=vocab.begin_text,
+        eos=vocab.end_text,
+        fim=None,
+        load_seconds=time.perf_counter() - began,
+        why_no_spark="It turns texts into vectors and writes nothing.",
+        pooling=embedder.pooling,
+        can_write=False,
+    )
+    return embedder, loaded
+
+
+def _embedder(
+    model: Model,
+    vocab: Vocab,
+    facts: ModelFacts,
+    options: EngineOptions,
+    n_ctx: int,
+    n_threads: int,
+    is_on_gpu: bool,
+) -> Embedder:
+    pooling = pooling_in_effect(model, facts, options)
+    is_causal = not facts.is_embedder and model.metadata(f"{facts.architecture}.attention.causal") != "false"
+    wanted = EmbeddingOptions(
+        pooling,
+        n_ctx,
+        n_sequences=options.n_slots if model.is_recurrent else MAX_TEXTS,
+        n_threads=n_threads,
+        reads_parts=is_causal and pooling in ("last", "rank"),
+        flash_attention=options.flash_attention,
+    )
+    return Embedder(model, vocab, wanted, partial(_open, model, facts, is_on_gpu))
+
+
+def _open(model: Model, facts: ModelFacts, is_on_gpu: bool, options: EmbeddingOptions) -> EmbeddingContext:
+    """Open a context where host memory allows it; a GPU's driver says itself that there is none."""
+    rows = options.n_rows if options.reads_parts else options.n_tokens
+    outputs = 1 if facts.is_embedder else options.n_sequences if options.reads_parts else rows
+    need = estimate(facts, options.n_tokens, n_slots=options.n_sequences, n_ubatch=rows, n_outputs=outputs)
+    needed = need.compute + (0 if facts.is_embedder else need.kv_cache)
+    free = int(free_memory() * USABLE_SHARE)
+    if not is_on_gpu and needed > free:
+        raise ModelDoesNotFit(
+            needed, free, f"Vectors of texts with {options.n_tokens:,} tokens take it. Send shorter ones."
+        )
+    try:
+        return EmbeddingContext(model, options)
+    except LoadFailed as error:
+        raise LoadFailed(f"{error.message} Send shorter texts, or close other programs and try again.") from error

@@ -1,0 +1,108 @@
+"""Vectors over a real socket: OpenAI's and llama-server's routes, an encoder and a model that writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import openai
+import pytest
+
+from app.client.server_process import ServerProcess
+from tests.app.server.conftest import MODEL, RunningServer
+from tools.model_factory.embedder_factory import bert
+
+TEXTS = ["The fox ran into the wood.", "A boat on a lake", "one"]
+
+
+@pytest.fixture(scope="module")
+def encoder(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server of a model that cannot write."""
+    path = bert(tmp_path_factory.mktemp("encoder") / "tiny-bert.gguf")
+    running = RunningServer(ServerProcess(["--model", str(path)]))
+    yield running
+    running.close()
+
+
+def vectors(server: RunningServer, texts: object = TEXTS, **fields) -> np.ndarray:
+    found = server.client.embeddings.create(model=server.state["model"], input=texts, **fields)
+    assert [one.index for one in found.data] == list(range(len(found.data)))
+    return np.array([one.embedding for one in found.data])
+
+
+@pytest.mark.parametrize("name", ["encoder", "server"])
+def test_openais_client_gets_vectors_of_length_one(name, request):
+    server = request.getfixturevalue(name)
+    found = vectors(server)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(vectors(server, TEXTS[1]), found[1:2], atol=1e-5)
+    np.testing.assert_allclose(vectors(server, encoding_format="float"), found, atol=1e-6)
+    tokens = [server.http.post("/tokenize", json={"content": t, "add_special": True}).json()["tokens"] for t in TEXTS]
+    np.testing.assert_allclose(vectors(server, tokens), found, atol=1e-6)
+    np.testing.assert_allclose(vectors(server, tokens[0]), found[:1], atol=1e-5)
+
+
+def test_fewer_dimensions_are_the_first_ones_at_length_one(encoder):
+    found, cut = vectors(encoder), vectors(encoder, dimensions=8)
+    expected = found[:, :8] / np.linalg.norm(found[:, :8], axis=1, keepdims=True)
+    np.testing.assert_allclose(cut, expected, rtol=1e-5)
+
+
+def test_the_usage_counts_the_tokens(encoder):
+    found = encoder.client.embeddings.create(model="tiny-bert", input=[[5, 6, 7], [8]])
+    assert (found.usage.prompt_tokens, found.usage.total_tokens, found.model) == (4, 4, "tiny-bert")
+
+
+def test_llama_servers_routes_have_its_shapes(encoder):
+    expected = vectors(encoder)
+    for route, field in (("/embedding", "content"), ("/embeddings", "input")):
+        found = encoder.http.post(route, json={field: TEXTS}).json()
+        assert [one["index"] for one in found] == [0, 1, 2]
+        np.testing.assert_allclose([one["embedding"][0] for one in found], expected, rtol=1e-5)
+    raw = encoder.http.post("/embedding", json={"content": TEXTS[0], "embd_normalize": -1}).json()[0]["embedding"][0]
+    np.testing.assert_allclose(raw / np.linalg.norm(raw), expected[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "param"),
+    [
+        ("/v1/embeddings", {"input": []}, "input"),
+        ("/v1/embeddings", {"input": ""}, "input"),
+        ("/v1/embeddings", {"input": [["a"]]}, "input"),
+        ("/v1/embeddings", {"input": [None]}, "input"),
+        ("/v1/embeddings", {"input": "a", "dimensions": 0}, "dimensions"),
+        ("/v1/embeddings", {"input": "a", "dimensions": 65}, "dimensions"),
+        ("/v1/embeddings", {"input": "a", "encoding_format": "hex"}, "encoding_format"),
+        ("/v1/embeddings", {"input": [[5] * 300]}, "input"),
+        ("/v1/embeddings", {"input": [99_999]}, "input"),
+        ("/v1/embeddings", {}, "input"),
+        ("/embedding", {}, None),
+        ("/embedding", {"content": "a", "embd_normalize": -2}, "embd_normalize"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hello"}]}, "model"),
+        ("/completion", {"prompt": "Hello"}, "model"),
+    ],
+)
+def test_what_cannot_be_done_is_a_400_that_names_the_field(encoder, route, body, param):
+    answer = encoder.http.post(route, json=body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["param"] == param, answer.text
+    assert len(vectors(encoder, "after it")) == 1
+
+
+def test_an_input_that_is_too_long_says_so_by_openais_code(encoder):
+    with pytest.raises(openai.BadRequestError) as caught:
+        vectors(encoder, [[5] * 300])
+    assert caught.value.code == "context_length_exceeded"
+    assert "300" in str(caught.value)
+
+
+def test_vectors_come_while_a_chat_runs_and_change_nothing_of_it(server):
+    alone = server.chat(max_tokens=60).choices[0].message.content
+    stream = server.chat(max_tokens=60, stream=True)
+    first = next(iter(stream))
+    found = vectors(server, TEXTS * 20)
+    assert len(found) == 60
+    rest = [chunk.choices[0].delta.content or "" for chunk in [first, *stream] if chunk.choices]
+    assert "".join(rest) == alone
+    assert server.client.embeddings.create(model=MODEL, input="a").usage.prompt_tokens > 0
