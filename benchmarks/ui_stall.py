@@ -228,6 +228,7 @@ def _open_rows(application: QApplication, folder: Path) -> list[ReportRow]:
 def measure_library(application: QApplication) -> list[ReportRow]:
     """Open the library on a folder of many models, go through it, and let downloads change many times."""
     from app.client.server_process import ServerProcess
+    from models.download.progress import DownloadPhase, DownloadProgress
     from models.library.values import Download
 
     rows: list[ReportRow] = []
@@ -261,9 +262,8 @@ def measure_library(application: QApplication) -> list[ReportRow]:
 
         def downloads() -> None:
             for number in range(50):
-                page.downloads.show_downloads(
-                    tuple(Download(n, "a/b", "Q8_0", "downloading", number, 100, 1e6, 9.0, None) for n in range(20))
-                )
+                progress = DownloadProgress(DownloadPhase.DOWNLOADING, number, 100, 1e6, 9.0)
+                page.downloads.show_downloads(tuple(Download(n, "a/b", "Q8_0", progress) for n in range(20)))
                 application.processEvents()
 
         measured("library: 20 downloads, 50 changes", downloads, lambda: True)

@@ -112,15 +112,5 @@ class DownloadService:
 
 
 def _download(job: QueuedDownload) -> Download:
-    progress = job.progress
-    return Download(
-        job.number,
-        job.request.repo_id,
-        job.request.wanted,
-        progress.phase.value,
-        progress.n_done,
-        progress.n_total,
-        progress.bytes_per_second,
-        progress.eta,
-        trouble_of(job.error).sentence if job.error is not None else None,
-    )
+    problem = trouble_of(job.error).sentence if job.error is not None else None
+    return Download(job.number, job.request.repo_id, job.request.wanted, job.progress, problem)

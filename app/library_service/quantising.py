@@ -28,7 +28,7 @@ from models.quantise.plan import (
     make_plan,
     result_name,
 )
-from models.quantise.progress import QuantiseProgress
+from models.quantise.progress import QuantisePhase, QuantiseProgress
 
 USUAL = "Q4_K_M"
 _LEAVE_SECONDS = 1.5
@@ -117,7 +117,7 @@ class QuantiseService:
         with self._lock:
             self._check_name(plan)
             self._n_begun += 1
-            begun = Quantising(self._n_begun, entry.name, plan.name, plan.type.name, n_total=plan.weight_bytes)
+            begun = Quantising(self._n_begun, entry.name, plan.name, plan.type.name)
             self._known[begun.number] = begun
             self._jobs[begun.number] = QuantiseJob(plan, models_folder())
             self._lock.notify_all()
@@ -157,14 +157,8 @@ class QuantiseService:
     def _run(self, number: int, job: QuantiseJob) -> None:
         def report(progress: QuantiseProgress) -> None:
             # It is done when its file is a model of the list, which is a little later.
-            if progress.phase.value != Quantising.DONE:
-                self._change(
-                    number,
-                    phase=progress.phase.value,
-                    n_done=progress.n_done,
-                    n_total=progress.n_total,
-                    eta=progress.eta,
-                )
+            if progress.phase is not QuantisePhase.DONE:
+                self._change(number, progress=progress)
 
         try:
             done = job.run(report)
@@ -172,15 +166,17 @@ class QuantiseService:
             return
         except Exception as error:
             # Whatever it was: the next one is to be made, and this one's user gets a sentence.
-            self._change(number, phase=Quantising.FAILED, problem=trouble_of(error).sentence, eta=None)
+            self._change(number, QuantisePhase.FAILED, problem=trouble_of(error).sentence)
             return
-        self._change(number, phase=Quantising.DONE, n_bytes=done.n_bytes, notice=done.notice, eta=None)
+        self._change(number, QuantisePhase.DONE, n_bytes=done.n_bytes, notice=done.notice)
         self._arrived()
 
-    def _change(self, number: int, **changes: object) -> None:
+    def _change(self, number: int, end: QuantisePhase | None = None, **changes: object) -> None:
         with self._lock:
             known = self._known.get(number)
             if known is not None:
+                if end is not None:
+                    changes["progress"] = replace(known.progress, phase=end, eta=None)
                 self._known[number] = replace(known, **changes)  # type: ignore[arg-type]
         self._bulletin.note()
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+
+from models.download.progress import DownloadPhase, DownloadProgress
+from models.quantise.progress import QuantisePhase, QuantiseProgress
+
+_QUEUED = QuantiseProgress(QuantisePhase.QUEUED, 0, 0)
 
 
 class Fit(StrEnum):
@@ -303,17 +307,18 @@ class FolderPlace:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One download of the queue; bytes, bytes per second, and seconds. ``phase`` is a download phase."""
+    """One download of the queue; ``problem`` says why it failed."""
 
     number: int
     repo_id: str
     wanted: str
-    phase: str
-    n_done: int
-    n_total: int
-    bytes_per_second: float
-    eta: float | None
-    problem: str | None
+    progress: DownloadProgress
+    problem: str | None = None
+
+    @property
+    def phase(self) -> DownloadPhase:
+        """What it is doing."""
+        return self.progress.phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,31 +387,26 @@ class QuantiseOffer:
 
 @dataclass(frozen=True, slots=True)
 class Quantising:
-    """A smaller copy being made. ``phase`` is a phase of quantising, or one of those below; ``eta`` in seconds.
-
-    ``n_done`` of the source's ``n_total`` bytes are converted; the copy has ``n_bytes`` when it is done.
-    """
-
-    QUEUED: ClassVar[str] = "queued"
-    FAILED: ClassVar[str] = "failed"
-    DONE: ClassVar[str] = "done"
+    """A smaller copy being made. It has ``n_bytes`` when it is done; ``problem`` says why there is none."""
 
     number: int
     source: str
     name: str
     type: str
-    phase: str = QUEUED
-    n_done: int = 0
-    n_total: int = 0
-    eta: float | None = None
+    progress: QuantiseProgress = _QUEUED
     problem: str | None = None
     notice: str | None = None
     n_bytes: int = 0
 
     @property
+    def phase(self) -> QuantisePhase:
+        """What is being done."""
+        return self.progress.phase
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more will happen."""
-        return self.phase in (self.FAILED, self.DONE)
+        return self.phase in (QuantisePhase.FAILED, QuantisePhase.DONE)
 
 
 @dataclass(frozen=True, slots=True)

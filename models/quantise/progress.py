@@ -10,10 +10,12 @@ from pathlib import Path
 class QuantisePhase(StrEnum):
     """What is being done."""
 
+    QUEUED = "queued"
     WAITING = "waiting for another Slipstream that makes it"
     SIZING = "looking at the model"
     QUANTISING = "quantising"
     VERIFYING = "loading the result"
+    FAILED = "failed"
     DONE = "done"
 
 

@@ -162,4 +162,4 @@ def _library(server: RunningServer) -> httpx.Client:
 
 def _n_done(server: RunningServer) -> int:
     with _library(server) as library:
-        return int(library.get("downloads").json()[0]["n_done"])
+        return int(library.get("downloads").json()[0]["progress"]["n_done"])

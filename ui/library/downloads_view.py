@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from models.download.progress import DownloadPhase
 from models.library import requests as ask
 from models.library.values import Download, Trouble
 from ui.client.library_link import LibraryLink
@@ -25,8 +26,7 @@ from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.state_pane import StatePane
 
-RESUMABLE = ("paused", "failed")
-ENDED = "done"
+RESUMABLE = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
 
 
 class DownloadRow(QFrame):
@@ -86,17 +86,17 @@ class DownloadRow(QFrame):
         self.title.setToolTip(in_tip(name))
         self.setAccessibleName(name)
         self.line.setText(download_line(download))
-        self.bar.setValue(round(share(download) * 1_000))
-        self.bar.setProperty("tone", "calm" if download.phase in (*RESUMABLE, "queued") else "busy")
+        self.bar.setValue(round(share(download.progress) * 1_000))
+        self.bar.setProperty("tone", "calm" if download.phase in (*RESUMABLE, DownloadPhase.QUEUED) else "busy")
         self.bar.style().polish(self.bar)
         self.problem.setText(download.problem or "")
         self.problem.setVisible(bool(download.problem))
-        is_over = download.phase == ENDED
+        is_over = download.phase is DownloadPhase.DONE
         self.bar.setVisible(not is_over)
         for button in (self.up, self.down, self.toggle, self.cancel):
             button.setVisible(not is_over)
         if download.phase in RESUMABLE:
-            self.toggle.show_as("play", "Try again" if download.phase == "failed" else "Resume")
+            self.toggle.show_as("play", "Try again" if download.phase is DownloadPhase.FAILED else "Resume")
         else:
             self.toggle.show_as("pause", "Pause")
 
@@ -192,7 +192,7 @@ class DownloadsView(QWidget):
             if row.download != download:
                 row.show_download(download)
             row.set_place(place == 0, place == len(downloads) - 1)
-        self.clear.setVisible(any(download.phase == ENDED for download in downloads))
+        self.clear.setVisible(any(download.phase is DownloadPhase.DONE for download in downloads))
         is_empty = not downloads and not self._link.quantisings
         if is_empty:
             text = "Models that you download are here, with their speed and how long they take."

@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
+from models.download.progress import DownloadPhase
 from models.formatting.figures import count
 from models.hub.repository import Access, FoundRepository, Repository
 from models.library import requests as ask
@@ -288,4 +289,5 @@ def _suggested_row(row: SuggestedRow) -> ListRow:
 
 def downloads_at_work(downloads: tuple[Download, ...]) -> int:
     """Return how many downloads have not come to their end."""
-    return sum(download.phase not in ("done", "failed", "paused") for download in downloads)
+    at_rest = (DownloadPhase.DONE, DownloadPhase.FAILED, DownloadPhase.PAUSED)
+    return sum(download.phase not in at_rest for download in downloads)

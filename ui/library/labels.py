@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from models.download.progress import DownloadPhase, DownloadProgress
 from models.formatting import figures
 from models.formatting.figures import count, parameters, speed
 from models.library.values import (
@@ -18,6 +19,7 @@ from models.library.values import (
     RemoteFitReport,
     SuggestedRow,
 )
+from models.quantise.progress import QuantisePhase, QuantiseProgress
 
 DASH = "–"
 DOT = "  ·  "
@@ -172,55 +174,53 @@ def judged_facts(judged: RemoteFitReport) -> Facts:
 
 
 _PHASES = {
-    "queued": "Waits for its turn",
-    "waiting for another Slipstream that downloads it": "Another Slipstream downloads it",
-    "checking what is there": "Checking what is there",
-    "downloading": "",
-    "verifying": "Verifying",
-    "paused": "Paused",
-    "failed": "Failed",
-    "done": "Downloaded and verified",
+    DownloadPhase.QUEUED: "Waits for its turn",
+    DownloadPhase.OTHER_INSTANCE: "Another Slipstream downloads it",
+    DownloadPhase.CHECKING: "Checking what is there",
+    DownloadPhase.DOWNLOADING: "",
+    DownloadPhase.VERIFYING: "Verifying",
+    DownloadPhase.PAUSED: "Paused",
+    DownloadPhase.FAILED: "Failed",
+    DownloadPhase.CANCELLED: "Cancelled",
+    DownloadPhase.DONE: "Downloaded and verified",
 }
 
 
 _QUANTISE_PHASES = {
-    Quantising.QUEUED: "Waits for its turn",
-    "waiting for another Slipstream that makes it": "Another Slipstream makes it",
-    "looking at the model": "Looking at the model",
-    "quantising": "Quantising",
-    "loading the result": "Loading the result, to see that it works",
-    Quantising.FAILED: "Failed",
+    QuantisePhase.QUEUED: "Waits for its turn",
+    QuantisePhase.WAITING: "Another Slipstream makes it",
+    QuantisePhase.SIZING: "Looking at the model",
+    QuantisePhase.QUANTISING: "Quantising",
+    QuantisePhase.VERIFYING: "Loading the result, to see that it works",
+    QuantisePhase.FAILED: "Failed",
 }
 
 
 def quantise_line(quantising: Quantising) -> str:
     """Return how the making of a copy goes: what it does, how much is done, how long still."""
     made_of = f"{quantising.type} of {quantising.source}"
-    if quantising.phase == Quantising.DONE:
+    if quantising.phase is QuantisePhase.DONE:
         return joined("Made, and it loads", made_of, size(quantising.n_bytes))
-    phase = _QUANTISE_PHASES.get(quantising.phase, quantising.phase)
-    is_going = quantising.phase == "quantising"
-    done = f"{quantise_share(quantising):.0%} of {size(quantising.n_total)}" if is_going else ""
-    left = f"{figures.duration(max(1.0, quantising.eta))} left" if is_going and quantising.eta is not None else ""
+    progress = quantising.progress
+    phase = _QUANTISE_PHASES[progress.phase]
+    is_going = progress.phase is QuantisePhase.QUANTISING
+    done = f"{share(progress):.0%} of {size(progress.n_total)}" if is_going else ""
+    left = f"{figures.duration(max(1.0, progress.eta))} left" if is_going and progress.eta is not None else ""
     return joined(phase, done, left, "" if is_going else made_of)
-
-
-def quantise_share(quantising: Quantising) -> float:
-    """Return how much of a model is converted, from 0 to 1."""
-    return min(1.0, quantising.n_done / quantising.n_total) if quantising.n_total else 0.0
 
 
 def download_line(download: Download) -> str:
     """Return how a download goes: what it does, how much is there, how fast, how long still."""
-    phase = _PHASES.get(download.phase, download.phase)
-    if download.phase == "done":
-        return joined(phase, size(download.n_total))
-    there = f"{size(download.n_done) or '0 MB'} of {size(download.n_total)}" if download.n_total else ""
-    pace = f"{size(download.bytes_per_second)}/s" if download.bytes_per_second > 0 else ""
-    left = f"{figures.duration(download.eta)} left" if download.eta is not None and pace else ""
+    progress = download.progress
+    phase = _PHASES[progress.phase]
+    if progress.phase is DownloadPhase.DONE:
+        return joined(phase, size(progress.n_total))
+    there = f"{size(progress.n_done) or '0 MB'} of {size(progress.n_total)}" if progress.n_total else ""
+    pace = f"{size(progress.bytes_per_second)}/s" if progress.bytes_per_second > 0 else ""
+    left = f"{figures.duration(progress.eta)} left" if progress.eta is not None and pace else ""
     return joined(phase, there, pace, left)
 
 
-def share(download: Download) -> float:
-    """Return how much of a download is there, from 0 to 1."""
-    return min(1.0, download.n_done / download.n_total) if download.n_total else 0.0
+def share(progress: DownloadProgress | QuantiseProgress) -> float:
+    """Return how much is done, from 0 to 1."""
+    return min(1.0, progress.n_done / progress.n_total) if progress.n_total else 0.0

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMessageBox, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
+from models.download.progress import DownloadPhase
 from models.formatting.safe_text import one_line
 from models.library.values import Download, ModelDetails, ModelRow, Trouble
 from ui.client.library_link import LibraryLink
@@ -176,7 +177,7 @@ class ModelDetailsPane(QScrollArea):
     def _is_on_its_way(self) -> bool:
         row = self.row
         mine = [one for one in self._downloads if row and (one.repo_id, one.wanted) == (row.repo_id, row.wanted)]
-        return any(one.phase not in ("done", "failed") for one in mine)
+        return any(one.phase not in (DownloadPhase.DONE, DownloadPhase.FAILED) for one in mine)
 
     def _on_again(self) -> None:
         if self._is_on_its_way:

@@ -18,8 +18,9 @@ from PySide6.QtWidgets import (
 
 from models.library import requests as ask
 from models.library.values import QuantiseOffer, QuantiseTarget, Quantising, Trouble
+from models.quantise.progress import QuantisePhase
 from ui.client.library_link import LOST, LibraryLink
-from ui.library.labels import joined, quantise_line, quantise_share, size
+from ui.library.labels import joined, quantise_line, share, size
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
@@ -70,8 +71,8 @@ class QuantiseRow(QFrame):
         self.title.setToolTip(in_tip(quantising.name))
         self.setAccessibleName(quantising.name)
         self.line.setText(quantise_line(quantising))
-        self.bar.setValue(round(quantise_share(quantising) * 1_000))
-        self.bar.setProperty("tone", "calm" if quantising.phase == Quantising.QUEUED else "busy")
+        self.bar.setValue(round(share(quantising.progress) * 1_000))
+        self.bar.setProperty("tone", "calm" if quantising.phase is QuantisePhase.QUEUED else "busy")
         self.bar.style().polish(self.bar)
         self.bar.setVisible(not quantising.is_over)
         self.problem.setProperty("tone", "problem" if quantising.problem else "caption")

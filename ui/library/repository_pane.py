@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
+from models.download.progress import DownloadPhase
 from models.formatting.figures import count, parameters
 from models.formatting.safe_text import one_line
 from models.hub.repository import Access, FileRole, RemoteModel, Repository
@@ -328,7 +329,7 @@ class RepositoryPane(QWidget):
             self.download.setText(on_button(f"Download  {what}  ({size(n_bytes)})"))
             self.download.setEnabled(not model.missing)
         else:
-            words = "Downloaded" if going.phase == "done" else "Show in downloads"
+            words = "Downloaded" if going.phase is DownloadPhase.DONE else "Show in downloads"
             self.download.setText(words)
             self.download.setEnabled(True)
 

@@ -145,7 +145,7 @@ def test_a_model_is_downloaded_with_news_and_then_listed(library: LibraryClient,
     assert library.ask(ask.StartDownload(REPO, "Q8_0")) is None
     library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
     told = (one for news in library.news if news["news"] == "downloads" for one in news["value"])
-    assert any(one["n_done"] not in (0, len(EMBER)) for one in told)
+    assert any(one["progress"]["n_done"] not in (0, len(EMBER)) for one in told)
     library.wait_for(lambda: library.heard("models"))
     rows = library.get(ask.ListModels()).rows
     (row,) = [row for row in rows if row.name == "fox-Q8_0"]
@@ -187,7 +187,7 @@ def test_after_kill_9_the_next_one_goes_on_where_it_was(open_library, fox: HubSe
     fox.fault("fox-Q8_0.gguf", Fault(bytes_per_second=2e6))
     library = open_library()
     library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 7_000_000)
+    library.wait_for(lambda: library.downloads and library.downloads[0].progress.n_done > 7_000_000)
     library.server.process.kill()
     library.wait_for(lambda: library.heard("lost"))
     assert not (models_folder / REPO / "fox-Q8_0.gguf").exists()
@@ -202,7 +202,7 @@ def test_what_was_paused_stays_so_in_the_next_one(open_library, fox: HubServer) 
     fox.fault("fox-Q8_0.gguf", SLOW)
     library = open_library()
     library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
+    library.wait_for(lambda: library.downloads and library.downloads[0].progress.n_done > 0)
     library.get(ask.PauseDownload(library.downloads[0].number))
     library.wait_for(lambda: library.downloads[0].phase == "paused")
     library.close()

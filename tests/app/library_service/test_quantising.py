@@ -9,7 +9,7 @@ import pytest
 
 from app.client.library_process import library_command
 from models.library import requests as ask
-from models.library.values import Quantising
+from models.quantise.progress import QuantisePhase
 from tests.support.library_client import LibraryClient
 from tests.support.quantised import ember_f16
 from tools.model_factory.gguf_factory import Recipe, cached
@@ -39,7 +39,7 @@ def phases(library: LibraryClient) -> list[str]:
 
 
 def is_at_work(library: LibraryClient) -> bool:
-    return any(one.phase == "quantising" and one.n_done > 0 for one in library.quantisings)
+    return any(one.phase is QuantisePhase.QUANTISING and one.progress.n_done > 0 for one in library.quantisings)
 
 
 def test_copies_are_offered_best_first_with_size_quality_and_room(library: LibraryClient, fox: Path) -> None:
@@ -86,8 +86,8 @@ def test_one_is_made_after_the_other_and_a_name_only_once(library: LibraryClient
     library.get(ask.Quantise("deep-F16", "Q4_K_M"))
     assert "being made already" in library.ask(ask.Quantise("deep-F16", "Q4_K_M")).sentence
     library.get(ask.Quantise("deep-F16", "Q8_0"))
-    library.wait_for(lambda: len(library.quantisings) == 2 and library.quantisings[0].phase != Quantising.QUEUED)
-    assert phases(library)[1] == Quantising.QUEUED
+    library.wait_for(lambda: len(library.quantisings) == 2 and library.quantisings[0].phase != QuantisePhase.QUEUED)
+    assert phases(library)[1] == QuantisePhase.QUEUED
     library.get(ask.CancelQuantise(library.quantisings[0].number))
     library.wait_for(lambda: phases(library) == ["done"])
     assert "already" in library.ask(ask.Quantise("deep-F16", "Q8_0")).sentence
@@ -128,10 +128,10 @@ def test_a_child_that_dies_is_told_and_the_next_copy_is_made(open_library, slow_
     library.wait_for(lambda: is_at_work(library))
     for child in library.server.process.children():
         child.kill()
-    library.wait_for(lambda: phases(library) == [Quantising.FAILED])
+    library.wait_for(lambda: phases(library) == [QuantisePhase.FAILED])
     assert "Nothing of it is left" in (library.quantisings[0].problem or "")
     library.get(ask.Quantise("deep-F16", "Q4_K_M"))
-    library.wait_for(lambda: phases(library) == [Quantising.FAILED, Quantising.DONE])
+    library.wait_for(lambda: phases(library) == [QuantisePhase.FAILED, QuantisePhase.DONE])
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_models_are_listed_as_one_answer_or_in_parts(library: LibraryClient, htt
 def test_a_download_is_begun_paused_resumed_and_told_to_all(library: LibraryClient, hub_server: HubServer) -> None:
     hub_server.fault("fox-Q8_0.gguf", Fault(bytes_per_second=1e5))
     library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
+    library.wait_for(lambda: library.downloads and library.downloads[0].progress.n_done > 0)
     (number,) = (one.number for one in library.get(ask.ListDownloads()))
     library.get(ask.PauseDownload(number))
     library.wait_for(lambda: library.downloads[0].phase == "paused")
@@ -109,7 +109,7 @@ def test_each_route_asks_for_the_key(http: httpx.Client) -> None:
 def test_a_killed_library_comes_back_and_its_downloads_go_on(library: LibraryClient, hub_server: HubServer) -> None:
     hub_server.fault("fox-Q8_0.gguf", Fault(bytes_per_second=1e5))
     library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
+    library.wait_for(lambda: library.downloads and library.downloads[0].progress.n_done > 0)
     library.server.process.kill()
     library.wait_for(lambda: library.heard("returned"))
     assert library.heard("lost")
@@ -146,7 +146,7 @@ def test_nothing_is_left_of_it_when_the_server_leaves_in_the_middle_of_a_downloa
 ) -> None:
     hub_server.fault("fox-Q8_0.gguf", Fault(stall_after=50_000))
     library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
+    library.wait_for(lambda: library.downloads and library.downloads[0].progress.n_done > 0)
     process = library.server.process
     library.server.close()
     assert not process.is_running()

@@ -11,8 +11,8 @@ from PySide6.QtTest import QTest
 
 from app.jobs.quantise.job import QuantiseJob
 from models.facts.model_facts import read_model
-from models.library.values import Quantising
 from models.quantise.plan import make_plan
+from models.quantise.progress import QuantisePhase
 from tests.support.quantised import ember_f16
 from tools.model_factory.gguf_factory import Recipe, cached
 from tools.stand_ins.library_server import LibraryServer
@@ -138,7 +138,7 @@ def test_closing_the_dialog_does_not_end_the_copy(qtbot, page: LibraryPage, slow
     page.show_tab(DOWNLOADS)
     (row,) = page.downloads.copies.rows.values()
     assert row.isVisible()
-    qtbot.waitUntil(lambda: row.quantising.phase == Quantising.DONE)
+    qtbot.waitUntil(lambda: row.quantising.phase == QuantisePhase.DONE)
     assert page.tabs[DOWNLOADS].text() == DOWNLOADS
     qtbot.waitUntil(lambda: "fox-Q4_K_M" in listed(page))
     row.cancel.click()
