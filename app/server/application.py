@@ -31,6 +31,7 @@ from app.server.llama_cpp.completion import completion
 from app.server.llama_cpp.embeddings import embedding
 from app.server.llama_cpp.metrics import metrics
 from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
+from app.server.llama_cpp.rerank import rerank
 from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
 from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions
@@ -65,6 +66,7 @@ ROUTES = (
     ("POST", "/v1/responses/{response_id}/cancel", cancel_response),
     ("GET", "/v1/responses/{response_id}/input_items", list_input_items),
     ("POST", "/v1/embeddings", embeddings),
+    ("POST", "/v1/rerank", rerank),
     ("POST", "/v1/files", batches.upload_file),
     ("GET", "/v1/files", batches.list_files),
     ("GET", "/v1/files/{file_id}", batches.get_file),
@@ -77,6 +79,7 @@ ROUTES = (
     ("POST", "/completion", completion),
     ("POST", "/embedding", embedding),
     ("POST", "/embeddings", embedding),
+    ("POST", "/rerank", rerank),
     ("POST", "/tokenize", tokenize),
     ("POST", "/detokenize", detokenize),
     ("POST", "/apply-template", apply_template),

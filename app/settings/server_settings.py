@@ -27,9 +27,9 @@ class ServerSettings:
     either. ``mmproj`` is the projector of that model; without one, what lies beside a model is used, unless
     ``uses_projector`` is False. Images in the web are fetched if ``allows_remote_images``. ``n_predict`` bounds the
     tokens of a reply that does not say its limit. ``chat_template`` replaces that of the model, and
-    ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that a
-    model's file names. ``announce`` prints one line with the address once connections are accepted. ``exit_with_stdin``
-    ends the server when its standard input reaches its end.
+    ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that
+    a model's file names. ``announce`` prints one line with the address once connections are accepted.
+    ``exit_with_stdin`` ends the server when its standard input reaches its end.
     """
 
     host: str = DEFAULT_HOST

@@ -25,6 +25,15 @@ def encoder(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
     running.close()
 
 
+@pytest.fixture(scope="module")
+def reranker(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server of a model that scores documents."""
+    path = bert(tmp_path_factory.mktemp("reranker") / "tiny-reranker.gguf", "rank")
+    running = RunningServer(ServerProcess(["--model", str(path)]))
+    yield running
+    running.close()
+
+
 def vectors(server: RunningServer, texts: object = TEXTS, **fields) -> np.ndarray:
     found = server.client.embeddings.create(model=server.state["model"], input=texts, **fields)
     assert [one.index for one in found.data] == list(range(len(found.data)))
@@ -106,3 +115,56 @@ def test_vectors_come_while_a_chat_runs_and_change_nothing_of_it(server):
     rest = [chunk.choices[0].delta.content or "" for chunk in [first, *stream] if chunk.choices]
     assert "".join(rest) == alone
     assert server.client.embeddings.create(model=MODEL, input="a").usage.prompt_tokens > 0
+
+
+def ranked(server: RunningServer, route: str = "/v1/rerank", **fields):
+    answer = server.http.post(route, json={"query": "Where is the fox?", **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_documents_come_best_first_with_what_is_wanted_of_them(reranker):
+    answer = ranked(reranker, documents=TEXTS)
+    scores = [one["relevance_score"] for one in answer["results"]]
+    assert sorted(one["index"] for one in answer["results"]) == [0, 1, 2]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == 3
+    assert answer["usage"]["total_tokens"] > 3 * 5
+    best = ranked(reranker, "/rerank", documents=[{"text": text} for text in TEXTS], top_n=1, return_documents=True)
+    index = answer["results"][0]["index"]
+    assert best["results"] == [
+        {"index": index, "relevance_score": pytest.approx(scores[0], rel=1e-4), "document": {"text": TEXTS[index]}}
+    ]
+
+
+def test_documents_named_texts_are_answered_as_tei_does(reranker):
+    expected = ranked(reranker, documents=TEXTS)["results"]
+    found = ranked(reranker, "/rerank", texts=TEXTS, return_text=True)
+    assert [(one["index"], one["text"]) for one in found] == [(one["index"], TEXTS[one["index"]]) for one in expected]
+    assert [one["score"] for one in found] == [one["relevance_score"] for one in expected]
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"documents": ["a"]}, "query"),
+        ({"query": "", "documents": ["a"]}, "query"),
+        ({"query": "q"}, None),
+        ({"query": "q", "documents": []}, None),
+        ({"query": "q", "documents": [3]}, "documents[0]"),
+        ({"query": "q", "documents": ["a"], "top_n": 0}, "top_n"),
+        ({"query": "q", "documents": ["a " * 300]}, "input"),
+    ],
+)
+def test_a_bad_rerank_is_a_400_that_names_the_field(reranker, body, param):
+    answer = reranker.http.post("/v1/rerank", json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param), answer.text
+
+
+def test_each_kind_of_model_says_what_it_is_not_for(reranker, encoder):
+    for server, route, body in (
+        (reranker, "/v1/embeddings", {"input": "a"}),
+        (encoder, "/v1/rerank", {"query": "q", "documents": ["a"]}),
+    ):
+        answer = server.http.post(route, json=body)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "model"), answer.text

@@ -1,0 +1,75 @@
+"""POST /v1/rerank and /rerank: documents by how well they answer a query, in the shapes of Jina, Cohere and TEI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import Response
+from pydantic import Field, model_validator
+
+from app.server.calls.generation import new_id
+from app.server.calls.schemas import Text
+from app.server.http.body import Body
+from app.server.openai.embeddings import MAX_INPUTS, floats_of, json_response, vectors_of
+from core.values.embedding import EmbedRequest
+from core.values.errors import BadRequest
+from core.values.messages import LoadedModel
+
+
+class TextDocument(Body):
+    """A document as Cohere's clients send it."""
+
+    text: Text
+
+
+class RerankBody(Body):
+    """The body; ``texts`` instead of ``documents`` is answered in the shape of Text Embeddings Inference (TEI)."""
+
+    query: Text = Field(min_length=1)
+    documents: list[Text | TextDocument] | None = Field(default=None, max_length=MAX_INPUTS)
+    texts: list[Text] | None = Field(default=None, max_length=MAX_INPUTS)
+    top_n: int | None = Field(default=None, ge=1)
+    return_documents: bool = False
+    return_text: bool = False
+    model: str | None = None
+
+    @model_validator(mode="after")
+    def _has_documents(self) -> RerankBody:
+        if (self.documents is None) == (self.texts is None):
+            raise ValueError("documents (or texts, as TEI calls them) must be given once")
+        if not (self.documents or self.texts):
+            raise ValueError("documents must have one text or more")
+        return self
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The texts of the documents."""
+        listed = self.documents or self.texts or []
+        return tuple(one if isinstance(one, str) else one.text for one in listed)
+
+
+async def rerank(body: RerankBody, http: HttpRequest) -> Response:
+    """Return the scores of the documents, best first."""
+    given = body.given
+    found = await vectors_of(http, EmbedRequest(new_id("rank"), given, query=body.query), body.model, _check)
+    scores = [floats_of(one[0])[0] for one in found.answer.vectors]
+    order = sorted(range(len(given)), key=lambda index: -scores[index])[: body.top_n]
+    if body.texts is not None:
+        shown = [{"text": given[index]} if body.return_text else {} for index in order]
+        return json_response(
+            [{"index": index, "score": scores[index]} | text for index, text in zip(order, shown, strict=True)]
+        )
+    results: list[dict[str, Any]] = [{"index": index, "relevance_score": scores[index]} for index in order]
+    if body.return_documents:
+        results = [one | {"document": {"text": given[one["index"]]}} for one in results]
+    return json_response({"model": found.model, "object": "list", "usage": found.usage, "results": results})
+
+
+def _check(model: LoadedModel) -> None:
+    if model.pooling != "rank":
+        raise BadRequest(
+            "This model does not score documents: name a reranker. One whose file does not say that it is one needs "
+            "--reranking.",
+            param="model",
+        )
