@@ -10,6 +10,7 @@ from typing import Any
 from core.values.engine_options import DEFAULT_SLOTS, EngineOptions, FlashAttention, KvType, Pooling, Speculation
 from core.values.errors import BadOption
 from core.values.model_settings import ModelSettings
+from core.values.request import ReasoningFormat
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8642
@@ -26,7 +27,8 @@ class ServerSettings:
     one, a partner is found for each model that is loaded, unless ``uses_draft`` is False, and then no heads draft
     either. ``mmproj`` is the projector of that model; without one, what lies beside a model is used, unless
     ``uses_projector`` is False. Images in the web are fetched if ``allows_remote_images``. ``n_predict`` bounds the
-    tokens of a reply that does not say its limit. ``chat_template`` replaces that of the model, and
+    tokens of a reply that does not say its limit, ``reasoning_budget`` those of its thoughts (-1: any number), which
+    are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the model, and
     ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that
     a model's file names. ``announce`` prints one line with the address once connections are accepted.
     ``exit_with_stdin`` ends the server when its standard input reaches its end.
@@ -57,6 +59,8 @@ class ServerSettings:
     cache_disk: int | None = None
     calibrates: bool = True
     n_predict: int | None = None
+    reasoning_budget: int = -1
+    reasoning_format: ReasoningFormat = "auto"
     chat_template: str | None = None
     template_variables: Mapping[str, Any] = field(default_factory=dict)
     pooling: Pooling | None = None

@@ -152,6 +152,10 @@ class Constraint:
         return self.field != "tools"
 
 
+# Where thoughts go: apart from the answer, or as part of its text.
+ReasoningFormat = Literal["auto", "deepseek", "none"]
+
+
 @dataclass(frozen=True, slots=True)
 class ThinkingBudget:
     """How many tokens a model may think before it answers; 0 for none.

@@ -11,6 +11,7 @@ import typer
 
 from core.values.engine_options import KvType, Pooling
 from core.values.errors import BadOption
+from core.values.request import ReasoningFormat
 
 _PANEL = "As llama-server has them"
 
@@ -52,6 +53,19 @@ class LlamaServerChoice:
             "--n-predict", "-n", metavar="N", low=-1, help="Most tokens of a reply that does not say; -1: no limit."
         ),
     ] = None
+    reasoning_budget: Annotated[
+        int,
+        _option(
+            "--reasoning-budget",
+            metavar="N",
+            low=-1,
+            help="Most tokens of thought; -1: no limit.",
+        ),
+    ] = -1
+    reasoning_format: Annotated[
+        ReasoningFormat,
+        _option("--reasoning-format", metavar="FORMAT", help="none leaves thoughts in the text; else they come apart."),
+    ] = "auto"
     chat_template: Annotated[
         str | None, _option("--chat-template", metavar="JINJA", help="Chat template in place of the model's.")
     ] = None
@@ -138,6 +152,8 @@ class LlamaServerChoice:
             found = json.loads(self.chat_template_kwargs or "{}")
         except ValueError as error:
             raise BadOption(f"--chat-template-kwargs is no JSON: {error}.") from None
+        if isinstance(found, dict) and self.reasoning_budget == 0:
+            found = {"enable_thinking": False, "thinking": False} | found
         if not isinstance(found, dict):
             raise BadOption('--chat-template-kwargs must be a JSON object, as {"enable_thinking": false}.')
         return found

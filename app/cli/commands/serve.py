@@ -171,6 +171,8 @@ def serve(
         calibrates=not engine.no_calibration,
         devices=tuple(engine.devices or ()),
         n_predict=None if llama_server.n_predict == -1 else llama_server.n_predict,
+        reasoning_budget=llama_server.reasoning_budget,
+        reasoning_format=llama_server.reasoning_format,
         chat_template=llama_server.template(),
         template_variables=llama_server.template_variables(),
         pooling=llama_server.pooling_kind(),

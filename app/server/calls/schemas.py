@@ -32,7 +32,7 @@ from app.server.calls.speed import ReplySpeed, wanted_speed
 from app.server.http.body import Body
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import MAX_TOP_LOGPROBS, Constraint, SamplingParams
+from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, SamplingParams
 
 MAX_CHOICES = 128
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -355,6 +355,7 @@ class ChatCompletionBody(GenerationBody):
     enable_thinking: bool | None = None
     reasoning_budget: int | None = Field(default=None, ge=-1)
     thinking_budget_tokens: int | None = Field(default=None, ge=-1)
+    reasoning_format: ReasoningFormat | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 
     @model_validator(mode="after")
@@ -441,7 +442,7 @@ class ChatCompletionBody(GenerationBody):
 
     @property
     def thinking_budget(self) -> int | None:
-        """How many tokens the model may think, None for any number; raises BadRequest when two differ."""
+        """How many tokens the model may think: -1 for any number, None if not said. Raises BadRequest if two differ."""
         budgets = {budget for budget in (self.reasoning_budget, self.thinking_budget_tokens) if budget is not None}
         if len(budgets) > 1:
             message = "reasoning_budget and thinking_budget_tokens differ: send one of them."
@@ -449,8 +450,7 @@ class ChatCompletionBody(GenerationBody):
         if not budgets:
             is_off = self.enable_thinking is False or (self.enable_thinking is None and self.reasoning_effort == "none")
             return 0 if is_off else None
-        budget = budgets.pop()
-        return None if budget < 0 else budget
+        return budgets.pop()
 
     def template_variables(self, marks: Sequence[str] = ()) -> dict[str, Any]:
         """Return what the chat template reads, with one of ``marks`` in the place of each image."""

@@ -68,7 +68,9 @@ class ChatCall(Call[ChatCompletionBody]):
         else:
             constraint = replace(asked, thought=thought) if asked is not None else None
         n_tokens, thinking = self.body.thinking_budget, None
-        if n_tokens is not None and form.thinking is not None and thought is not None:
+        if n_tokens is None:
+            n_tokens = self.host.settings.reasoning_budget
+        if n_tokens >= 0 and form.thinking is not None and thought is not None:
             markers = form.thinking
             thinking = ThinkingBudget(n_tokens, markers.open, markers.close, markers.then, begins_inside=self._thinks)
         return ReplyShape(constraint, form.markers, thinking)
@@ -82,7 +84,9 @@ class ChatCall(Call[ChatCompletionBody]):
         tools = {tool.function.name: tool.function.parameters or {} for tool in self.body.tools or ()}
         if not self.body.uses_tools and self._form.is_plain:
             return None
-        return ReplyParser(self._form, tools if self.body.uses_tools else None, thinks=self._thinks)
+        told = (self.body.reasoning_format or self.host.settings.reasoning_format) == "none"
+        tools_or_none = tools if self.body.uses_tools else None
+        return ReplyParser(self._form, tools_or_none, thinks=self._thinks, tells_thoughts=told)
 
     @asynccontextmanager
     async def run(self, *, streams: bool) -> AsyncIterator[ChatRun]:

@@ -52,11 +52,14 @@ class _NoCall(Exception):
 class ReplyParser:
     """Makes pieces of one reply.
 
-    ``tools`` None leaves calls in the text; ``thinks`` says that the reply begins in thoughts.
+    ``tools`` None leaves calls in the text; ``thinks`` says that the reply begins in thoughts. With ``tells_thoughts``
+    they are part of the answer, between their markers.
     """
 
-    def __init__(self, form: ReplyFormat, tools: Tools | None = None, *, thinks: bool = False) -> None:
-        self._form, self._tools, self._thinks = form, tools, thinks
+    def __init__(
+        self, form: ReplyFormat, tools: Tools | None = None, *, thinks: bool = False, tells_thoughts: bool = False
+    ) -> None:
+        self._form, self._tools, self._thinks, self._tells_thoughts = form, tools, thinks, tells_thoughts
         self._source = TextSource()
         self._found: list[Piece] = []
         self._is_cut = False
@@ -217,6 +220,7 @@ class ReplyParser:
         # A call ends the thoughts too, as Kimi K2 and Qwen3.5 write it; what is only thought of is seldom whole.
         ends = [close, *(start for start in self._starts()[:1] if self._may_end_thoughts(start))]
         self._in_thoughts = True
+        self._mark_thoughts(thinking.open)
         marker = ""
         while marker != close:
             try:
@@ -231,7 +235,12 @@ class ReplyParser:
                 break
             self._source.take()
         self._in_thoughts = False
+        self._mark_thoughts(thinking.close)
         self._is_fresh, self._drops_space, self._space = True, True, ""
+
+    def _mark_thoughts(self, marker: str) -> None:
+        if self._tells_thoughts:
+            self._found.append(ContentText(marker))
 
     def _may_end_thoughts(self, start: str) -> bool:
         return start.startswith(_SPECIAL) or isinstance(self._form.calls, TaggedCalls)
@@ -245,7 +254,7 @@ class ReplyParser:
             return
         self._space = text[len(text.rstrip()) :]
         self._is_fresh = False
-        self._found.append(ReasoningText(said))
+        self._found.append(ContentText(said) if self._tells_thoughts else ReasoningText(said))
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
@@ -661,7 +670,9 @@ class ReplyParser:
                     yield from self._channel_call()
                 elif re.search(channels.thinking, header):
                     self._is_fresh = True
+                    self._mark_thoughts(f"{header}{channels.header_end}")
                     yield from self._channel_text(ends, self._thought)
+                    self._mark_thoughts(channels.ends[0])
                 else:
                     if not re.search(channels.answer, header):
                         self._say(f"{'' if self._is_fresh else channels.start}{header}{channels.header_end}")

@@ -38,6 +38,7 @@ def thinker(home, tmp_path_factory):
     template = tmp_path_factory.mktemp("thinker") / "template.jinja"
     template.write_text(TEMPLATE, encoding="utf-8")
     options = ("--chat-template-file", str(template), "--chat-template-kwargs", '{"opens": true}')
+    options += ("--reasoning-budget", "15")
     running = RunningServer(ServerProcess([*options, "--parallel", "4"]))
     yield running
     running.close()
@@ -72,7 +73,10 @@ def test_a_stream_tells_thoughts_apart_too(thinker):
 
 
 def test_without_a_bound_the_model_thinks_as_long_as_it_likes(thinker):
-    for fields in ({}, {"reasoning_budget": -1}, {"reasoning_effort": "high"}):
+    for fields in ({}, {"reasoning_effort": "high"}):
+        choice = thinker.chat(max_tokens=20, extra_body=fields).choices[0]
+        assert choice.message.content, "the server's own bound"
+    for fields in ({"reasoning_budget": -1}, {"thinking_budget_tokens": -1}):
         choice = thinker.chat(max_tokens=20, extra_body=fields).choices[0]
         assert choice.message.reasoning_content
         assert not choice.message.content
@@ -127,6 +131,14 @@ def test_thoughts_go_back_into_the_prompt(thinker):
     ]
     prompt = thinker.http.post("/apply-template", json={"messages": said}).json()["prompt"]
     assert f"{OPEN}He greets.{CLOSE}Ho" in prompt
+
+
+def test_thoughts_stay_in_the_text_where_a_request_wants_that(thinker):
+    message = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 6, "reasoning_format": "none"})
+    text = message.choices[0].message.content
+    apart = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 6}).choices[0].message
+    assert text == f"{OPEN}{apart.reasoning_content}{CLOSE}{apart.content}"
+    assert not getattr(message.choices[0].message, "reasoning_content", None)
 
 
 def test_two_budgets_that_differ_are_refused(thinker):
