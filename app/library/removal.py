@@ -1,4 +1,4 @@
-"""Removes a downloaded model: all its files, to the system's trash or for good."""
+"""Removes a downloaded model: all its files and its projector, to the system's trash or for good."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ...]:
     """Remove the files of a model and return them; raises LibraryError where it is not ours or cannot be moved."""
+    from models.facts.projector import projector_beside
     from models.facts.split_files import parts
     from models.files.provenance import remove_empty, remove_record
 
@@ -23,7 +24,10 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
     if problem is not None:
         raise LibraryError(problem, ExitCode.USAGE)
     folder = models_folder()
+    beside = projector_beside(entry.path)
     files = tuple(path for path in parts(entry.path) if path.exists())
+    if beside is not None and beside.is_relative_to(folder) and not _is_wanted(beside, files):
+        files += (beside,)
     for file in files:
         try:
             _remove_file(file, for_good=for_good)
@@ -53,6 +57,14 @@ def why_not_ours(entry: ModelEntry) -> str | None:
         f"{entry.name} {owner} and is only used from there: {entry.path}. Remove it there, or take the folder off "
         f"the list {how}."
     )
+
+
+def _is_wanted(projector: Path, files: tuple[Path, ...]) -> bool:
+    """Return whether a projector is also that of a model whose file is not among ``files``."""
+    from models.facts.projector import projector_beside
+
+    others = (path for path in projector.parent.rglob("*.gguf") if path not in files and path != projector)
+    return any(projector_beside(path) == projector for path in others)
 
 
 def _remove_file(file: Path, *, for_good: bool) -> None:

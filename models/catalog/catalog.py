@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from models.catalog.imported_folders import FolderKind, ImportedFolder, named_models
+from models.facts.architectures import PROJECTORS
 from models.facts.facts_cache import FactsFile, Stamp
 from models.facts.model_facts import ModelFacts, read_model
 from models.facts.split_files import is_listed, model_name, parts
@@ -90,7 +91,7 @@ class Catalog:
             self._problems = tuple(scan.problems)
             stamps = {path: stamp for path in files if (stamp := _stamp(path)) is not None}
             self._read = {stamp: self._known(path, stamp) for path, stamp in stamps.items()}
-            names = _unique_names({path: files[path] for path in stamps})
+            names = _unique_names({path: files[path] for path, stamp in stamps.items() if not self._is_beside(stamp)})
             self._last = tuple(self._entry(name, path, stamps[path], origins.get(path, "")) for name, path in names)
             self._keep()
             return self._last
@@ -123,6 +124,11 @@ class Catalog:
         if self._kept is not None and facts.keys() != self._on_disk:
             self._kept.write(facts)
             self._on_disk = frozenset(facts)
+
+    def _is_beside(self, stamp: Stamp) -> bool:
+        """Whether a file is a projector, which is used with its model and is none itself."""
+        known = self._read[stamp]
+        return isinstance(known, ModelFacts) and known.architecture in PROJECTORS
 
     def _known(self, path: Path, stamp: Stamp) -> ModelFacts | str:
         known = self._read.get(stamp)

@@ -1,4 +1,4 @@
-"""Downloads a model of a repository, all its files, and makes it a model only when every one is verified."""
+"""Downloads a model of a repository with its projector; it is a model only when every file is verified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from models.files.safe_path import partial, target
 from models.formatting.figures import size
 from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
-from models.hub.grouping import choose
+from models.hub.grouping import choose, with_projector
 from models.hub.repository import FileRole, RemoteModel, Repository
 
 RESTARTS = 3
@@ -92,7 +92,7 @@ class ModelDownload:
         """
         for _ in range(RESTARTS):
             repository = self._repository()
-            model = choose_one(repository, self.request.wanted)
+            model = with_projector(choose_one(repository, self.request.wanted), repository.models)
             self.files = tuple(f"{repository.repo_id}/{file.path}" for file in model.files)
             try:
                 return self._one(repository, model, report)

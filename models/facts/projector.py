@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import TypeVar
 
 from models.facts.architectures import PROJECTORS
 from models.facts.model_facts import read_model
@@ -56,34 +58,41 @@ def _work_bytes(header: GgufHeader) -> int:
 
 
 _MARK = re.compile(r"(^|[-._])mmproj([-._]|$)", re.IGNORECASE)
+_AnyPath = TypeVar("_AnyPath", bound=PurePath)
 _NO_NAME = "model"  # as in mmproj-model-f16.gguf
 _TYPE = re.compile(r"[-._]?(f16|bf16|f32|q\d[_a-z0-9]*)$", re.IGNORECASE)
 # Projectors are small: the finest that costs no more than it is worth goes first.
 _PREFERENCE = ("f16", "bf16", "q8_0", "f32")
 
 
-def projector_beside(model: Path) -> Path | None:
-    """Return the projector in the folder of a model that belongs to it, None where there is none.
+def projectors_of(model: PurePath, files: Iterable[_AnyPath]) -> list[_AnyPath]:
+    """Return those of ``files`` whose names say that they are the model's projectors, the best one first.
 
-    Its rows are as wide as the model's, and its name is a bare ``mmproj-F16.gguf``, or has the model's name.
+    Such a name is a bare ``mmproj-F16.gguf``, or it has the model's name. A file lies beside its model or, for models
+    in folders of their own, one folder above.
     """
+    beside = {folder: place for place, folder in enumerate(model.parents[:2])}
+    named = [path for path in files if path.parent in beside and _MARK.search(path.stem) and _belongs(path, model)]
+    return sorted(named, key=lambda path: (beside[path.parent], _rank(path), path.name))
+
+
+def projector_beside(model: Path) -> Path | None:
+    """Return the projector that lies beside a model and fits it, None where there is none."""
     try:
-        files = sorted(path for path in model.parent.iterdir() if path.suffix.lower() == ".gguf")
+        files = [path for folder in model.parents[:2] for path in folder.glob("*mmproj*.gguf")]
     except OSError:
         return None
-    named = [path for path in files if _MARK.search(path.stem) and _belongs(path, model)]
-    if not named:
-        return None
-    width = _width(model)
-    return min((path for path in named if _fits(path, width)), key=_rank, default=None)
+    named = projectors_of(model, files)
+    width = _width(model) if named else 0
+    return next((path for path in named if _fits(path, width)), None)
 
 
-def _belongs(projector: Path, model: Path) -> bool:
+def _belongs(projector: PurePath, model: PurePath) -> bool:
     rest = _TYPE.sub("", _MARK.sub("-", _TYPE.sub("", projector.stem))).strip("-._").lower()
     return rest == _NO_NAME or model_name(model).lower().startswith(rest)
 
 
-def _rank(path: Path) -> int:
+def _rank(path: PurePath) -> int:
     name = path.stem.lower()
     return next((place for place, kind in enumerate(_PREFERENCE) if re.search(rf"(^|[-._]){kind}$", name)), 9)
 

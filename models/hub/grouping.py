@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import PurePosixPath
 
+from models.facts.projector import projectors_of
 from models.facts.split_files import model_name, parts
 from models.hub.repository import FileRole, RemoteFile, RemoteModel
 
@@ -57,6 +59,16 @@ def choose(models: Iterable[RemoteModel], wanted: str) -> tuple[RemoteModel, ...
         if chosen:
             return chosen
     return ()
+
+
+def with_projector(model: RemoteModel, models: Iterable[RemoteModel]) -> RemoteModel:
+    """Return a model with the files of its projector behind its own, where the repository has one for it."""
+    if model.role is not FileRole.MODEL:
+        return model
+    whole = [item for item in models if item.role is FileRole.PROJECTOR and not item.missing]
+    found = {PurePosixPath(item.files[0].path): item for item in whole}
+    chosen = projectors_of(PurePosixPath(model.files[0].path), found)
+    return replace(model, files=(*model.files, *found[chosen[0]].files)) if chosen else model
 
 
 def role_of(path: str) -> FileRole:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from app.library import removal
 from core.machine import bandwidth
 from core.machine.host import this_machine
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
+from tools.model_factory.projector_factory import projector
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.probed_machine import remember_probe
 
@@ -30,9 +32,8 @@ REPO = "acme/fox-GGUF"
 
 @pytest.fixture
 def server(hub_server: HubServer) -> HubServer:
-    hub_server.add(
-        REPO, {"fox-Q8_0.gguf": EMBER.read_bytes(), "fox-Q4_0.gguf": EMBER_DRAFT.read_bytes(), "mmproj-fox.gguf": b"x"}
-    )
+    files = {"fox-Q8_0.gguf": EMBER, "fox-Q4_0.gguf": EMBER_DRAFT, "mmproj-fox.gguf": projector("gemma3")}
+    hub_server.add(REPO, {name: path.read_bytes() for name, path in files.items()})
     return hub_server
 
 
@@ -164,15 +165,26 @@ def test_verify_names_the_command_that_mends_a_changed_file(models, server, home
 def test_pull_list_and_remove(models, home):
     pulled = models.json("pull", f"{REPO}:Q8_0")
     path = home / "data" / "models" / REPO / "fox-Q8_0.gguf"
-    assert (pulled["files"], pulled["was_there"]) == ([str(path)], False)
+    beside = path.with_name("mmproj-fox.gguf")
+    assert (pulled["files"], pulled["was_there"]) == ([str(path), str(beside)], False)
     assert path.read_bytes() == EMBER.read_bytes()
+    assert beside.read_bytes() == projector("gemma3").read_bytes()
+    assert "mmproj-fox" not in [entry["name"] for entry in models.json("list")]
     (listed,) = [entry for entry in models.json("list") if entry["name"] == "fox-Q8_0"]
     assert (listed["source"], listed["is_verified"], listed["problem"]) == (f"{REPO}@{'0' * 12}", True, None)
     assert "is there already" in models("pull", f"{REPO}:Q8_0")[1]
     removed = models.json("rm", "fox-Q8_0", "--delete")
-    assert removed["files"] == [str(path)]
+    assert removed["files"] == [str(path), str(beside)]
     assert [file for file in (home / "data" / "models").rglob("*") if file.suffix in (".gguf", ".json")] == []
     assert not path.parent.parent.exists()
+
+
+def test_a_projector_stays_as_long_as_a_model_needs_it(models, home):
+    models("pull", f"{REPO}:Q8_0")
+    path = home / "data" / "models" / REPO / "fox-Q8_0.gguf"
+    shutil.copy(path, path.with_name("fox-Q6_K.gguf"))
+    assert models.json("rm", "fox-Q8_0", "--delete")["files"] == [str(path)]
+    assert len(models.json("rm", "fox-Q6_K", "--delete")["files"]) == 2
 
 
 def test_a_file_changed_behind_the_back_is_no_longer_verified(models, home):

@@ -462,7 +462,7 @@ class TestChoice:
         assert caught.value.example == f"{REPO}:Q4_0"
         with pytest.raises(NothingToChoose, match="'Q2_K' is not one of them"):
             pull("Q2_K")
-        assert [path.name for path in pull("q8_0").files] == ["m-Q8_0.gguf"]
+        assert [path.name for path in pull("q8_0").files] == ["m-Q8_0.gguf", "mmproj-m.gguf"]
         assert [path.name for path in pull("mmproj-m.gguf").files] == ["mmproj-m.gguf"]
 
     def test_a_repository_without_models(self, pull, server):

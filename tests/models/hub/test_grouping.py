@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.hub.grouping import choose, group, quantisation_of, role_of
+from models.hub.grouping import choose, group, quantisation_of, role_of, with_projector
 from models.hub.repository import FileRole, RemoteFile
 
 
@@ -100,6 +100,39 @@ def test_what_a_user_types_chooses(wanted, expected):
     )
     chosen = [item.name for item in choose(repository, wanted)]
     assert chosen == expected if wanted else len(chosen) == 5
+
+
+@pytest.mark.parametrize(
+    ("model", "projector"),
+    [
+        ("big-4b-Q4_K_M", "mmproj-big-4b-F16.gguf"),
+        ("big-12b-Q4_K_M", "mmproj-big-12b-bf16.gguf"),
+        ("big-12b-Q8_0", "mmproj-big-12b-bf16.gguf"),
+        ("other-Q4_0", "mmproj-Q8_0.gguf"),
+        ("tiny", "deep/mmproj-f16.gguf"),
+        ("mmproj-Q8_0", None),
+        ("alone", None),
+    ],
+)
+def test_a_model_comes_with_its_projector(model, projector):
+    repository = group(
+        files(
+            "big-4b-Q4_K_M.gguf",
+            "big-12b-Q4_K_M.gguf",
+            "Q8_0/big-12b-Q8_0.gguf",
+            "other-Q4_0.gguf",
+            "mmproj-big-4b-F16.gguf",
+            "mmproj-big-4b-Q8_0.gguf",
+            "mmproj-big-12b-bf16.gguf",
+            "mmproj-Q8_0.gguf",
+            "deep/folder/tiny.gguf",
+            "deep/mmproj-f16.gguf",
+            "much/deeper/folder/alone.gguf",
+        )
+    )
+    (chosen,) = [item for item in repository if item.name == model]
+    more = with_projector(chosen, repository).files[len(chosen.files) :]
+    assert [file.path for file in more] == ([projector] if projector else [])
 
 
 def test_a_repository_of_thousands_of_files_is_grouped():
