@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from app import __version__
-from app.cli.commands import batch, bench, cache, chat, desktop, doctor, serve, test, verify
-from app.cli.models import commands as models
 from app.cli.terminal.text import say_on_stderr
 from app.environment.exit_codes import ExitCode
 from app.environment.standard_streams import drop_output, why_not_written
@@ -23,15 +22,21 @@ _CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
     (BadRequest, ExitCode.USAGE),
     (LoadFailed, ExitCode.MODEL),
 )
+# Each is a function in the module of its name, as app.cli.commands.chat.chat, and models is a group of more.
+_COMMANDS = ("chat", "serve", "batch", "models", "doctor", "verify", "cache", "bench", "desktop", "test")
 # What these commands do not know goes to the program behind them.
+_PASSES_ON = ("bench", "test")
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 _EPILOG = f"{PROGRAM} setup [--fresh] sets Slipstream up again.\n\n\b\nExit codes:\n" + "\n".join(
     f"  {code.value:>3}  {code.meaning}" for code in ExitCode
 )
 
 
-def build(*, is_pretty: bool) -> typer.Typer:
-    """Return the command line; ``is_pretty`` draws help and usage errors with rich, which takes longer to import."""
+def build(*, is_pretty: bool, typed: Sequence[str] = ()) -> typer.Typer:
+    """Return the command line; ``is_pretty`` draws help and usage errors with rich, which takes longer to import.
+
+    Importing all commands takes as long as all the rest: where ``typed`` begins with one, only that one is there.
+    """
     app = typer.Typer(
         name="slipstream",
         help="Run local language models as fast as this machine allows, and see why. "
@@ -43,16 +48,14 @@ def build(*, is_pretty: bool) -> typer.Typer:
         context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
     )
     app.callback(invoke_without_command=True)(_start)
-    app.command()(chat.chat)
-    app.command()(serve.serve)
-    app.command()(batch.batch)
-    app.add_typer(models.build(), name="models")
-    app.command()(doctor.doctor)
-    app.command()(verify.verify)
-    app.command()(cache.cache)
-    app.command(context_settings=_PASS_ON)(bench.bench)
-    app.command()(desktop.desktop)
-    app.command(context_settings=_PASS_ON)(test.test)
+    for name in typed[:1] if typed and typed[0] in _COMMANDS else _COMMANDS:
+        if name == "models":
+            from app.cli.models import commands as models
+
+            app.add_typer(models.build(typed[1:]), name=name)
+        else:
+            command = getattr(import_module(f"app.cli.commands.{name}"), name)
+            app.command(context_settings=_PASS_ON if name in _PASSES_ON else None)(command)
     _put_into_words(app)
     return app
 
@@ -93,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        build(is_pretty=sys.stdout.isatty())(args=arguments, prog_name=PROGRAM)
+        typed = sys.argv[1:] if arguments is None else arguments
+        build(is_pretty=sys.stdout.isatty(), typed=typed or ["desktop"])(args=typed, prog_name=PROGRAM)
     except SlipstreamError as error:
         say_on_stderr(f"Error: {error.message}")
         return exit_code(error)
@@ -123,4 +127,6 @@ def _start(
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        desktop.desktop()
+        from app.cli.commands.desktop import desktop
+
+        desktop()

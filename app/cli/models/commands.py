@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.models import hub as models_hub
-from app.cli.models import import_folder as models_import
 from app.cli.models import listing as models_keep
-from app.cli.models import pair as models_pair
-from app.cli.models import pull as models_pull
-from app.cli.models import quantise as models_quantise
-from app.cli.models import remove as models_remove
-from app.cli.models import search as models_search
-from app.cli.models import settings as models_settings
-from app.cli.models import verify as models_verify
 from app.cli.terminal.text import say, table
 
 if TYPE_CHECKING:
@@ -28,22 +21,30 @@ if TYPE_CHECKING:
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def build() -> typer.Typer:
-    """Return the commands below ``models``."""
+# Command -> the module that has it, and its function there.
+_COMMANDS = {
+    "list": ("commands", "_list"),
+    "show": ("commands", "_show"),
+    "search": ("search", "search"),
+    "pull": ("pull", "pull"),
+    "import": ("import_folder", "import_folder"),
+    "quantize": ("quantise", "quantise"),
+    "settings": ("settings", "settings"),
+    "pair": ("pair", "pair"),
+    "verify": ("verify", "verify"),
+    "rm": ("remove", "remove"),
+    "hub": ("hub", "hub"),
+    "login": ("hub", "login"),
+    "logout": ("hub", "logout"),
+}
+
+
+def build(typed: Sequence[str]) -> typer.Typer:
+    """Return the commands below ``models``; only one where ``typed`` begins with it."""
     app = typer.Typer(help="Find, download, import and remove models.", no_args_is_help=True)
-    app.command(name="list")(_list)
-    app.command(name="show")(_show)
-    app.command(name="search")(models_search.search)
-    app.command(name="pull")(models_pull.pull)
-    app.command(name="import")(models_import.import_folder)
-    app.command(name="quantize")(models_quantise.quantise)
-    app.command(name="settings")(models_settings.settings)
-    app.command(name="pair")(models_pair.pair)
-    app.command(name="verify")(models_verify.verify)
-    app.command(name="rm")(models_remove.remove)
-    app.command(name="hub")(models_hub.hub)
-    app.command(name="login")(models_hub.login)
-    app.command(name="logout")(models_hub.logout)
+    for name in typed[:1] if typed and typed[0] in _COMMANDS else _COMMANDS:
+        module, function = _COMMANDS[name]
+        app.command(name=name)(getattr(import_module(f"app.cli.models.{module}"), function))
     return app
 
 
@@ -117,6 +118,8 @@ def _show(
     except UnknownModel:
         if not _may_be_repository(name):
             raise
+        from app.cli.models import search as models_search
+
         beside = find_draft(draft, models).facts if draft is not None else None
         models_search.show_remote(name, as_json, context, beside)
         return
