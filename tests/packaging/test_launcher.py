@@ -171,14 +171,14 @@ def test_a_benchmark_has_the_packages_of_the_checks_and_the_list_does_without(ch
 def test_without_arguments_every_check_runs(checkout, tmp_path):
     done = checkout.start("test", cwd=tmp_path)
     assert done.returncode == 0
-    assert [call[4:][1] for call in checkout.calls] == ["ruff", "mypy", "mypy", "pytest"]
+    assert [call[4:][1] for call in checkout.calls] == ["ruff", "mypy", "mypy", "app"]
     assert {(call[0], call[3]) for call in checkout.calls} == {(str(checkout.folder), "offscreen")}
     assert "All checks passed." in done.stdout
 
 
-@pytest.mark.parametrize("check", ["ruff", "mypy", "pytest"])
-def test_a_failing_check_is_named_and_the_others_still_run(checkout, check):
-    done = checkout.start("test", FAIL=check)
+@pytest.mark.parametrize(("check", "command"), [("ruff", "ruff"), ("mypy", "mypy"), ("pytest", "-m app test")])
+def test_a_failing_check_is_named_and_the_others_still_run(checkout, check, command):
+    done = checkout.start("test", FAIL=command)
     assert done.returncode == 1
     assert f"Failed: {check}" in done.stdout
     assert len(checkout.calls) == 4
