@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from models.estimate.fit.search import FitRequest
     from models.estimate.speed.machine import Machine
     from models.estimate.speed.runs import ModelRun
+    from models.estimate.speed.speeds import DraftSpeed
     from models.facts.model_facts import ModelFacts
     from models.pairing.gain import ProposerKind
-    from models.recommend.fit_report import DraftSpeed, FitReport
+    from models.recommend.fit_report import FitReport
 
 
 UNKNOWN_SPEED = f"not known yet: {PROGRAM} doctor measures it"

@@ -84,8 +84,9 @@ class RepositoryReports:
 
     def _own_judgement(self, model: RemoteModel) -> FitReport:
         """Judge by its own header; one that is broken cannot be used, which is no reason to recommend nothing."""
+        from models.estimate.fit.summary import FitVerdict
         from models.gguf.errors import GgufError
-        from models.recommend.fit_report import FitReport, FitVerdict
+        from models.recommend.fit_report import FitReport
 
         try:
             return self.judged(model)[1]

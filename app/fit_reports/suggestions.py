@@ -8,7 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from app.fit_reports.fit_reports import CurrentMachine, as_fields, report_remote
-from models.recommend.fit_report import FitReport, FitVerdict
+from models.estimate.fit.summary import FitVerdict
+from models.recommend.fit_report import FitReport
 
 if TYPE_CHECKING:
     from models.catalog.curated import CuratedFile, CuratedModel

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.fit_reports.repository_reports import RepositoryReports
 from app.fit_reports.suggestions import suggestions
 from app.library.hub_access import change_hub, hub, hub_settings, log_in, log_out
 from app.library_service.machine import MachineService
+from app.library_service.models import header_facts
 from models.hub.repository import FoundRepository, Repository
-from models.library.values import Fit, HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
-from models.recommend.fit_report import FitVerdict
+from models.library.values import HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
 
 N_FOUND = 50
 _N_KEPT = 32
-FITS = {FitVerdict.GREEN: Fit.GREEN, FitVerdict.TIGHT: Fit.TIGHT, FitVerdict.NO: Fit.NONE}
 
 
 class HubService:
@@ -39,7 +40,7 @@ class HubService:
                 is_size_estimate=one.file.is_estimate,
                 good_for=one.model.good_for,
                 drafting=one.model.drafting,
-                fit=FITS.get(one.judgement.verdict, Fit.NONE),
+                verdict=one.judgement.verdict,
                 rate=one.rate,
             )
             for one in suggestions(self._machine.now())
@@ -76,30 +77,10 @@ class HubService:
         judge = self.judge_of(repo_id)
         model = choose_one(judge.repository, wanted)
         facts, judged = judge.judged(model)
-        speed = judged.speed
-        return RemoteFitReport(
-            repo_id=repo_id,
-            name=model.name,
-            architecture=facts.architecture,
-            quantisation=facts.quantisation,
-            n_params=facts.n_params,
-            n_active_params=facts.n_active_params,
-            n_bytes=model.n_bytes,
-            n_ctx_train=facts.n_ctx_train,
-            n_layers=facts.n_layers,
-            n_experts=facts.n_experts,
-            n_experts_used=facts.n_experts_used,
-            bytes_per_token=facts.active_bytes_per_token,
-            kv_bytes_per_token=facts.kv_bytes_per_token(),
-            has_chat_template=facts.has_chat_template,
-            licence=facts.licence or judge.repository.licence,
-            problem=facts.problem,
-            fit=FITS.get(judged.verdict),
-            advice=judged.sentence,
-            predicted_rate=speed.empty if speed is not None else None,
-            full_rate=speed.full if speed is not None else None,
-            n_ctx=speed.n_ctx if speed is not None else 0,
-        )
+        header = header_facts(facts)
+        if header.licence is None:
+            header = replace(header, licence=judge.repository.licence)
+        return RemoteFitReport(repo_id, model.name, model.n_bytes, header, judged)
 
     def recommend(self, repo_id: str) -> Recommended:
         """Say which model of a repository to take here, by a header or two; raises GgufError too."""

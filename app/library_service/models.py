@@ -19,10 +19,11 @@ from app.pairing.model_list import ListedModels
 from app.settings.model_settings_store import LastUsed, UsageStore
 from models.catalog.catalog import ModelEntry
 from models.catalog.imported_folders import read_folders
+from models.facts.model_facts import ModelFacts
 from models.facts.split_files import parts
 from models.files.integrity import IntegrityState, integrity_of
 from models.files.provenance import FileOrigin, read_record
-from models.library.values import FolderPlace, ModelDetails, ModelRow, ModelRows, RowReport
+from models.library.values import FolderPlace, HeaderFacts, ModelDetails, ModelRow, ModelRows, RowReport
 
 if TYPE_CHECKING:
     from models.download.model_download import DownloadRequest
@@ -61,23 +62,10 @@ class ModelService:
     def details(self, name: str) -> ModelDetails:
         """Describe one model; raises UnknownModel."""
         entry = self.entry(name)
-        facts = entry.facts
         row = _Known(lambda entry: None).row(entry)
-        if facts is None:
+        if entry.facts is None:
             return ModelDetails(row, (str(entry.path),))
-        return ModelDetails(
-            row,
-            tuple(map(str, facts.files)),
-            n_layers=facts.n_layers,
-            n_experts=facts.n_experts,
-            n_experts_used=facts.n_experts_used,
-            n_vocab=facts.n_vocab,
-            weight_bytes=facts.weight_bytes,
-            bytes_per_token=facts.active_bytes_per_token,
-            kv_bytes_per_token=facts.kv_bytes_per_token(),
-            tokenizer=facts.tokenizer.model if facts.tokenizer else None,
-            has_chat_template=facts.has_chat_template,
-        )
+        return ModelDetails(row, tuple(map(str, entry.facts.files)), header_facts(entry.facts))
 
     def remove(self, name: str) -> None:
         """Move a downloaded model to the trash; raises UnknownModel and LibraryError."""
@@ -171,6 +159,27 @@ class _Known:
             repo_id=request.repo_id if request is not None else "",
             wanted=request.wanted if request is not None else "",
         )
+
+
+def header_facts(facts: ModelFacts) -> HeaderFacts:
+    """Return what is shown of a header."""
+    return HeaderFacts(
+        architecture=facts.architecture,
+        quantisation=facts.quantisation,
+        licence=facts.licence,
+        n_params=facts.n_params,
+        n_active_params=facts.n_active_params,
+        n_ctx_train=facts.n_ctx_train,
+        n_layers=facts.n_layers,
+        n_experts=facts.n_experts,
+        n_experts_used=facts.n_experts_used,
+        n_vocab=facts.n_vocab,
+        weight_bytes=facts.weight_bytes,
+        bytes_per_token=facts.active_bytes_per_token,
+        kv_bytes_per_token=facts.kv_bytes_per_token(),
+        tokenizer=facts.tokenizer.model if facts.tokenizer else None,
+        has_chat_template=facts.has_chat_template,
+    )
 
 
 def _source(record: FileOrigin) -> str:

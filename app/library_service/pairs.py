@@ -11,18 +11,17 @@ from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import report_file
 from app.jobs.pair_test.pair_test import PairTest, PairTestResult, PartnerTrial
 from app.library.hub_access import LibraryError
-from app.library_service.hub import FITS
 from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
 from app.pairing.offers import offers
 from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
 from models.catalog.catalog import ModelEntry
+from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.formatting.figures import rate
 from models.library.values import Choosing, DraftOffers, ModelFitReport, OfferRow, PairStep, PartnerRow, Partners
 from models.pairing.heads import IN_FILES
 from models.pairing.offers import DownloadOffer
 from models.pairing.partner import Partner
-from models.recommend.fit_report import FitReport
 
 _KINDS = {"model": "small model", "mtp": "heads in its file", **IN_FILES}
 DISTURBED = "Replies were written meanwhile, so this may be off: test again when nothing else runs."
@@ -41,14 +40,17 @@ class PairService:
         """Judge a model with the partner that drafts for it; raises UnknownModel."""
         entry = self._shelf.entry(name)
         if entry.facts is None or entry.problem is not None:
-            return ModelFitReport(name, None, entry.problem or "The model cannot be read.")
+            return ModelFitReport(name, FitSummary(FitVerdict.UNUSABLE, entry.problem or "The model cannot be read."))
         found = pairing(entry, self._shelf.listed)
         used = found.used
         drafting = self._shelf.find(used.path) if used is not None and used.path is not None else None
         draft = drafting.facts if drafting is not None else None
         heads = uses_heads(found)
         judged = report_file(entry.facts, entry.path, self._machine.now(), draft=draft, uses_heads=heads)
-        return _judgement(name, judged, used)
+        if used is None:
+            return ModelFitReport(name, judged)
+        # The gain that partners are ranked by, so that one pane does not give two answers.
+        return ModelFitReport(name, judged, used.name, used.gain, used.measured is not None)
 
     def partners(self, name: str) -> Partners:
         """Return who drafts for a model and who else could; raises UnknownModel."""
@@ -177,25 +179,3 @@ def _expected(partner: Partner) -> float | None:
     if partner.prediction is None:
         return None
     return partner.gain if partner.measured is None else partner.measured.forecast
-
-
-def _judgement(name: str, judged: FitReport, used: Partner | None) -> ModelFitReport:
-    speed, measured = judged.speed, judged.measured
-    return ModelFitReport(
-        name=name,
-        fit=FITS.get(judged.verdict),
-        sentence=judged.sentence,
-        notes=judged.notes,
-        n_ctx=speed.n_ctx if speed is not None else 0,
-        empty_rate=speed.empty if speed is not None else None,
-        full_rate=speed.full if speed is not None else None,
-        lacks_rate=judged.lacks_speed,
-        draft=used.name if used is not None else None,
-        # The gain that partners are ranked by, so that one pane does not give two answers.
-        gain=used.gain if used is not None else None,
-        is_gain_measured=used is not None and used.measured is not None,
-        measured_rate=measured.rate if measured is not None else None,
-        measured_plain_rate=measured.plain_rate if measured is not None else None,
-        measured_n_past=measured.n_past if measured is not None else 0,
-        n_runs=measured.n_runs if measured is not None else 0,
-    )

@@ -6,17 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from models.download.progress import DownloadPhase, DownloadProgress
+from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.quantise.progress import QuantisePhase, QuantiseProgress
 
 _QUEUED = QuantiseProgress(QuantisePhase.QUEUED, 0, 0)
-
-
-class Fit(StrEnum):
-    """Whether a model fits into this machine's memory."""
-
-    GREEN = "green"
-    TIGHT = "tight"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,76 +87,55 @@ class ModelRows:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelDetails:
-    """What a model's header says besides its row; sizes in bytes, per token where they say so."""
+class HeaderFacts:
+    """What a model's header says; sizes in bytes, per token where they say so."""
 
-    row: ModelRow
-    files: tuple[str, ...]
-    n_layers: int = 0
-    n_experts: int = 0
-    n_experts_used: int = 0
-    n_vocab: int = 0
-    weight_bytes: int = 0
-    bytes_per_token: int = 0
-    kv_bytes_per_token: int = 0
-    tokenizer: str | None = None
-    has_chat_template: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteFitReport:
-    """What a model on the Hub would be on this machine, from its header. ``advice`` is a sentence.
-
-    Tokens per second: ``predicted_rate`` at no context, ``full_rate`` behind ``n_ctx`` tokens.
-    """
-
-    repo_id: str
-    name: str
     architecture: str
     quantisation: str
+    licence: str | None
     n_params: int
     n_active_params: int
-    n_bytes: int
     n_ctx_train: int
     n_layers: int
     n_experts: int
     n_experts_used: int
+    n_vocab: int
+    weight_bytes: int
     bytes_per_token: int
     kv_bytes_per_token: int
+    tokenizer: str | None
     has_chat_template: bool
-    licence: str | None
-    problem: str | None
-    fit: Fit | None = None
-    advice: str = ""
-    predicted_rate: float | None = None
-    full_rate: float | None = None
-    n_ctx: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDetails:
+    """A model of this machine in full; ``header`` is None where it cannot be read."""
+
+    row: ModelRow
+    files: tuple[str, ...]
+    header: HeaderFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFitReport:
+    """What a model on the Hub would be on this machine, from its header."""
+
+    repo_id: str
+    name: str
+    n_bytes: int
+    header: HeaderFacts
+    fit: FitSummary
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFitReport:
-    """What a model of this machine is here; rates in tokens per second.
-
-    ``empty_rate`` is expected at no context and ``full_rate`` behind ``n_ctx`` tokens; ``lacks_rate`` says that this
-    machine must be measured first. ``draft`` drafts for it, which makes it ``gain`` times as fast. ``measured_rate``
-    came lately behind ``measured_n_past`` tokens, ``measured_plain_rate`` without drafts.
-    """
+    """What a model of this machine is here. ``draft`` drafts for it, which makes it ``gain`` times as fast."""
 
     name: str
-    fit: Fit | None
-    sentence: str
-    notes: tuple[str, ...] = ()
-    n_ctx: int = 0
-    empty_rate: float | None = None
-    full_rate: float | None = None
-    lacks_rate: bool = False
+    fit: FitSummary
     draft: str | None = None
     gain: float | None = None
     is_gain_measured: bool = False
-    measured_rate: float | None = None
-    measured_plain_rate: float | None = None
-    measured_n_past: int = 0
-    n_runs: int = 0
 
 
 class Choosing(StrEnum):
@@ -283,7 +255,7 @@ class SuggestedRow:
     is_size_estimate: bool
     good_for: str
     drafting: str
-    fit: Fit
+    verdict: FitVerdict
     rate: float | None
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from models.estimate.fit.plan import PlacementPlan, shortage
 from models.estimate.fit.search import FitRequest, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
+from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.estimate.speed.machine import Machine
-from models.estimate.speed.runs import MeasuredSpeed
+from models.estimate.speed.speeds import DraftSpeed, MeasuredSpeed, SpeedPrediction
 from models.facts.model_facts import ModelFacts
 from models.formatting.figures import size
 from models.pairing import heads
@@ -24,67 +24,16 @@ LONGEST_CTX = 1 << 31
 _TIGHT = 0.85
 
 
-class FitVerdict(StrEnum):
-    """Does it fit."""
-
-    GREEN = "green"
-    TIGHT = "tight"
-    NO = "will not fit"
-    UNUSABLE = "cannot be used"
-
-
 @dataclass(frozen=True, slots=True)
-class SpeedPrediction:
-    """Tokens per second of one request without drafts at an empty context and at one of ``n_ctx`` tokens."""
+class FitReport(FitSummary):
+    """The verdict, and ``plan``, the best way to load the model.
 
-    empty: float
-    full: float
-    n_ctx: int
-
-
-@dataclass(frozen=True, slots=True)
-class DraftSpeed:
-    """Tokens per second with ``depth`` tokens drafted each step, 0 where drafting does not pay.
-
-    ``is_measured``: this pair was tested here, and the rate is the predicted one of the model times what that gained.
-    """
-
-    rate: float
-    depth: int
-    acceptance: float
-    is_acceptance_measured: bool
-    is_measured: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FitReport:
-    """What to say of a model before it is loaded.
-
-    ``sentence`` gives the verdict with its numbers, ``notes`` what else to know. ``plan`` is the best way to load it.
     For a model that does not fit it is the plan that lacks least, and ``fitting`` the one with the longest context that
-    fits; for one that cannot be used it is None. ``speed`` is None where it does not fit or this machine was not
-    measured. ``with_draft`` is the speed at an empty context with the draft model that was given, or with the heads
-    that draft.
+    fits; for one that cannot be used it is None.
     """
 
-    verdict: FitVerdict
-    sentence: str
     plan: PlacementPlan | None = None
-    speed: SpeedPrediction | None = None
-    with_draft: DraftSpeed | None = None
-    measured: MeasuredSpeed | None = None
-    notes: tuple[str, ...] = ()
     fitting: PlacementPlan | None = None
-
-    @property
-    def fits(self) -> bool:
-        """Whether it can be loaded."""
-        return self.verdict in (FitVerdict.GREEN, FitVerdict.TIGHT)
-
-    @property
-    def lacks_speed(self) -> bool:
-        """Whether it would have a predicted speed if this machine had been measured."""
-        return self.fits and self.speed is None
 
 
 def fit_report(
@@ -115,18 +64,18 @@ def fit_report(
         least = least_plan(facts, machine, wanted)
         fitting = None if wanted.may_shorten else longest_plan(facts, machine, wanted)
         sentence = _too_large(least) if wanted.may_shorten else _too_long(least, fitting)
-        return FitReport(FitVerdict.NO, sentence, least, measured=measured, notes=notes, fitting=fitting)
+        return FitReport(FitVerdict.NO, sentence, measured=measured, notes=notes, plan=least, fitting=fitting)
     verdict = _verdict(plan, wanted)
     empty, full = (seconds_of(facts, machine, plan, n_past) for n_past in (0, plan.setting.n_ctx))
     speed = SpeedPrediction(1.0 / empty, 1.0 / full, plan.setting.n_ctx) if empty and full else None
     return FitReport(
         verdict,
         _told(verdict, plan, wanted),
-        plan,
         speed,
         _drafted(facts, machine, plan, empty, wanted, judged, why_no_head),
         measured,
         notes,
+        plan,
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from models.estimate.fit.summary import FitVerdict
 from models.facts.quantisation_rank import is_needless, rank
 from models.formatting.figures import rate
-from models.recommend.fit_report import FitReport, FitVerdict
+from models.recommend.fit_report import FitReport
 
 # Tokens per second: about twice as fast as most people read.
 ENOUGH = 10.0

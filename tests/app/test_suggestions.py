@@ -9,8 +9,8 @@ import pytest
 
 from app.fit_reports.fit_reports import CurrentMachine
 from app.fit_reports.suggestions import suggestions
+from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
-from models.recommend.fit_report import FitVerdict
 from models.recommend.recommend import ENOUGH
 
 GB = 10**9

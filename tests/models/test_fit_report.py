@@ -9,13 +9,14 @@ import pytest
 from models.estimate.fit.memory import EngineShape, estimate
 from models.estimate.fit.plan import LoadSetting, place, plan_of
 from models.estimate.fit.search import FitRequest, best_plan, fits, seconds_of
+from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import DeviceTraits, Placement, work
 from models.facts.model_facts import read_model
 from models.facts.projector import read_projector
 from models.pairing.gain import AcceptanceCounts
-from models.recommend.fit_report import FitVerdict, fit_report
+from models.recommend.fit_report import fit_report
 from tests.support.made_up_machines import larger
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from models.catalog.curated import curated
+from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
+from models.estimate.speed.speeds import SpeedPrediction
 from models.facts.model_facts import read_model
 from models.facts.quantisation_rank import is_needless, main_type, rank, resized
-from models.recommend.fit_report import FitReport, FitVerdict, SpeedPrediction, fit_report
+from models.recommend.fit_report import FitReport, fit_report
 from models.recommend.recommend import QuantisationOption, recommend
 from tools.model_factory.gguf_factory import Recipe, cached
 

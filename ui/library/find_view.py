@@ -282,7 +282,7 @@ def _found_row(found: FoundRepository) -> ListRow:
 
 
 def _suggested_row(row: SuggestedRow) -> ListRow:
-    badge, tone = FITS[row.fit]
+    badge, tone = FITS[row.verdict]
     key = f"{row.repo_id}:{row.quantisation}"
     return ListRow(key, row.title, suggested_line(row), about(row.rate), badge, tone)
 

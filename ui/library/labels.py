@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 
 from models.download.progress import DownloadPhase, DownloadProgress
+from models.estimate.fit.summary import FitVerdict
+from models.estimate.speed.speeds import MeasuredSpeed
 from models.formatting import figures
 from models.formatting.figures import count, parameters, speed
 from models.library.values import (
     Download,
-    Fit,
-    ModelDetails,
+    HeaderFacts,
     ModelFitReport,
     ModelRow,
     OfferRow,
@@ -24,9 +25,10 @@ from models.quantise.progress import QuantisePhase, QuantiseProgress
 DASH = "–"
 DOT = "  ·  "
 FITS = {
-    Fit.GREEN: ("fits", "accent"),
-    Fit.TIGHT: ("tight", "warning"),
-    Fit.NONE: ("does not fit", "danger"),
+    FitVerdict.GREEN: ("fits", "accent"),
+    FitVerdict.TIGHT: ("tight", "warning"),
+    FitVerdict.NO: ("does not fit", "danger"),
+    FitVerdict.UNUSABLE: ("", "warning"),
 }
 Facts = list[tuple[str, str]]
 
@@ -107,25 +109,25 @@ def _verified(row: ModelRow) -> str:
 
 def machine_facts(judged: ModelFitReport) -> Facts:
     """Return how fast a model is here: expected, with drafts, and measured."""
+    predicted = judged.fit.speed
     facts = [
-        ("Memory", FITS[judged.fit][0] if judged.fit is not None else ""),
-        ("Expected", speed(judged.empty_rate) if judged.empty_rate else "not known yet"),
+        ("Memory", FITS[judged.fit.verdict][0]),
+        ("Expected", speed(predicted.empty) if predicted is not None else "not known yet"),
     ]
-    if judged.full_rate:
-        facts.append(("At full context", f"{speed(judged.full_rate)} behind {count(judged.n_ctx)} tokens"))
-    if judged.gain is not None and judged.empty_rate:
-        known = "measured" if judged.is_gain_measured else "expected"
-        facts.append(("With drafts", f"{speed(judged.empty_rate * judged.gain)} ({judged.gain:.2f}× {known})"))
-    facts.append(("Measured", _measured(judged)))
+    if predicted is not None:
+        facts.append(("At full context", f"{speed(predicted.full)} behind {count(predicted.n_ctx)} tokens"))
+        if judged.gain is not None:
+            known = "measured" if judged.is_gain_measured else "expected"
+            facts.append(("With drafts", f"{speed(predicted.empty * judged.gain)} ({judged.gain:.2f}× {known})"))
+    facts.append(("Measured", _measured(judged.fit.measured)))
     return [(label, value or DASH) for label, value in facts]
 
 
-def _measured(judged: ModelFitReport) -> str:
-    if not judged.measured_rate:
+def _measured(found: MeasuredSpeed | None) -> str:
+    if found is None:
         return "not yet: it is when you chat with it"
-    plain = judged.measured_plain_rate or 0.0
-    without = f", {speed(plain)} without drafts" if judged.measured_rate > 1.05 * plain > 0 else ""
-    return f"{speed(judged.measured_rate)}{without}, behind {count(judged.measured_n_past)} tokens"
+    without = f", {speed(found.plain_rate)} without drafts" if found.rate > 1.05 * found.plain_rate > 0 else ""
+    return f"{speed(found.rate)}{without}, behind {count(found.n_past)} tokens"
 
 
 def partner_gain(partner: PartnerRow) -> str:
@@ -143,33 +145,34 @@ def offer_line(offer: OfferRow) -> str:
     return f"{name} ({offer.kind}, {size(offer.n_bytes)}) would draft: {offer.gain:.1f}× expected{doubt}."
 
 
-def header_facts(details: ModelDetails) -> Facts:
-    """Return what a model's header says."""
+def header_facts(header: HeaderFacts, files: tuple[str, ...]) -> Facts:
+    """Return what a model's header says, and which files it has."""
     facts = [
-        ("Layers", count(details.n_layers) if details.n_layers else ""),
-        ("Experts", f"{details.n_experts_used} of {details.n_experts} for each token" if details.n_experts else "none"),
-        ("Read per token", size(details.bytes_per_token)),
-        ("Cache per token", size(details.kv_bytes_per_token)),
-        ("Vocabulary", f"{count(details.n_vocab)} tokens" if details.n_vocab else ""),
-        ("Tokenizer", details.tokenizer or ""),
-        ("Chat template", "yes" if details.has_chat_template else "no"),
-        ("Files" if len(details.files) > 1 else "File", "\n".join(details.files)),
+        ("Layers", count(header.n_layers) if header.n_layers else ""),
+        ("Experts", f"{header.n_experts_used} of {header.n_experts} for each token" if header.n_experts else "none"),
+        ("Read per token", size(header.bytes_per_token)),
+        ("Cache per token", size(header.kv_bytes_per_token)),
+        ("Vocabulary", f"{count(header.n_vocab)} tokens" if header.n_vocab else ""),
+        ("Tokenizer", header.tokenizer or ""),
+        ("Chat template", "yes" if header.has_chat_template else "no"),
+        ("Files" if len(files) > 1 else "File", "\n".join(files)),
     ]
     return [(label, value or DASH) for label, value in facts]
 
 
 def judged_facts(judged: RemoteFitReport) -> Facts:
     """Return what is known of a model before it is downloaded."""
+    header, predicted = judged.header, judged.fit.speed
     facts = [
-        ("Parameters", n_parameters(judged.n_params, judged.n_active_params)),
-        ("Context", f"{count(judged.n_ctx_train)} tokens" if judged.n_ctx_train else ""),
-        ("Read per token", size(judged.bytes_per_token)),
-        ("Cache per token", size(judged.kv_bytes_per_token)),
-        ("Memory", FITS[judged.fit][0] if judged.fit is not None else ""),
-        ("Expected speed", speed(judged.predicted_rate) if judged.predicted_rate else ""),
+        ("Parameters", n_parameters(header.n_params, header.n_active_params)),
+        ("Context", f"{count(header.n_ctx_train)} tokens" if header.n_ctx_train else ""),
+        ("Read per token", size(header.bytes_per_token)),
+        ("Cache per token", size(header.kv_bytes_per_token)),
+        ("Memory", FITS[judged.fit.verdict][0]),
+        ("Expected speed", speed(predicted.empty) if predicted is not None else ""),
     ]
-    if judged.full_rate:
-        facts.append((f"At {count(judged.n_ctx)} tokens", speed(judged.full_rate)))
+    if predicted is not None:
+        facts.append((f"At {count(predicted.n_ctx)} tokens", speed(predicted.full)))
     return [(label, value or DASH) for label, value in facts]
 
 

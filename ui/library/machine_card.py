@@ -5,15 +5,16 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
+from models.estimate.fit.summary import FitVerdict
 from models.library import requests as ask
-from models.library.values import Fit, ModelFitReport, ModelRow, Trouble
+from models.library.values import ModelFitReport, ModelRow, Trouble
 from ui.client.library_link import LibraryLink
 from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 
 MEASURE, AGAIN, MEASURING = "Measure this machine", "Measure this machine again", "Measuring this machine…"
-TONES = {Fit.GREEN: "muted", Fit.TIGHT: "warning", Fit.NONE: "problem"}
+TONES = {FitVerdict.GREEN: "muted", FitVerdict.TIGHT: "warning"}
 
 
 class MachineCard(QWidget):
@@ -68,12 +69,13 @@ class MachineCard(QWidget):
             self._asked = self._link.ask(ask.GetModelFit(self._name), self._on_judged, self._on_trouble)
 
     def _on_judged(self, judged: ModelFitReport) -> None:
-        why = [f"The speed is not known yet: “{MEASURE}” finds it out."] if judged.lacks_rate else []
-        self._say(" ".join((judged.sentence, *judged.notes, *why)), TONES[judged.fit] if judged.fit else "problem")
+        fit = judged.fit
+        why = [f"The speed is not known yet: “{MEASURE}” finds it out."] if fit.lacks_speed else []
+        self._say(" ".join((fit.sentence, *fit.notes, *why)), TONES.get(fit.verdict, "problem"))
         self.facts.show_facts(machine_facts(judged))
         self.facts.show()
         if self.measure.isEnabled():
-            self.measure.setText(MEASURE if judged.lacks_rate else AGAIN)
+            self.measure.setText(MEASURE if fit.lacks_speed else AGAIN)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.facts.hide()

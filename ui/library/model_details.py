@@ -141,8 +141,9 @@ class ModelDetailsPane(QScrollArea):
 
     def show_details(self, details: ModelDetails) -> None:
         """Show what a header says, if it is still this model's."""
-        if self.row is not None and details.row.name == self.row.name and details.n_layers:
-            self.header.show_facts(header_facts(details))
+        header = details.header
+        if self.row is not None and details.row.name == self.row.name and header is not None and header.n_layers:
+            self.header.show_facts(header_facts(header, details.files))
             self.header.show()
             self._header_title.show()
 

@@ -9,13 +9,13 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
+from models.estimate.fit.summary import FitVerdict
 from models.formatting.figures import count, parameters
 from models.formatting.safe_text import one_line
 from models.hub.repository import Access, FileRole, RemoteModel, Repository
 from models.library.values import (
     Download,
     DraftOffer,
-    Fit,
     OfferRow,
     Recommended,
     RemoteFitReport,
@@ -257,7 +257,7 @@ class RepositoryPane(QWidget):
 
     def _row(self, model: RemoteModel) -> ListRow:
         judged = self._judged.get(_key(model))
-        badge, tone = FITS[judged.fit] if judged is not None and judged.fit is not None else ("", "warning")
+        badge, tone = FITS[judged.fit.verdict] if judged is not None else ("", "warning")
         if _key(model) == self._recommended:
             badge, tone = "recommended", "accent"
         parts = f"{len(model.files)} files" if len(model.files) > 1 else ""
@@ -291,7 +291,8 @@ class RepositoryPane(QWidget):
         self.facts.setVisible(judged is not None)
         if judged is not None:
             self.facts.show_facts(judged_facts(judged))
-            self._say(judged.problem or judged.advice, "problem" if judged.problem else "muted")
+            is_unusable = judged.fit.verdict is FitVerdict.UNUSABLE
+            self._say(judged.fit.sentence, "problem" if is_unusable else "muted")
             self._ask_for_draft(model, judged)
         elif model.role is not FileRole.MODEL:
             self._say("", "muted")
@@ -299,8 +300,7 @@ class RepositoryPane(QWidget):
         self._show_button(model)
 
     def _ask_for_draft(self, model: RemoteModel, judged: RemoteFitReport) -> None:
-        fits = judged.problem is None and judged.fit in (Fit.GREEN, Fit.TIGHT)
-        if fits and _key(model) not in self._drafts:
+        if judged.fit.fits and _key(model) not in self._drafts:
             self._drafts[_key(model)] = None
             self.draft_wanted.emit(judged.repo_id, _key(model))
 

@@ -11,9 +11,9 @@ from app.cli.terminal.text import table
 from app.fit_reports.fit_reports import UNKNOWN_SPEED, current_machine
 from app.fit_reports.suggestions import Suggestion, suggestions
 from models.catalog.curated import curated
+from models.estimate.fit.summary import FitVerdict
 from models.formatting.figures import parameters, size, speed
 from models.formatting.program import PROGRAM
-from models.recommend.fit_report import FitVerdict
 
 _FITS = {
     FitVerdict.GREEN: "fits",

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from models.estimate.speed.efficiency import Observation
+from models.estimate.speed.speeds import MeasuredSpeed
 from models.estimate.speed.work import Amounts
 from models.files.disk import write_whole
 from models.formatting.json_values import value_of
@@ -57,17 +58,6 @@ class ModelRun:
     def key(self) -> tuple[str, int, str, str, int]:
         """Runs with the same key measure the same thing; contexts count as one up to the next power of two."""
         return self.model, self.n_bytes, self.options, self.draft, (self.n_past + 255).bit_length()
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredSpeed:
-    """What a model reached lately: tokens per second, without drafts too, behind ``n_past`` tokens, in ``n_runs``."""
-
-    rate: float
-    plain_rate: float
-    n_past: int
-    n_runs: int
-    at: float
 
 
 def read_runs(folder: Path, machine: str) -> tuple[ModelRun, ...]:

@@ -9,8 +9,9 @@ import pytest
 
 from app.client.library_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
+from models.estimate.fit.summary import FitVerdict
 from models.library import requests as ask
-from models.library.values import Fit, Trouble, TroubleKind
+from models.library.values import Trouble, TroubleKind
 from tests.support.library_client import LibraryClient
 from tools.stand_ins.hub_server import TOKEN, Fault, HubServer
 
@@ -55,10 +56,11 @@ def test_many_models_come_in_parts(library: LibraryClient, models_folder: Path) 
 
 def test_a_model_is_described_by_its_header(library: LibraryClient) -> None:
     details = library.get(ask.ShowModel("ember-q8_0"))
-    assert details.n_layers > 0
-    assert details.kv_bytes_per_token > 0
-    assert 0 < details.weight_bytes <= details.row.n_bytes
-    assert details.has_chat_template
+    header = details.header
+    assert header.n_layers > 0
+    assert header.kv_bytes_per_token > 0
+    assert 0 < header.weight_bytes <= details.row.n_bytes
+    assert header.has_chat_template
     assert "any more" in library.ask(ask.ShowModel("gone")).sentence
 
 
@@ -97,9 +99,12 @@ def test_the_hub_is_searched_shown_and_judged(library: LibraryClient, fox: HubSe
         ("Q8_0", len(EMBER)),
     ]
     judged = library.get(ask.GetRemoteFit(REPO, "Q8_0"))
-    assert (judged.architecture, judged.quantisation, judged.problem) == ("llama", "Q8_0", None)
+    assert (judged.header.architecture, judged.header.quantisation) == ("llama", "Q8_0")
     assert judged.n_bytes == len(EMBER)
-    assert (judged.fit, "memory" in judged.advice or "free" in judged.advice) == (Fit.GREEN, True)
+    assert (judged.fit.verdict, "memory" in judged.fit.sentence or "free" in judged.fit.sentence) == (
+        FitVerdict.GREEN,
+        True,
+    )
     # The header and no more than it needs.
     assert fox.n_content_bytes < len(EMBER) + (1 << 20)
 
@@ -108,7 +113,7 @@ def test_the_curated_list_is_there_without_a_network(open_library) -> None:
     library = open_library(HF_HUB_OFFLINE="1")
     listed = library.get(ask.ListCurated())
     assert len(listed.rows) > 20
-    assert {row.fit for row in listed.rows} <= set(Fit)
+    assert {row.verdict for row in listed.rows} <= set(FitVerdict)
     assert {row.title for row in listed.rows if "own file" in row.drafting} >= {"Qwen3.5 4B", "Qwen3.6 35B-A3B"}
     trouble = library.ask(ask.SearchHub("fox"))
     assert (trouble.kind, "HF_HUB_OFFLINE" in trouble.sentence) == (TroubleKind.OFFLINE, True)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from app.client.discovery import announce
 from models.catalog.catalog import STARTER_FOLDER
+from models.estimate.fit.summary import FitVerdict
 from models.files.provenance import FileOrigin, write_record
 from models.formatting.figures import rate
 from models.formatting.json_values import value_of
 from models.library import requests as ask
-from models.library.values import Choosing, Fit, ModelRow, PairStep, RowReport, SettingText, Trouble
+from models.library.values import Choosing, ModelRow, PairStep, RowReport, SettingText, Trouble
 from tests.support.library_client import LibraryClient
 from tools.model_factory.gguf_factory import Recipe, cached
 from tools.stand_ins.fake_openai import FakeServer
@@ -50,10 +51,9 @@ def test_rows_come_first_and_are_judged_behind_the_list_but_broken_ones_never(
 
 def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryClient) -> None:
     found = library.get(ask.GetModelFit(EMBER))
-    assert (found.fit, found.draft) == (Fit.GREEN, DRAFT)
-    assert "It fits" in found.sentence
-    assert found.empty_rate is None
-    assert found.lacks_rate
+    assert (found.fit.verdict, found.draft) == (FitVerdict.GREEN, DRAFT)
+    assert "It fits" in found.fit.sentence
+    assert found.fit.lacks_speed
     assert isinstance(library.ask(ask.GetModelFit("gone")), Trouble)
 
 
@@ -66,8 +66,8 @@ def test_the_machine_is_measured_but_not_beside_replies(library: LibraryClient, 
     fake.n_active = 0
     assert library.ask(ask.MeasureMachine()) is None
     found = library.get(ask.GetModelFit(EMBER))
-    assert found.empty_rate is not None
-    assert found.empty_rate > 0
+    assert found.fit.speed is not None
+    assert found.fit.speed.empty > 0
 
 
 def test_partners_are_shown_and_chosen(library: LibraryClient) -> None:
@@ -147,8 +147,9 @@ def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_show
     found = library.get(ask.Recommend(REPO))
     assert found.name == "fox-Q8_0"
     card = library.get(ask.GetRemoteFit(REPO, "fox-Q8_0.gguf"))
-    empty, full = rate(card.predicted_rate), rate(card.full_rate)
-    speeds = f"{empty} tokens/s here, {full} behind {card.n_ctx:,} tokens."
+    speed = card.fit.speed
+    empty, full = rate(speed.empty), rate(speed.full)
+    speeds = f"{empty} tokens/s here, {full} behind {speed.n_ctx:,} tokens."
     assert found.sentence == f"Q8_0, the best quality that fits well and is quick enough: {speeds}"
     hub.repos[REPO].files["fox-Q8_0.gguf"] = SMALL.read_bytes()[:200_000]
     library.get(ask.ShowRepository(REPO))

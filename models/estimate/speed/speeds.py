@@ -1,0 +1,39 @@
+"""Tokens per second of a model on a machine: predicted, with drafts, and measured. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedPrediction:
+    """Tokens per second of one request without drafts at an empty context and at one of ``n_ctx`` tokens."""
+
+    empty: float
+    full: float
+    n_ctx: int
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSpeed:
+    """Tokens per second with ``depth`` tokens drafted each step, 0 where drafting does not pay.
+
+    ``is_measured``: this pair was tested here, and the rate is the predicted one of the model times what that gained.
+    """
+
+    rate: float
+    depth: int
+    acceptance: float
+    is_acceptance_measured: bool
+    is_measured: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSpeed:
+    """What a model reached lately: tokens per second, without drafts too, behind ``n_past`` tokens, in ``n_runs``."""
+
+    rate: float
+    plain_rate: float
+    n_past: int
+    n_runs: int
+    at: float
