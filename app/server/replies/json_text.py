@@ -13,6 +13,7 @@ _IN_STRING = re.compile(r'["\\]')
 _CLOSER = {"{": "}", "[": "]"}
 # A key, a number or a word such as true.
 _LONGEST_WORD = 200
+_DEEPEST = 100
 
 
 def stream_json(source: TextSource, give: Give) -> Reading[bool]:
@@ -151,8 +152,8 @@ def stream_gemma(source: TextSource, give: Give) -> Reading[bool]:
                 _give_word(word.strip(), give)
 
 
-def stream_python(source: TextSource, give: Give) -> Reading[bool]:
-    """Pass on a value as Python writes it, as JSON; False where it is none."""
+def stream_python(source: TextSource, give: Give, depth: int = 0) -> Reading[bool]:
+    """Pass on a value as Python writes it, as JSON; False where it is none, or nested too deeply."""
     mark = yield from source.skip_space()
     if mark in "\"'":
         source.at += 1
@@ -177,7 +178,7 @@ def stream_python(source: TextSource, give: Give) -> Reading[bool]:
             source.at += 1
             source.take()
             give(next_one)
-        elif not (yield from stream_python(source, give)):
+        elif depth > _DEEPEST or not (yield from stream_python(source, give, depth + 1)):
             return False
     source.at += 1
     source.take()

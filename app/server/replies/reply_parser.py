@@ -33,6 +33,8 @@ Tools = Mapping[str, Mapping[str, Any]]
 # A function's name has 128 characters at most (schemas.Function), a key as many.
 _LONGEST_NAME = 256
 _LONGEST_HEADER = 1_000
+# What is read of a call before its function is known.
+_LONGEST_CALL = 1_000_000
 # Keys of a call that some models use instead of those of their template.
 _NAME_KEYS, _ARGUMENTS_KEYS = ("name", "tool_name"), ("arguments", "parameters")
 # What can begin a call although its first marker is missing, as Qwen3-Coder writes them.
@@ -451,7 +453,10 @@ class ReplyParser:
         return True
 
     def _give_early(self, arguments: str) -> None:
-        value = json.loads(arguments)
+        try:
+            value = json.loads(arguments)
+        except (ValueError, RecursionError) as error:
+            raise _NoCall from error
         if isinstance(value, str):
             arguments = value
         elif not isinstance(value, dict):
@@ -476,24 +481,24 @@ class ReplyParser:
 
     def _whole_value(self) -> Reading[str]:
         """Read a JSON value and return it as written, without taking it."""
-        source = self._source
-        decoder = json.JSONDecoder()
-        while True:
-            try:
-                _, end = decoder.raw_decode(source.text, source.at)
-            except RecursionError as error:
-                raise _NoCall from error
-            except ValueError as error:
-                # Only an unfinished value is worth waiting for.
-                if source.is_over:
-                    raise TextOver from error
-                if not re.match(r'["{\[\-0-9tfn]', source.text[source.at :]):
-                    raise _NoCall from error
-            else:
-                if end < len(source.text):
-                    text, source.at = source.text[source.at : end], end
-                    return text
-            yield from source.more()
+        source, parts = self._source, []
+        if source.text[source.at] not in "{[":
+            text, end = yield from source.until([",", "}", "]"], _LONGEST_CALL)
+            source.at -= len(end)
+            return text
+        source.holds = True
+        try:
+
+            def give(text: str) -> None:
+                parts.append(text)
+                if len(source.text) - source.kept > _LONGEST_CALL:
+                    raise _NoCall
+
+            if not (yield from stream_json(source, give)):
+                raise _NoCall
+        finally:
+            source.holds = False
+        return "".join(parts)
 
     # -- calls between tags -------------------------------------------------------------------------------------------
 
@@ -766,9 +771,12 @@ def _value_of(text: str, is_text: bool | None, keyed: KeyedArguments) -> str:
     else:
         return text
     if keyed.before_key in text and ANY in keyed.close:
-        nested = _nested(text, keyed)
-        if nested is not None:
-            return json.dumps(nested, ensure_ascii=False)
+        try:
+            nested = _nested(text, keyed)
+            if nested is not None:
+                return json.dumps(nested, ensure_ascii=False)
+        except RecursionError:
+            pass
     if is_text is False and len(text) < _LONGEST_PYTHON:
         # Templates that write values with jinja's own ``string`` teach models Python's notation.
         try:

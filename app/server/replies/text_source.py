@@ -28,6 +28,7 @@ class TextSource:
         self.at = 0
         self.kept = 0
         self.is_over = False
+        self.holds = False  # what is read may be wanted again
 
     def feed(self, text: str) -> None:
         """Add text at the end, and forget what was taken."""
@@ -36,8 +37,9 @@ class TextSource:
         self.kept = 0
 
     def take(self) -> None:
-        """Say that all that was read will not be wanted again."""
-        self.kept = self.at
+        """Say that all that was read will not be wanted again, unless it is held."""
+        if not self.holds:
+            self.kept = self.at
 
     @property
     def rest(self) -> str:

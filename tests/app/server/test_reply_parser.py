@@ -6,13 +6,20 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.server.replies.families import HERMES
 from app.server.replies.format_finder import found_format
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, ReasoningText
-from app.server.replies.reply_format import JsonCalls, KeyedArguments, ReplyFormat, TaggedCalls, Thinking
+from app.server.replies.reply_format import (
+    JsonCalls,
+    KeyedArguments,
+    PythonCalls,
+    ReplyFormat,
+    TaggedCalls,
+    Thinking,
+)
 from app.server.replies.reply_parser import ReplyParser
 
 THINKING = Thinking("<think>", "</think>")
@@ -126,6 +133,39 @@ def test_the_cut_never_changes_what_is_found(pieces, data):
     assert parsed([text[a:b] for a, b in itertools.pairwise(borders)]) == parsed([text])
 
 
+GEMMA = ReplyFormat(calls=TaggedCalls("<|tool_call>call:", "", "<tool_call|>", "gemma"))
+PYTHON = ReplyFormat(calls=PythonCalls("<|tool_call_start|>", "<|tool_call_end|>"))
+MINIMAX = found_format("]<]minimax[>[", [None] * 6)
+GPT_OSS = found_format("<|channel|><|message|>", [None] * 6)
+JUNK = ['{"name": "add", "arguments": ', '"', "\\", "\\u12", "'", " ", "\n", "add", "a", "ü", *"{}[],:()="]
+
+
+@pytest.mark.parametrize("form", [QWEN, CODER, LLAMA, FUNCTIONARY, GEMMA, PYTHON, MINIMAX, GPT_OSS])
+@settings(max_examples=50)
+@given(data=st.data())
+def test_nothing_that_a_model_writes_is_a_crash(form, data):
+    """And all ways to cut it are one."""
+    text = "".join(data.draw(st.lists(st.sampled_from([*form.markers, "to=functions.add", *JUNK]), max_size=30)))
+    is_cut = data.draw(st.booleans())
+    assert parsed(text, form, is_cut=is_cut) == parsed([text], form, is_cut=is_cut)
+
+
+@pytest.mark.parametrize("form", [QWEN, CODER, GEMMA, PYTHON, MINIMAX, LLAMA])
+def test_what_is_nested_without_end_is_no_crash(form):
+    for opening in ("{", "[", '{"a":', "{a:", "]<]minimax[>[<a>"):
+        for start in (
+            '<tool_call>{"x": ',
+            '<tool_call>{"name": "add", "arguments": ',
+            '{"name": "add", "parameters": ',
+            '{"parameters": ',
+            "<tool_call>\n<function=add>\n<parameter=o>\n",
+            "<|tool_call>call:add",
+            "<|tool_call_start|>[add(o=",
+            ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="add">]<]minimax[>[<o>',
+        ):
+            parsed([start, opening * 3_000, "]<]minimax[>[</o>\n</parameter>"], form)
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
@@ -200,6 +240,6 @@ def test_ids_differ():
 
 
 def test_a_huge_call_takes_time_in_proportion():
-    text = json.dumps({"name": "add", "arguments": {"s": "x" * 300_000}})
+    text = json.dumps({"name": "add", "arguments": {"s": "x" * 100_000}})
     ((name, arguments),) = parsed(["<tool_call>", *(text[i : i + 4] for i in range(0, len(text), 4))])
-    assert (name, len(json.loads(arguments)["s"])) == ("add", 300_000)
+    assert (name, len(json.loads(arguments)["s"])) == ("add", 100_000)

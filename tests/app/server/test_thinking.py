@@ -1,6 +1,7 @@
 """Thoughts over HTTP: apart from the answer, within their budget, and before what a grammar binds.
 
-The model's template is one of a thinking model whose markers are special tokens: the text of a reply leaves them out.
+The model's template is one of a thinking model whose markers, also those of calls, are special tokens: the text of a
+reply has them only where its form needs them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ TEMPLATE = """
 {%- if tools %}<|im_start|>system\n{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}<|im_end|>\n{% endif %}
 {%- for m in messages %}<|im_start|>{{ m.role }}\n
 {%- if m.reasoning_content %}OPEN{{ m.reasoning_content }}CLOSE{% endif %}{{ m.content }}
-{%- for c in m.tool_calls or () %}<tool_call>\n{{ c.function | tojson }}\n</tool_call>{% endfor %}
+{%- for c in m.tool_calls or () %}<|fim_middle|>{{ c.function | tojson }}{% endfor %}
 {{- '<|im_end|>\n' }}{% endfor %}
 {%- if add_generation_prompt %}<|im_start|>assistant\n
 {%- if enable_thinking is defined and not enable_thinking %}OPENCLOSE{% elif opens %}OPEN{% endif %}{% endif %}
