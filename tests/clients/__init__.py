@@ -1,0 +1,1 @@
+"""Programs of other people that speak to the endpoint. Begin with ``run.sh``."""

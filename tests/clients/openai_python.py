@@ -1,0 +1,33 @@
+"""openai-python: every route that it knows and this server has."""
+
+import json
+import os
+import time
+
+import openai
+
+client = openai.OpenAI(base_url=os.environ["BASE_URL"], api_key=os.environ["API_KEY"], max_retries=0)
+MODEL = os.environ["MODEL"]
+TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+asked = [{"role": "user", "content": "What is the weather in Paris?"}]
+
+assert MODEL in [model.id for model in client.models.list()]
+answer = client.chat.completions.create(
+    model=MODEL, messages=asked, tools=[{"type": "function", "function": TOOL}], temperature=0
+)
+(call,) = answer.choices[0].message.tool_calls
+assert json.loads(call.function.arguments) == {"city": "Paris"}
+# The answer goes back as the client gives it, with all its keys.
+turns = [*asked, answer.choices[0].message.model_dump(), {"role": "tool", "tool_call_id": call.id, "content": "sunny"}]
+assert client.chat.completions.create(model=MODEL, messages=turns, max_tokens=20).choices[0].message.content
+with client.chat.completions.stream(model=MODEL, messages=asked, max_completion_tokens=20) as stream:
+    assert any(event.type == "content.delta" for event in stream)
+assert client.completions.create(model=MODEL, prompt="Once", max_tokens=4, logprobs=2).choices[0].logprobs
+first = client.responses.create(model=MODEL, input="Hello", max_output_tokens=20)
+second = client.responses.create(model=MODEL, input="And you?", previous_response_id=first.id, max_output_tokens=20)
+assert client.responses.retrieve(second.id).output_text == second.output_text
+line = {"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": asked, "max_tokens": 4}}
+file = client.files.create(file=("lines.jsonl", json.dumps(line).encode()), purpose="batch")
+batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+while client.batches.retrieve(batch.id).status != "completed":
+    time.sleep(0.1)

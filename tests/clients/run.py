@@ -1,0 +1,179 @@
+"""Starts a server, tries each client on it, and writes what came of it into ``docs/clients.md``."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from app import __version__
+from app.client.server_process import ServerProcess
+from app.environment.paths import cache_folder
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "clients.md"
+SECONDS = 600
+MODEL = "ember-q8_0"
+# A coding agent's instructions and tools are about 10,000 tokens. The toy model was not trained for so many, which
+# changes what it says and nothing of the protocol.
+OPTIONS = ("--ctx", "16384", "--parallel", "2", "--no-draft")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client, the package that it comes in, and what is tried with it."""
+
+    name: str
+    package: str
+    tried: str
+    command: tuple[str, ...]  # behind the interpreter or node, in this folder
+    kind: str = "pip"  # or npm
+    more: tuple[str, ...] = ()  # packages besides
+
+
+CLIENTS = (
+    Client(
+        "openai (Python)",
+        "openai",
+        "chat, streams, tools, completions, responses, files and batches",
+        ("openai_python.py",),
+    ),
+    Client("openai (Node)", "openai", "chat, streams, responses", ("openai_node.mjs",), "npm"),
+    Client(
+        "AI SDK",
+        "ai",
+        "text and tools through responses, chat and compatible providers",
+        ("ai_sdk.mjs",),
+        "npm",
+        ("@ai-sdk/openai", "@ai-sdk/openai-compatible", "zod"),
+    ),
+    Client("LiteLLM", "litellm", "three turns with a tool, its own messages sent back", ("litellm_client.py",)),
+    Client("LangChain", "langchain-openai", "invoke, stream, tools, structured output", ("langchain_client.py",)),
+    Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
+    Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
+    Client("codex", "@openai/codex", "one shot (`codex exec`)", ("codex_client.mjs",), "npm"),
+    Client("opencode", "opencode-ai", "one shot (`opencode run`)", ("opencode_client.mjs",), "npm"),
+    Client(
+        "schemathesis", "schemathesis", "made-up requests to every route: no error 5xx", ("schemathesis_client.py",)
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a client; ``problem`` is the last line that it wrote where it failed."""
+
+    client: Client
+    version: str
+    problem: str | None
+
+
+def main(names: list[str]) -> int:
+    """Try the clients of these names, all where there are none; return 1 where one failed."""
+    chosen = [client for client in CLIENTS if not names or client.name in names]
+    results = []
+    with _server() as address:
+        for client in chosen:
+            result = _tried(client, address)
+            print(f"{client.name:16} {result.version:12} {result.problem or 'works'}", flush=True)
+            results.append(result)
+    if len(chosen) == len(CLIENTS):
+        PAGE.write_text(_page(results), encoding="utf-8")
+    return int(any(result.problem for result in results))
+
+
+@contextmanager
+def _server() -> Iterator[dict[str, str]]:
+    """Run a server in folders of its own; give the variables by which clients find it."""
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["SLIPSTREAM_HOME"] = home
+        process = ServerProcess(list(OPTIONS))
+        try:
+            url = process.wait_listening()
+            yield {"BASE": url, "BASE_URL": f"{url}/v1", "API_KEY": process.api_key, "MODEL": MODEL}
+        finally:
+            process.stop()
+
+
+def _tried(client: Client, address: dict[str, str]) -> Result:
+    folder = _CACHE / client.package.replace("/", "-")
+    try:
+        program = _installed(client, folder)
+        version = _version(client, folder)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return Result(client, "", f"could not be installed: {error}")
+    with tempfile.TemporaryDirectory() as home:
+        environment = {**os.environ, **address, "HOME": home, "NODE_PATH": str(folder / "node_modules")}
+        environment["PATH"] = (
+            f"{folder / 'node_modules' / '.bin'}{os.pathsep}{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        )
+        script = HERE / client.command[0]
+        if client.kind == "npm":  # modules are looked for beside the script
+            script = Path(shutil.copy(script, folder / script.name))
+        command = [program, str(script), *client.command[1:]]
+        try:
+            ended = subprocess.run(
+                command, env=environment, cwd=home, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return Result(client, version, f"had not ended after {SECONDS} s")
+    if ended.returncode == 0:
+        return Result(client, version, None)
+    lines = [line for line in (ended.stderr or ended.stdout).splitlines() if line.strip()]
+    return Result(client, version, (lines or ["it wrote nothing"])[-1][:300])
+
+
+_CACHE = cache_folder() / "clients"
+
+
+def _installed(client: Client, folder: Path) -> str:
+    """Install a client where it is not there; return the program that runs its script."""
+    if client.kind == "npm":
+        if not (folder / "node_modules").is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "package.json").write_text("{}", encoding="utf-8")
+            _run(["npm", "install", "--no-fund", "--no-audit", client.package, *client.more], folder)
+        return "node"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+        _run([str(python), "-m", "pip", "install", "-q", "--prefer-binary", client.package, *client.more], folder)
+    return str(python)
+
+
+def _run(command: list[str], folder: Path) -> None:
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=SECONDS)
+
+
+def _version(client: Client, folder: Path) -> str:
+    if client.kind == "npm":
+        facts = json.loads((folder / "node_modules" / client.package / "package.json").read_text(encoding="utf-8"))
+        return str(facts["version"])
+    code = f"import importlib.metadata as m; print(m.version({client.package!r}))"
+    ended = subprocess.run([str(folder / "bin" / "python"), "-c", code], capture_output=True, text=True, check=True)
+    return ended.stdout.strip()
+
+
+def _page(results: list[Result]) -> str:
+    rows = [f"| {r.client.name} | {r.version} | {r.client.tried} | {r.problem or 'works'} |" for r in results]
+    head = ["| client | version | tried | result |", "|---|---|---|---|"]
+    text = (
+        "# Clients that were tried\n\n"
+        f"Slipstream {__version__} with the bundled model, {datetime.date.today().isoformat()}, {platform.system()}, "
+        f"Python {platform.python_version()}. `tests/clients/run.sh` writes this page.\n\n"
+    )
+    return text + "\n".join([*head, *rows]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
