@@ -57,7 +57,7 @@ CLIENTS = (
         "npm",
         ("@ai-sdk/openai", "@ai-sdk/openai-compatible", "zod"),
     ),
-    Client("LiteLLM", "litellm", "three turns with a tool, its own messages sent back", ("litellm_client.py",)),
+    Client("LiteLLM", "litellm", "three turns with a tool", ("litellm_client.py",), more=("mcp",)),
     Client("LangChain", "langchain-openai", "invoke, stream, tools, structured output", ("langchain_client.py",)),
     Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
@@ -129,6 +129,7 @@ def _tried(client: Client, address: dict[str, str]) -> Result:
             return Result(client, version, f"had not ended after {SECONDS} s")
     if ended.returncode == 0:
         return Result(client, version, None)
+    print(ended.stdout[-2_000:], ended.stderr[-4_000:], file=sys.stderr)
     lines = [line for line in (ended.stderr or ended.stdout).splitlines() if line.strip()]
     return Result(client, version, (lines or ["it wrote nothing"])[-1][:300])
 
