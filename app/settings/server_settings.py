@@ -30,8 +30,9 @@ class ServerSettings:
     tokens of a reply that does not say its limit, ``reasoning_budget`` those of its thoughts (-1: any number), which
     are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the model, and
     ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that
-    a model's file names. ``announce`` prints one line with the address once connections are accepted.
-    ``exit_with_stdin`` ends the server when its standard input reaches its end.
+    a model's file names. ``strict_models`` refuses names that no model has, which the loaded one answers otherwise.
+    ``announce`` prints one line with the address once connections are accepted. ``exit_with_stdin`` ends the server
+    when its standard input reaches its end.
     """
 
     host: str = DEFAULT_HOST
@@ -64,6 +65,7 @@ class ServerSettings:
     chat_template: str | None = None
     template_variables: Mapping[str, Any] = field(default_factory=dict)
     pooling: Pooling | None = None
+    strict_models: bool = False
     api_key: str | None = None
     announce: bool = False
     exit_with_stdin: bool = False

@@ -120,6 +120,9 @@ def serve(
     parallel: Annotated[
         int, typer.Option("--parallel", "-np", min=1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")
     ] = 4,
+    strict_models: Annotated[
+        bool, typer.Option("--strict-models", help="Refuse names that no model has; else the loaded one answers them.")
+    ] = False,
     api_key: Annotated[
         str | None, typer.Option(help="Clients must send this key.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
     ] = None,
@@ -176,6 +179,7 @@ def serve(
         chat_template=llama_server.template(),
         template_variables=llama_server.template_variables(),
         pooling=llama_server.pooling_kind(),
+        strict_models=strict_models,
         api_key=api_key,
         announce=announce,
         exit_with_stdin=exit_with_stdin,

@@ -33,6 +33,7 @@ from models.facts.projector import projector_beside
 _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
 _LEAVE_SECONDS = 1.0
+_MOST_ALIASES = 100  # names that are not looked up again; clients could make up any number
 LEAVING = "The server is shutting down."
 _COUNT_AT_LOAD = ("ctx", "kv_type", "gpu_layers", "threads", "draft")  # the settings of a model that are the engine's
 
@@ -255,9 +256,10 @@ class ModelHost:
 
     def find(self, name: str) -> Entry:
         """Return the model that a request names; raises UnknownModel, or LoadFailed for a broken file."""
-        # A request may name models, not files: paths are for whoever started the server.
-        is_path = "/" in name or "\\" in name or name.lower().endswith(".gguf")
-        entry = None if is_path or not name else self.catalog.find(name)
+        # A request may name models, not files: of a path, what stands last counts. Clients put a provider before it.
+        plain = name.replace("\\", "/").rpartition("/")[2]
+        plain = plain[: -len(".gguf")] if plain.lower().endswith(".gguf") else plain
+        entry = self.catalog.find(plain) if plain else None
         if entry is None:
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:
@@ -268,9 +270,11 @@ class ModelHost:
     async def lease(self, name: str | None) -> AsyncIterator[LoadedModel]:
         """Hold the named model (None: the loaded one) while a call runs; waits until it is loaded.
 
+        A name that nobody has means the loaded one, unless names are strict.
+
         Raises UnknownModel, LoadFailed, or EngineUnavailable when it did not load.
         """
-        await self._enter(await self._wanted(name))
+        await self._enter(await self._answering(name))
         try:
             yield await self._ready()
         finally:
@@ -294,6 +298,17 @@ class ModelHost:
             self._line.append((entry, turn, anew))
             self._advance()
         return entry
+
+    async def _answering(self, name: str | None) -> Entry:
+        """Return the model that answers a call: for a name that nobody has, the one that is there."""
+        try:
+            return await self._wanted(name)
+        except ModelNotFound:
+            if self.settings.strict_models or self._entry is None or name is None:
+                raise
+            if len(self._aliases) < _MOST_ALIASES:
+                self._aliases.add(name)
+            return self._entry
 
     async def _wanted(self, name: str | None) -> Entry:
         if self.is_closing:

@@ -1,9 +1,9 @@
 """The bodies of requests as typed values.
 
-A field that is not listed here is refused with its name, and so is a value that would not be honoured. These
-fields are taken and change nothing, since they do not speak of the text to generate: ``user``,
-``safety_identifier``, ``metadata``, ``prompt_cache_key``, ``prompt_cache_retention``; ``store`` only when false,
-``modalities`` only as text, ``best_of`` only as 1. Null means the default everywhere.
+A field that would change the answer and is not listed here is refused with its name, and so is a value that would not
+be honoured. ``HINTS`` are fields that other servers know and that change nothing here: they are taken, whatever they
+hold. Inside messages, their parts and tools, what is not known is ignored. Null means the default everywhere, and so
+does a ``max_tokens`` of -1.
 
 Zero tokens: as at OpenAI, a chat must allow at least one token; a text completion may ask for none, which
 evaluates the prompt (and warms the prefix cache) and answers with an empty text. A text completion without
@@ -15,7 +15,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Annotated, Any, Literal, NamedTuple
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -29,7 +30,7 @@ from app.server.calls.constraints import (
     written,
 )
 from app.server.calls.speed import ReplySpeed, wanted_speed
-from app.server.http.body import Body
+from app.server.http.body import Body, LenientBody
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, SamplingParams
@@ -56,11 +57,51 @@ PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
 
 
-class StreamOptions(Body):
+class StreamOptions(LenientBody):
     """What a stream carries besides the text."""
 
     include_usage: bool | None = None
-    include_obfuscation: Literal[False] | None = None
+
+
+# Fields of other servers that change nothing here.
+HINTS = frozenset(
+    [
+        "cache_prompt",
+        "id_slot",
+        "include_reasoning",
+        "keep_alive",
+        "metadata",
+        "n_cache_reuse",
+        "n_discard",
+        "n_keep",
+        "num_ctx",
+        "options",
+        "prediction",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "provider",
+        "return_progress",
+        "safety_identifier",
+        "sse_ping_interval",
+        "store",
+        "think",
+        "thinking",
+        "transforms",
+        "user",
+        "verbose",
+        "verbosity",
+        "web_search_options",
+    ]
+)
+_OTHER_NAMES = {"repetition_penalty": "repeat_penalty", "n_predict": "max_tokens"}
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n_predict"})
+
+
+@cache
+def _integers(body: type[Body]) -> frozenset[str]:
+    """Return the fields that take integers and no other numbers."""
+    kinds = {name: get_args(field.annotation) or (field.annotation,) for name, field in body.model_fields.items()}
+    return frozenset(name for name, members in kinds.items() if int in members and float not in members)
 
 
 class GenerationBody(Body):
@@ -101,14 +142,26 @@ class GenerationBody(Body):
     regex: Text | None = None
     grammar: Text | None = None
 
-    user: str | None = None
-    safety_identifier: str | None = None
-    metadata: dict[str, Any] | None = None
-    prompt_cache_key: str | None = None
-    prompt_cache_retention: str | None = None
-    store: Literal[False] | None = None
     speed: str | None = None
     service_tier: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_here(cls, value: Any) -> Any:
+        """Leave out hints, and take other spellings of what is known."""
+        if not isinstance(value, dict):
+            return value
+        sent = {name: one for name, one in value.items() if name not in HINTS}
+        for name, ours in _OTHER_NAMES.items():
+            if name in sent and ours in cls.model_fields and name not in cls.model_fields:
+                sent.setdefault(ours, sent.pop(name))
+        for name in sent.keys() & _LIMITS:
+            if sent[name] == -1:  # as many as there is room for
+                sent[name] = None
+        for name in sent.keys() & _integers(cls):
+            if isinstance(sent[name], float) and sent[name].is_integer():
+                sent[name] = int(sent[name])
+        return sent
 
     @field_validator("logit_bias")
     @classmethod
@@ -120,12 +173,6 @@ class GenerationBody(Body):
                     f"logit_bias maps token ids to numbers from -100 to 100, not {token[:20]!r} to {value}"
                 )
         return bias
-
-    @model_validator(mode="after")
-    def _stream_options_need_a_stream(self) -> GenerationBody:
-        if self.stream_options is not None and not self.stream:
-            raise ValueError("stream_options is only allowed when stream is true")
-        return self
 
     @property
     @abstractmethod
@@ -201,14 +248,14 @@ class GenerationBody(Body):
             yield SamplingParams(**values)
 
 
-class ImageUrl(Body):
+class ImageUrl(LenientBody):
     """Where an image is: a data URL, or an address. ``detail`` is a hint: a projector looks in one way only."""
 
     url: str
     detail: Literal["auto", "low", "high", "original"] | None = None
 
 
-class ContentPart(Body):
+class ContentPart(LenientBody):
     """A part of a message's content: a text or an image."""
 
     type: Literal["text", "image_url"]
@@ -237,14 +284,14 @@ class ContentPart(Body):
         return self
 
 
-class CalledFunction(Body):
+class CalledFunction(LenientBody):
     """The function of a tool call."""
 
     name: str
     arguments: str | dict[str, Any] = "{}"
 
 
-class CalledTool(Body):
+class CalledTool(LenientBody):
     """A tool call that the assistant made earlier."""
 
     id: str | None = None
@@ -260,8 +307,8 @@ class SentImage(NamedTuple):
     url: str
 
 
-class ChatMessage(Body):
-    """One turn. What an earlier answer carried besides may be sent back with it, as long as it is empty."""
+class ChatMessage(LenientBody):
+    """One turn."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Text | list[ContentPart] | None = None
@@ -270,9 +317,6 @@ class ChatMessage(Body):
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     refusal: str | None = None
-    annotations: list[None] | None = None
-    audio: None = None
-    function_call: None = None
 
     @model_validator(mode="after")
     def _has_content(self) -> ChatMessage:
@@ -298,7 +342,7 @@ class ChatMessage(Body):
         return self.refusal if self.content is None else self.content
 
 
-class Function(Body):
+class Function(LenientBody):
     """A function that the model may call."""
 
     name: str = Field(min_length=1, max_length=128)
@@ -318,20 +362,20 @@ class Function(Body):
         return self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
 
 
-class Tool(Body):
+class Tool(LenientBody):
     """A tool that the model may call."""
 
     type: Literal["function"]
     function: Function
 
 
-class ChosenFunction(Body):
+class ChosenFunction(LenientBody):
     """The name of the function that must be called."""
 
     name: str
 
 
-class ChosenTool(Body):
+class ChosenTool(LenientBody):
     """The tool that must be called."""
 
     type: Literal["function"]
@@ -357,6 +401,8 @@ class ChatCompletionBody(GenerationBody):
     thinking_budget_tokens: int | None = Field(default=None, ge=-1)
     reasoning_format: ReasoningFormat | None = None
     chat_template_kwargs: dict[str, Any] | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
 
     @model_validator(mode="after")
     def _choice_is_there(self) -> ChatCompletionBody:
@@ -388,6 +434,26 @@ class ChatCompletionBody(GenerationBody):
             return None
         calls = tuple((tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools)
         return ToolBinding(calls, must_call, self.parallel_tool_calls is False or isinstance(choice, ChosenTool))
+
+    @property
+    def continues(self) -> bool:
+        """True where the reply goes on with the last message, which is the assistant's. Raises BadRequest.
+
+        As in vLLM, but that a last message of the assistant's is gone on with unless a new turn is asked for.
+        """
+        can = self.messages[-1].role == "assistant" and not self.messages[-1].tool_calls
+        if self.continue_final_message is None:
+            return can and not self.add_generation_prompt
+        if self.continue_final_message and self.add_generation_prompt:
+            raise BadRequest(
+                "continue_final_message goes on with the last message and add_generation_prompt begins a new one: "
+                "send one of them.",
+                param="continue_final_message",
+            )
+        if self.continue_final_message and not can:
+            message = "continue_final_message needs a last message of the role assistant, without tool_calls."
+            raise BadRequest(message, param="continue_final_message")
+        return self.continue_final_message
 
     def check_deep(self) -> None:
         """Raise BadRequest for what a deep reply cannot honour."""

@@ -24,7 +24,7 @@ from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, Conte
 from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
 from app.server.replies.tool_grammar import tool_grammar
-from app.server.templates.chat_template import TemplateRenderer
+from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.messages import Ended, FinishReason, LoadedModel, Started, TokenLogprob
 from core.values.receipt import Receipt
 from core.values.request import Constraint, PromptImage, ThinkingBudget
@@ -51,10 +51,12 @@ class ChatCall(Call[ChatCompletionBody]):
     async def prompts(self, model: LoadedModel) -> Sequence[str]:
         """Return the messages as the model's template renders them."""
         self._form = await self.renderer.reply_format(model)
-        sent = self.body.images
+        body = self.body
+        turn = Turn.CONTINUED if body.continues else Turn.NONE if body.add_generation_prompt is False else Turn.NEW
+        sent = body.images
         files = await read_images(sent, model, allows_remote=self.host.settings.allows_remote_images) if sent else ()
         marks = image_marks(len(files))
-        prompt = await self.renderer.render(model, self.body.template_variables(marks))
+        prompt = await self.renderer.render(model, body.template_variables(marks), turn)
         prompt, self._images = placed(prompt, marks, files)
         self._thinks = self._form.opens_thinking(prompt)
         return [prompt]

@@ -78,7 +78,7 @@ class ModelNotFound(ApiError):
 
 
 FAILURES: Mapping[FailureKind, ErrorAnswer] = {
-    FailureKind.BAD_REQUEST: ErrorAnswer(400, INVALID, None),
+    FailureKind.BAD_REQUEST: ErrorAnswer(400, INVALID, "invalid_value"),
     FailureKind.CONTEXT_LENGTH: ErrorAnswer(400, INVALID, "context_length_exceeded"),
     FailureKind.ENGINE_DIED: ErrorAnswer(503, SERVER, "engine_died", may_retry=True),
     FailureKind.LOAD_FAILED: ErrorAnswer(503, SERVER, "model_load_failed"),
@@ -87,15 +87,15 @@ FAILURES: Mapping[FailureKind, ErrorAnswer] = {
 }
 
 EXCEPTIONS: Mapping[type[SlipstreamError], ErrorAnswer] = {
-    BadRequest: ErrorAnswer(400, INVALID, None),
+    BadRequest: ErrorAnswer(400, INVALID, "invalid_value"),
     EngineUnavailable: ErrorAnswer(503, SERVER, "engine_unavailable"),
     LoadFailed: ErrorAnswer(503, SERVER, "model_load_failed"),
     SlipstreamError: ErrorAnswer(500, SERVER, "internal_error"),
 }
 
 STATUSES: Mapping[int, ErrorAnswer] = {
-    400: ErrorAnswer(400, INVALID, None),
-    401: ErrorAnswer(401, INVALID, "invalid_api_key"),
+    400: ErrorAnswer(400, INVALID, "invalid_value"),
+    401: ErrorAnswer(401, "authentication_error", "invalid_api_key"),
     403: ErrorAnswer(403, INVALID, "forbidden"),
     404: ErrorAnswer(404, INVALID, "not_found"),
     405: ErrorAnswer(405, INVALID, "method_not_allowed"),

@@ -193,7 +193,7 @@ OPEN_PATHS = frozenset({"/health"})
 
 
 class BearerAuth:
-    """Refuse requests without ``Authorization: Bearer KEY``; health can be asked by anyone."""
+    """Refuse requests without ``Authorization: Bearer KEY`` or ``x-api-key: KEY``; health can be asked by anyone."""
 
     def __init__(self, app: ASGIApp, api_key: str) -> None:
         self._app = app
@@ -205,13 +205,14 @@ class BearerAuth:
             await self._app(scope, receive, send)
             return
         message = "This server needs an API key: send it as the header 'Authorization: Bearer KEY'."
-        if header(scope, b"authorization"):
+        if header(scope, b"authorization") or header(scope, b"x-api-key"):
             message = "The API key is not the one of this server."
         await send_error(send, refuse(401, message), {"www-authenticate": "Bearer"})
 
     def _is_known(self, scope: Scope) -> bool:
-        scheme, _, key = (header(scope, b"authorization") or b"").partition(b" ")
-        return scheme.lower() == b"bearer" and secrets.compare_digest(key.strip(), self._key)
+        scheme, _, bearer = (header(scope, b"authorization") or b"").partition(b" ")
+        sent = bearer if scheme.lower() == b"bearer" else b"", header(scope, b"x-api-key") or b""
+        return sum(secrets.compare_digest(key.strip(), self._key) for key in sent) > 0
 
 
 class PlainPath:

@@ -40,11 +40,7 @@ _NEVER = -100.0  # a logit bias that leaves a token no chance
 
 
 class LlamaBody(GenerationBody):
-    """The body of POST /completion.
-
-    ``id_slot``, ``cache_prompt``, ``n_keep``, ``n_discard``, ``n_cache_reuse`` and ``return_progress`` are taken and
-    change nothing: slots and caches are managed here, and a full context ends the text.
-    """
+    """The body of POST /completion."""
 
     prompt: Any
     n_predict: int | None = Field(default=None, ge=-1)
@@ -62,17 +58,9 @@ class LlamaBody(GenerationBody):
     dynatemp_exponent: float | None = None
     min_keep: int | None = Field(default=None, ge=0, le=0)
 
-    id_slot: int | None = None
-    cache_prompt: bool | None = None
-    n_keep: int | None = None
-    n_discard: int | None = None
-    n_cache_reuse: int | None = None
-    return_progress: bool | None = None
-    sse_ping_interval: float | None = None
-
     @model_validator(mode="before")
     @classmethod
-    def _as_here(cls, value: Any) -> Any:
+    def _spelled_as_here(cls, value: Any) -> Any:
         """Take llama-server's spellings: ``typ_p``, a seed of -1, and empty texts for no constraint."""
         if not isinstance(value, dict):
             return value

@@ -7,7 +7,8 @@ import json
 import struct
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,23 @@ MAX_CHARS = 16 * 1024 * 1024
 MAX_FORMATS = 8  # kept at once, each of a template
 LENGTH = struct.Struct(">I")
 SCRIPT = Path(__file__).with_name("template_process.py")
+
+
+# Stands for the end of a message that is continued: templates strip white space, and write on behind it.
+_END = "\ue0d0continued here\ue0d0"
+
+
+class Turn(Enum):
+    """What stands at the end of a prompt."""
+
+    NEW = "new"  # the beginning of the assistant's turn
+    CONTINUED = "continued"  # the assistant's last message, which goes on
+    NONE = "none"  # the messages, and nothing behind them
+
+
+def _marked(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    *before, last = messages
+    return [*before, {**last, "content": f"{last.get('content') or ''}{_END}"}]
 
 
 class TemplateFailed(ApiError):
@@ -50,17 +68,21 @@ class TemplateRenderer:
         async with self._lock:
             await self._running()
 
-    async def render(self, model: LoadedModel, variables: Mapping[str, Any]) -> str:
+    async def render(self, model: LoadedModel, variables: Mapping[str, Any], turn: Turn = Turn.NEW) -> str:
         """Return the prompt for ``variables`` (messages, tools and what else the template may read).
 
-        Raises BadRequest when the template refuses the messages, TemplateFailed when it is unusable.
+        ``turn`` says what stands at its end. Raises BadRequest when the template refuses the messages, TemplateFailed
+        when it is unusable.
         """
         if model.chat_template is None:
             raise BadRequest(
                 "This model has no chat template, so it cannot chat: send a text prompt to /v1/completions.",
                 param="messages",
             )
-        special = {"bos_token": model.bos, "eos_token": model.eos, "add_generation_prompt": True}
+        special: dict[str, Any] = {"bos_token": model.bos, "eos_token": model.eos}
+        special["add_generation_prompt"] = turn is Turn.NEW
+        if turn is Turn.CONTINUED:
+            special["messages"] = _marked(variables["messages"])
         request = {
             "source": model.chat_template,
             "max_chars": self._max_chars,
@@ -74,6 +96,11 @@ class TemplateRenderer:
         if variables.get("tools") and not answer["has_tools"]:
             raise BadRequest("This model cannot use tools: its chat template has no place for them.", param="tools")
         prompt: str = answer["text"].encode("utf-8", "replace").decode()
+        if turn is Turn.CONTINUED:
+            prompt, mark, _ = prompt.partition(_END)
+            if not mark:
+                message = "The chat template of this model does not show the last message, so it cannot be continued."
+                raise BadRequest(message, param="messages")
         if not prompt:
             raise TemplateFailed("it gave an empty prompt")
         return prompt
