@@ -95,6 +95,10 @@ ROUTES = (
     ("DELETE", "/slipstream/requests/{request_id}", cancel_request),
     ("POST", "/slipstream/load", load),
 )
+# Paths that are also found without the prefix, unless something else is there.
+_SHORT = {path.removeprefix("/v1").partition("/{")[0] for _, path, _ in ROUTES if path.startswith("/v1/")} - {
+    path for _, path, _ in ROUTES
+}
 # By the room that answers.
 _PROTOCOLS = {"openai": "OpenAI", "batches": "OpenAI", "llama_cpp": "llama.cpp"}
 OFFERS = (
@@ -149,7 +153,7 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
 def _middleware(settings: ServerSettings) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
     middleware = [
-        Middleware(PlainPath),
+        Middleware(PlainPath, routes=_SHORT),
         Middleware(HostCheck, is_loopback=settings.is_loopback),
         Middleware(OriginCheck),
         Middleware(JsonOnly),

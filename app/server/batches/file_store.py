@@ -28,6 +28,7 @@ class RecordFolder:
     def put(self, record: Record) -> None:
         """Write a record in place of the one of its id. Raises OSError."""
         make_private(self.folder)
+        record = {"created_ns": time.time_ns()} | record  # a second is too coarse for the order of a list
         path = self.folder / f"{record['id']}.json"
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(record), encoding="utf-8")
@@ -46,7 +47,7 @@ class RecordFolder:
     def all(self) -> list[Record]:
         """Return the records, the newest first."""
         found = [record for path in self.folder.glob("*.json") if (record := self.get(path.stem)) is not None]
-        return sorted(found, key=lambda record: (record["created_at"], record["id"]), reverse=True)
+        return sorted(found, key=lambda record: int(record["created_ns"]), reverse=True)
 
     def delete(self, record_id: str) -> bool:
         """Delete a record; False where there is none."""

@@ -216,19 +216,24 @@ class BearerAuth:
 
 
 class PlainPath:
-    """Drop slashes at the end of the path, and doubled ones.
+    """Drop slashes at the end of the path, and doubled ones, and add the prefix ``/v1`` where clients leave it out.
 
     Base URLs end with a slash or not, and clients join them with a path that begins with one. A redirect would lose
     the request: most clients do not follow one with a body.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, routes: Collection[str] = ()) -> None:
+        """``routes`` are the paths below the prefix that are also found without it."""
         self._app = app
+        self._routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on under its plain path."""
         if scope["type"] == "http":
-            scope = {**scope, "path": plain_path(scope["path"])}
+            path = plain_path(scope["path"])
+            if any(path == one or path.startswith(f"{one}/") for one in self._routes):
+                path = f"/v1{path}"
+            scope = {**scope, "path": path}
         await self._app(scope, receive, send)
 
 

@@ -44,7 +44,7 @@ def test_a_batch_answers_each_line_and_tells_the_errors_apart(server):
         "url": "/v1/responses",
         "body": {"input": "Hi", "max_output_tokens": 3},
     }
-    lines = [chat_line(1), chat_line(2, model="nobody"), chat_line(3), json.dumps(response), "{broken"]
+    lines = [chat_line(1), chat_line(2, temperature=-1), chat_line(3), json.dumps(response), "{broken"]
     batch = submit(client, lines)
     assert batch.status == "validating"
     batch = until(client, batch.id, lambda one: one.status == "completed")
@@ -53,7 +53,7 @@ def test_a_batch_answers_each_line_and_tells_the_errors_apart(server):
     assert set(good) == {"line-1", "line-3", "r"}
     assert good["line-1"]["response"]["body"]["choices"][0]["message"]["content"]
     bad = results(client, batch.error_file_id)
-    assert bad["line-2"]["response"]["body"]["error"]["code"] == "model_not_found"
+    assert bad["line-2"]["response"]["body"]["error"]["param"] == "temperature"
     assert bad[None]["error"]["code"] == "invalid_json"
     assert batch.id in [one.id for one in client.batches.list()]
 

@@ -9,7 +9,7 @@ import httpx
 import openai
 import pytest
 
-from tests.app.server.conftest import tool_calls_of
+from tests.app.server.conftest import MODEL, tool_calls_of
 
 TOOLS = [
     {
@@ -240,6 +240,7 @@ def test_a_prompt_that_parts_from_an_earlier_one_is_told_where(server):
 
 
 USER = [{"role": "user", "content": "Hi"}]
+SAID = {"role": "assistant", "content": "Once upon a time"}
 
 
 @pytest.mark.parametrize(
@@ -256,26 +257,31 @@ USER = [{"role": "user", "content": "Hi"}]
             "images_not_supported",
         ),
         ({"max_tokens": 0}, "max_tokens", "integer_below_min_value"),
-        ({"max_tokens": -1}, "max_tokens", "integer_below_min_value"),
+        ({"max_tokens": -2}, "max_tokens", "integer_below_min_value"),
         ({"max_completion_tokens": 0}, "max_completion_tokens", "integer_below_min_value"),
-        ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens", None),
+        ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens", "invalid_value"),
         ({"temperature": "warm"}, "temperature", "invalid_value"),
-        ({"temperature": -1}, "temperature", None),
-        ({"top_p": 2}, "top_p", None),
+        ({"temperature": -1}, "temperature", "invalid_value"),
+        ({"top_p": 2}, "top_p", "invalid_value"),
         ({"n": 0}, "n", "integer_below_min_value"),
         ({"n": 1000}, "n", "integer_above_max_value"),
-        ({"stop": [""]}, "stop", None),
-        ({"stop": ["x"] * 65}, "stop", None),
+        ({"stop": [""]}, "stop", "invalid_value"),
+        ({"stop": ["x"] * 65}, "stop", "invalid_value"),
         ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value"),
-        ({"logit_bias": {"99999": 1}}, "logit_bias", None),
+        ({"logit_bias": {"99999": 1}}, "logit_bias", "invalid_value"),
         ({"logit_bias": {"9" * 5000: 1}}, "logit_bias", "invalid_value"),
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "integer_above_max_value"),
-        ({"top_logprobs": 2}, "top_logprobs", None),
-        ({"stream_options": {"include_usage": True}}, None, "invalid_value"),
+        ({"top_logprobs": 2}, "top_logprobs", "invalid_value"),
         ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name", "missing_required_parameter"),
         ({"reasoning_effort": "huge"}, "reasoning_effort", "invalid_value"),
         ({"reasoning_budget": -2}, "reasoning_budget", "integer_below_min_value"),
-        ({"store": True}, "store", "invalid_value"),
+        ({"max_tokens": 1.5}, "max_tokens", "invalid_value"),
+        ({"continue_final_message": True}, "continue_final_message", "invalid_value"),
+        (
+            {"messages": [*USER, SAID], "continue_final_message": True, "add_generation_prompt": True},
+            "continue_final_message",
+            "invalid_value",
+        ),
         ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages[0].content", "invalid_value"),
     ],
 )
@@ -290,32 +296,72 @@ def test_what_cannot_be_honoured_is_refused_with_its_field(server, fields, param
     assert len(error["message"]) > 10
 
 
-def test_fields_that_do_not_speak_of_the_text_are_taken(server):
-    answer = server.chat(
-        max_tokens=1,
-        user="me",
-        metadata={"a": "b"},
-        store=False,
-        service_tier="auto",
-        parallel_tool_calls=True,
-        response_format={"type": "text"},
-        modalities=["text"],
-        extra_body={"top_k": 20, "min_p": 0.1, "dry_multiplier": 0.5, "repeat_penalty": 1.1, "mirostat": 0},
+HINTS = {
+    "user": "me",
+    "metadata": {"a": "b"},
+    "store": True,
+    "verbosity": "low",
+    "prediction": {"type": "content", "content": "x"},
+    "web_search_options": {},
+    "reasoning_effort": "low",
+    "chat_template_kwargs": {"nothing": 1},
+    "cache_prompt": True,
+    "id_slot": 3,
+    "keep_alive": "5m",
+    "num_ctx": 4096,
+    "stream_options": {"include_usage": True, "more": 1},
+    "prompt_cache_key": "k",
+}
+
+
+def test_hints_are_taken_and_change_nothing(server):
+    plain = server.chat(max_tokens=8)
+    told = server.chat(max_tokens=8, extra_body=HINTS)
+    assert told.choices[0].message.content == plain.choices[0].message.content
+    assert told.usage.prompt_tokens == plain.usage.prompt_tokens
+
+
+def test_other_spellings_of_fields_are_taken(server):
+    asked = {"messages": USER, "temperature": 0, "top_k": 20.0, "seed": 1.0}
+    first = server.http.post("/v1/chat/completions", json={**asked, "max_tokens": 3.0, "repeat_penalty": 1.3}).json()
+    second = server.http.post("/v1/chat/completions", json={**asked, "n_predict": 3, "repetition_penalty": 1.3}).json()
+    assert first["usage"]["completion_tokens"] == 3
+    assert first["choices"][0]["message"] == second["choices"][0]["message"]
+    whole = server.http.post("/v1/chat/completions", json={**asked, "max_tokens": -1}).json()
+    assert whole["choices"][0]["finish_reason"] == "stop"
+
+
+def test_messages_come_back_with_all_that_clients_put_into_them(server):
+    answer = server.chat(max_tokens=8).choices[0].message.model_dump()
+    more = {"provider_specific_fields": {"refusal": None}, "reasoning": "x", "reasoning_details": [{}], "id": "msg_1"}
+    user = {"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]}
+    tool = {"type": "function", "cache_control": {}, "function": {"name": "f", "parameters": {}, "more": 1}}
+    told = server.client.chat.completions.create(
+        model=MODEL, messages=[user, answer | more, user | {"copilot_cache_control": {}}], tools=[tool], max_tokens=2
     )
-    assert answer.usage.completion_tokens == 1
+    assert told.usage.completion_tokens
 
 
-def test_an_unknown_model_is_not_found_and_the_names_there_are_are_told(server):
-    with pytest.raises(openai.NotFoundError) as caught:
-        server.client.chat.completions.create(model="gpt-4o", messages=USER)
-    assert caught.value.code == "model_not_found"
-    assert "ember-q8_0" in caught.value.message
-    assert "ember-draft-q8_0" in caught.value.message
+@pytest.mark.parametrize("name", ["ember", "openai/ember-q8_0", "ember-q8_0.gguf", "gpt-4o", "vendor/any-model"])
+def test_any_name_is_answered_and_the_reply_says_by_whom(server, name):
+    assert server.chat(model=name, max_tokens=1).model == MODEL
 
 
-def test_a_path_is_no_name_of_a_model(server):
-    with pytest.raises(openai.NotFoundError):
-        server.client.chat.completions.create(model="models/starter/ember-draft-q8_0.gguf", messages=USER)
+def test_the_assistants_last_message_is_continued(server):
+    def ask(**fields):
+        asked = {"messages": [*USER, SAID], "max_tokens": 6, "temperature": 0, **fields}
+        return server.http.post("/v1/chat/completions", json=asked).json()
+
+    template = server.http.get("/props").json()["chat_template"]
+    assert "<|im_start|>" in template
+    prompt = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nOnce upon a time"
+    by_hand = server.http.post("/completion", json={"prompt": prompt, "n_predict": 6, "temperature": 0}).json()
+    assert ask()["choices"][0]["message"]["content"] == by_hand["content"]
+    assert ask()["usage"]["prompt_tokens"] == by_hand["tokens_evaluated"]
+    anew = ask(add_generation_prompt=True)
+    assert anew["usage"]["prompt_tokens"] > by_hand["tokens_evaluated"]
+    bare = ask(add_generation_prompt=False, continue_final_message=False)
+    assert bare["usage"]["prompt_tokens"] < anew["usage"]["prompt_tokens"]
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -97,7 +97,7 @@ def test_logprobs_say_where_each_token_stands(server, stream):
         ({"prompt": [5, "a"]}, "prompt"),
         ({"prompt": [4096]}, "prompt"),
         ({"prompt": "fox " * 3000}, "prompt"),
-        ({"max_tokens": -1}, "max_tokens"),
+        ({"max_tokens": -2}, "max_tokens"),
         ({"best_of": 2}, "best_of"),
         ({"echo": True, "logprobs": 1}, "echo"),
         ({"prompt": [5], "suffix": "x"}, "suffix"),

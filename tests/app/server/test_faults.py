@@ -152,15 +152,27 @@ def test_a_route_that_is_not_there_is_answered_with_those_that_are(server, metho
     assert "meant" not in error["message"]
 
 
-@pytest.mark.parametrize("path", ["/chat/completions", "/v1/v1/chat/completions"])
-def test_a_base_url_without_its_prefix_or_with_two_is_put_right(server, path):
-    message = server.http.post(path, json={}).json()["error"]["message"]
+def test_a_base_url_with_its_prefix_twice_is_put_right(server):
+    message = server.http.post("/v1/v1/chat/completions", json={}).json()["error"]["message"]
     assert "Is /v1/chat/completions meant? The base URL ends with /v1." in message
+
+
+@pytest.mark.parametrize("path", ["/models", "/models/ember-q8_0", "/responses", "/files"])
+def test_routes_are_found_without_their_prefix(server, path):
+    assert server.http.get(path).json().keys() == server.http.get(f"/v1{path}").json().keys()
 
 
 @pytest.mark.parametrize(
     ("method", "path"),
     [("GET", "/health"), ("GET", "/v1/models"), ("GET", "/v1/models/ember-q8_0"), ("POST", "/v1/chat/completions")],
+    [
+        ("GET", "/health"),
+        ("GET", "/v1/models"),
+        ("GET", "/v1/models/ember-q8_0"),
+        ("POST", "/v1/chat/completions"),
+        ("POST", "/v1/completions"),
+        ("POST", "/completion"),
+    ],
 )
 @pytest.mark.parametrize("as_sent", ["{}/", "/{}", "{}//?a=b/"])
 def test_a_path_with_slashes_too_many_is_the_one_that_is_meant(server, method, path, as_sent):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import httpx
+import openai
 import pytest
 
 from app.client.server_process import ServerProcess
@@ -20,7 +21,23 @@ def as_llama_server(home, tmp_path_factory):
     template = folder / "template.jinja"
     template.write_text("{{ greeting }}{% for m in messages %} {{ m.content }}{% endfor %}", encoding="utf-8")
     options = [
-        *("-c", "1024", "-np", "2", "-n", "7", "-ngl", "0", "-t", "2", "-fa", "auto", "--jinja", "--metrics"),
+        *(
+            "-c",
+            "1024",
+            "-np",
+            "2",
+            "-n",
+            "7",
+            "-ngl",
+            "0",
+            "-t",
+            "2",
+            "-fa",
+            "auto",
+            "--jinja",
+            "--metrics",
+            "--strict-models",
+        ),
         *("--chat-template-file", str(template), "--chat-template-kwargs", '{"greeting": "Good day."}'),
         *("--host", str(folder / "endpoint.sock"), "-ctk", "f16", "-ctv", "f16", "--no-draft"),
     ]
@@ -42,6 +59,15 @@ def test_the_options_mean_what_they_mean_there(as_llama_server):
         "Tell me.", max_tokens=1, extra_body={"chat_template_kwargs": {"greeting": "Good evening to you."}}
     )
     assert other.usage.prompt_tokens > slow.usage.prompt_tokens
+
+
+def test_strict_names_are_those_of_models(as_llama_server):
+    server, _ = as_llama_server
+    with pytest.raises(openai.NotFoundError) as caught:
+        server.chat(model="gpt-4o")
+    assert caught.value.code == "model_not_found"
+    assert "ember-q8_0" in caught.value.message
+    assert server.chat(model="openai/ember-q8_0", max_tokens=1).model == MODEL
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows' Python has no Unix sockets")
