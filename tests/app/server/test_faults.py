@@ -140,7 +140,7 @@ def test_a_body_that_is_no_json_object_is_refused(server, body, sentence):
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("POST", "/v1/moderations"), ("POST", "/infill"), ("GET", "/")],
+    [("POST", "/v1/moderations"), ("GET", "/")],
 )
 def test_a_route_that_is_not_there_is_answered_with_those_that_are(server, method, path):
     answer = server.http.request(method, path, json={})
@@ -164,7 +164,6 @@ def test_routes_are_found_without_their_prefix(server, path):
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/health"), ("GET", "/v1/models"), ("GET", "/v1/models/ember-q8_0"), ("POST", "/v1/chat/completions")],
     [
         ("GET", "/health"),
         ("GET", "/v1/models"),
@@ -206,8 +205,7 @@ def test_a_check_of_health_may_ask_for_the_head_alone(server):
         ({"messages": "Hi"}, "messages must be a list."),
         ({"messages": []}, "messages must have 1 or more entries, not 0."),
         ({"messages": ["Hi"]}, "messages[0] must be a JSON object."),
-        ({"messages": USER, "store": True}, "store must be false."),
-        ({"messages": USER, "metadata": 1}, "metadata must be a JSON object."),
+        ({"messages": USER, "logit_bias": 1}, "logit_bias must be a JSON object."),
         ({"messages": USER, "seed": 1.5}, "seed must be a valid integer."),
         ({"messages": USER, "top_p": 7}, "top_p must be between 0.0 and 1.0, not 7.0."),
     ],
@@ -221,7 +219,7 @@ def test_what_a_field_must_be_is_said_in_words_of_json(server, fields, sentence)
 def test_a_number_that_is_too_small_or_too_large_is_named(server):
     for field, value, sentence in (
         ("max_tokens", 0, "max_tokens must be 1 or more, not 0."),
-        ("max_tokens", -1, "max_tokens must be 1 or more, not -1."),
+        ("max_tokens", -2, "max_tokens must be 1 or more, not -2."),
         ("n", 1000, "n must be 128 or less, not 1000."),
         ("stream", "yes", "stream must be true or false."),
     ):
@@ -230,7 +228,7 @@ def test_a_number_that_is_too_small_or_too_large_is_named(server):
 
 
 def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
-    answer = server.http.post("/v1/chat/completions", json={"messages": USER, "model": "x" * 100_000})
+    answer = server.http.post("/slipstream/load", json={"model": "x" * 100_000})
     assert answer.status_code == 404
     message = answer.json()["error"]["message"]
     assert len(message) < 1_000
