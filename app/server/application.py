@@ -29,6 +29,7 @@ from app.server.library_worker import LibraryWorker
 from app.server.live import cancel_request, events, list_requests
 from app.server.llama_cpp.completion import completion
 from app.server.llama_cpp.embeddings import embedding
+from app.server.llama_cpp.lora import list_adapters, scale_adapters
 from app.server.llama_cpp.metrics import metrics
 from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
 from app.server.llama_cpp.rerank import rerank
@@ -83,6 +84,8 @@ ROUTES = (
     ("POST", "/tokenize", tokenize),
     ("POST", "/detokenize", detokenize),
     ("POST", "/apply-template", apply_template),
+    ("GET", "/lora-adapters", list_adapters),
+    ("POST", "/lora-adapters", scale_adapters),
     ("GET", "/props", properties),
     ("POST", "/props", change_properties),
     ("GET", "/slots", slots),

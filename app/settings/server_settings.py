@@ -31,6 +31,7 @@ class ServerSettings:
     are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the model, and
     ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that
     a model's file names. ``strict_models`` refuses names that no model has, which the loaded one answers otherwise.
+    ``lora`` are LoRA adapters of the first model that is loaded, each with its scale.
     ``announce`` prints one line with the address once connections are accepted. ``exit_with_stdin`` ends the server
     when its standard input reaches its end.
     """
@@ -66,6 +67,7 @@ class ServerSettings:
     template_variables: Mapping[str, Any] = field(default_factory=dict)
     pooling: Pooling | None = None
     strict_models: bool = False
+    lora: tuple[tuple[str, float], ...] = ()
     api_key: str | None = None
     announce: bool = False
     exit_with_stdin: bool = False
@@ -110,6 +112,7 @@ class ServerSettings:
         uses_heads: bool = True,
         mmproj: str | None = None,
         must_see: bool = True,
+        lora: tuple[tuple[str, float], ...] = (),
         own: ModelSettings = _RECOMMENDED,
     ) -> EngineOptions:
         """Return the engine's options for a model file and its draft model; raises BadOption.
@@ -139,6 +142,7 @@ class ServerSettings:
             calibrates=self.calibrates,
             chat_template=self.chat_template,
             pooling=self.pooling,
+            lora=lora,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from core.engine.model_runner import ModelRunner
 from core.engine.step_feedback import StepFeedback, StepStats
 from core.images.encoder import ImageEncoder
 from core.kv_cache.slot_table import SlotTable
+from core.llama.lora import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.planner import (
@@ -32,7 +34,7 @@ from core.scheduler.scheduler import Admission, Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposers.draft_model import DraftModelProposer
-from core.values.errors import SlipstreamError
+from core.values.errors import BadRequest, SlipstreamError
 from core.values.messages import Ended, FinishReason, RequestEvent
 from core.values.request import Lane, Request, SamplingParams
 from core.values.snapshot import LaneCount, Snapshot
@@ -72,6 +74,7 @@ class Engine:
         self.context = context
         self._clock = clock
         self.scheduler = Scheduler(slots)
+        self._usual_lora: tuple[float, ...] = ()
         self._books = StepFeedback(own.cost, own.observe, meter, slots)
         self.speculator = speculator
         self._drafting = Drafting(context, self.scheduler, speculator, clock)
@@ -99,6 +102,8 @@ class Engine:
 
         Raises PromptTooLong and BadRequest. Safe on any thread.
         """
+        if request.lora and len(request.lora) != len(self._usual_lora):
+            raise BadRequest(f"This model has {len(self._usual_lora)} LoRA adapters.", param="lora")
         return self._intake.prepare(request, tokens)
 
     def submit(self, prepared: PreparedRequest, submitted_at: float | None = None) -> Sequence:
@@ -108,6 +113,7 @@ class Engine:
         """
         now = self._clock() if submitted_at is None else submitted_at
         sequence = Sequence(prepared, order=next(self._order), submitted_at=now)
+        sequence.lora = sequence.lora or self._usual_lora
         self.scheduler.add(sequence)
         return sequence
 
@@ -122,6 +128,12 @@ class Engine:
             self.speculator.close()
         self.speculator = self._drafting.speculator = speculator
         self._finisher.speculator = speculator
+
+    def use_adapters(self, adapters: LoraAdapters) -> None:
+        """Compute with these LoRA adapters from now on, at their usual scales where a request has none of its own."""
+        self._usual_lora = adapters.scales
+        self.scheduler.change_lora = partial(adapters.apply, self.context)
+        self.scheduler.use_lora(adapters.scales)
 
     def forget_texts(self) -> None:
         """Drop what cache and proposers keep of earlier texts, on disk too: a text seen before is as new as any."""

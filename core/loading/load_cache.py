@@ -54,7 +54,8 @@ def make_slots(
 
 
 def _disk(options: EngineOptions, window: int, n_gpu_layers: int, cache_folder: Path | None) -> DiskTier | None:
-    if options.cache_disk == 0 or cache_folder is None:
+    # What is on disk says nothing of LoRA adapters.
+    if options.cache_disk == 0 or cache_folder is None or options.lora:
         return None
     placing = (n_gpu_layers, options.n_cpu_moe, options.devices)
     conditions = (options.cache_type, options.flash_attention, *placing, window, llama_version())

@@ -21,6 +21,7 @@ from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape
 from core.kv_cache.memory import AttentionMemory, choose_memory
 from core.llama.batch import Batch
 from core.llama.context import Context
+from core.llama.lora import LoraAdapters
 from core.llama.model import Model
 from core.llama.projector import Projector
 from core.llama.vocab import Vocab
@@ -106,6 +107,8 @@ def load_engine(
             draft_path = ""
         if draft_path and not runs_here(head_kind(draft_path)):
             draft_path = ""
+        if options.lora:
+            engine.use_adapters(LoraAdapters(model, options.lora))
         engine.meter.peak = peak_of(facts, found.placement, machine) if n_gpu_layers else _known_peak(cache_folder)
     except BaseException:
         if projector is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from core.kv_cache.prefix_cache.image_tokens import is_image
@@ -109,6 +109,9 @@ class Scheduler:
         self.running: list[Sequence] = []
         self._by_id: dict[str, Sequence] = {}
         self._is_short_of_memory = False
+        # The scales of the LoRA adapters that all running requests have, and what changes them.
+        self._lora: tuple[float, ...] = ()
+        self.change_lora: Callable[[tuple[float, ...]], None] = lambda scales: None
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -181,6 +184,12 @@ class Scheduler:
         self.running.clear()
         return requests
 
+    def use_lora(self, scales: tuple[float, ...]) -> None:
+        """Compute with these scales from now on: what is known of texts was computed with others, and is forgotten."""
+        self.change_lora(scales)
+        self.slots.forget_idle()
+        self._lora = scales
+
     def lane_counts(self) -> tuple[LaneCount, ...]:
         """Return how many run and wait in each lane."""
         running = [sequence.lane for sequence in self.running]
@@ -191,8 +200,16 @@ class Scheduler:
         return any(self.waiting.count(lane) for lane in ABOVE_BATCH)
 
     def _first(self, lanes: tuple[Lane, ...]) -> Sequence | None:
-        """Return the next request that needs to wait for nothing but a slot."""
-        return next((one for one in self.waiting.next(lanes, _LOOK_PAST) if not self._is_held(one)), None)
+        """Return the next request that needs to wait for nothing but a slot.
+
+        One with other LoRA scales waits until all that run have ended, and those behind it wait with it.
+        """
+        for one in self.waiting.next(lanes, _LOOK_PAST):
+            if self.running and one.lora != self._lora:
+                return None
+            if not self._is_held(one):
+                return one
+        return None
 
     def _is_held(self, sequence: Sequence) -> bool:
         """Return whether a request should wait for something that saves it computing; others may overtake it."""
@@ -208,6 +225,8 @@ class Scheduler:
         sequence = self._first(lanes)
         if sequence is None or (self.running and not self._is_prepared(sequence)):
             return None
+        if sequence.lora != self._lora:
+            self.use_lora(sequence.lora)
         self.waiting.serve(sequence, now)
         if not sequence.was_started:
             sequence.divergence = self.slots.divergence(sequence.tokens)

@@ -86,6 +86,7 @@ class Sequence:
         self.request = request
         self.id = request.id
         self.lane = request.lane
+        self.lora = request.lora
         self.order = order
         self.tokens = TokenBuffer(prepared.tokens)
         self.n_prompt = len(prepared.tokens)

@@ -49,6 +49,7 @@ class EngineOptions:
     earlier load are assumed, and learnt from the steps. ``devices`` names llama.cpp devices (as ``doctor`` lists them);
     empty means all GPUs, else the CPU. ``chat_template`` replaces the one in the model's file.
     ``pooling`` replaces the file's way to make one vector of those of all tokens.
+    ``lora`` are files of LoRA adapters, each with its scale; texts computed with them are not kept on disk.
     """
 
     model_path: str
@@ -78,6 +79,7 @@ class EngineOptions:
     chat_template: str | None = None
 
     pooling: Pooling | None = None
+    lora: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.model_path:

@@ -214,6 +214,7 @@ class Request:
     the proposers learn nothing from it. ``constraint`` restricts the reply; None leaves it free. ``lane`` is the
     priority. ``by_draft`` lets the draft model answer instead. Special tokens that are in one of the ``markers`` are
     part of the reply's text; the text leaves out all others. ``thinking`` bounds the thoughts before the answer.
+    ``lora`` are the scales of the engine's LoRA adapters; empty for the usual ones.
     """
 
     id: str
@@ -225,6 +226,7 @@ class Request:
     constraint: Constraint | None = None
     lane: Lane = Lane.STANDARD
     by_draft: bool = False
+    lora: tuple[float, ...] = ()
     markers: tuple[str, ...] = ()
     thinking: ThinkingBudget | None = None
     images: tuple[PromptImage, ...] = ()

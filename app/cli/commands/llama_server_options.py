@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,6 +88,10 @@ class LlamaServerChoice:
         _option("--pooling", metavar="KIND", help="Vectors of all tokens become one: none, mean, cls, last or rank."),
     ] = None
     reranking: Annotated[bool, _option("--reranking", "--rerank", help="As --pooling rank.")] = False
+    lora: Annotated[
+        list[str] | None,
+        _option("--lora", "--lora-scaled", metavar="FILE[:SCALE]", help="LoRA adapter of the model; can be repeated."),
+    ] = None
     embeddings: Annotated[bool, _ignored("--embeddings", "--embedding")] = False
     jinja: Annotated[bool, _ignored("--jinja")] = False
     metrics: Annotated[bool, _ignored("--metrics")] = False
@@ -129,6 +134,10 @@ class LlamaServerChoice:
             raise BadOption(f"--reranking needs --pooling rank, not {self.pooling}: leave out one of them.")
         return "rank" if self.reranking else self.pooling
 
+    def adapters(self) -> tuple[tuple[str, float], ...]:
+        """Return the files of LoRA adapters with their scales. Raises BadOption."""
+        return tuple(_adapter(given) for given in self.lora or ())
+
     def template(self) -> str | None:
         """Return the chat template that replaces the model's. Raises BadOption."""
         if self.chat_template is not None and self.chat_template_file is not None:
@@ -157,3 +166,19 @@ class LlamaServerChoice:
         if not isinstance(found, dict):
             raise BadOption('--chat-template-kwargs must be a JSON object, as {"enable_thinking": false}.')
         return found
+
+
+def _adapter(given: str) -> tuple[str, float]:
+    """Return file and scale of ``FILE[:SCALE]``; a file may have a colon in its name."""
+    path, colon, scale = given.rpartition(":")
+    if not colon or Path(given).is_file():
+        path, scale = given, "1"
+    try:
+        number = float(scale)
+    except ValueError:
+        path, number = given, 1.0
+    if not math.isfinite(number):
+        raise BadOption(f"--lora {given}: the scale must be a number, as 0.5.")
+    if not Path(path).is_file():
+        raise BadOption(f"--lora names {path}, which is no file.")
+    return str(Path(path).absolute()), number

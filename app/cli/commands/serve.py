@@ -180,6 +180,7 @@ def serve(
         template_variables=llama_server.template_variables(),
         pooling=llama_server.pooling_kind(),
         strict_models=strict_models,
+        lora=llama_server.adapters(),
         api_key=api_key,
         announce=announce,
         exit_with_stdin=exit_with_stdin,

@@ -73,6 +73,7 @@ class Call(ABC, Generic[_Body]):
         stop, constraint = body.stop_strings, body.constraint
         params, speed = list(body.sampling(body.n_top_logprobs)), body.wanted_speed
         async with self.host.lease(body.model) as loaded:
+            lora = self.host.lora_of(body.lora) if speed is not ReplySpeed.SPARK else ()
             if not loaded.can_write:
                 raise BadRequest(
                     f"{self.host.name} turns texts into vectors and cannot write: name a model that generates text.",
@@ -101,6 +102,7 @@ class Call(ABC, Generic[_Body]):
                         markers=shape.markers,
                         thinking=shape.thinking,
                         images=self.images(),
+                        lora=lora,
                     )
                     for prompt, shape in zip(prompts, shapes, strict=True)
                     for one in params

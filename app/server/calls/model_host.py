@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge, EngineHandle
@@ -25,10 +25,13 @@ from app.server.calls.side_thread import BackgroundThread
 from app.server.http.errors import ModelNotFound
 from app.settings.server_settings import ServerSettings
 from core.values.engine_options import EngineOptions
-from core.values.errors import BadOption, EngineUnavailable, LoadFailed
+from core.values.errors import BadOption, BadRequest, EngineUnavailable, LoadFailed
 from core.values.messages import EnginePhase, EngineState, LoadedModel
 from core.values.model_settings import ModelSettings
 from models.facts.projector import projector_beside
+
+if TYPE_CHECKING:
+    from app.server.calls.schemas import LoraScale  # pydantic takes its time
 
 _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
@@ -101,6 +104,9 @@ class ModelHost:
         self._drafted: set[Path] = set()
         self._projectors: dict[Path, Path] = {}
         self.settings = settings
+        # The model that the adapters of the settings are for, and the scales that requests get.
+        self._adapted: Path | None = None
+        self.lora_scales = tuple(scale for _, scale in settings.lora)
         self._entry: Entry | None = None
         # Names under which requests have asked for it: a look into the catalogue reads folders.
         self._aliases: set[str] = set()
@@ -122,6 +128,7 @@ class ModelHost:
     def load(self, entry: Entry, *, again: bool = False) -> None:
         """Begin to load a model at once, whatever runs; ``again`` where it failed and a request tries once more."""
         self._entry, self._model, self._aliases = entry, None, {entry.name}
+        self._adapted = self._adapted or entry.path
         self._note_next = 0.0
         self._loaded_with = self.own
         self._n_loads += 1
@@ -130,6 +137,28 @@ class ModelHost:
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
         named, must_draft = self._drafts.get(entry.path), entry.path not in self._drafted
         self._loader.submit(partial(self._load, entry, named, must_draft, self._n_loads, again))
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The files of the LoRA adapters of the loaded model."""
+        is_adapted = self._entry is not None and self._entry.path == self._adapted
+        return tuple(path for path, _ in self.settings.lora) if is_adapted else ()
+
+    def lora_of(self, wanted: Sequence[LoraScale] | None) -> tuple[float, ...]:
+        """Return the scale of each adapter: those ``wanted`` and 0 for the others, or those in effect.
+
+        Raises BadRequest for an adapter that is not there.
+        """
+        n_adapters = len(self.adapters)
+        if wanted is None:
+            return self.lora_scales[:n_adapters]
+        scales = [0.0] * n_adapters
+        for one in wanted:
+            if one.id >= n_adapters:
+                known = f"0 to {n_adapters - 1}" if n_adapters else "none: start with --lora FILE"
+                raise BadRequest(f"There is no LoRA adapter {one.id} here. There are {known}.", param="lora")
+            scales[one.id] = one.scale
+        return tuple(scales)
 
     def pair(self, entry: Entry, draft: Entry) -> None:
         """Let ``draft`` draft for a model whenever that is loaded from now on."""
@@ -172,6 +201,7 @@ class ModelHost:
             named, must_draft, uses_heads = draft.path, False, draft.uses_heads
         path, draft_path = str(entry.path), str(named) if named is not None else None
         fields = {"must_draft": must_draft, "uses_heads": uses_heads, **self._sight(entry)}
+        fields["lora"] = self.settings.lora if entry.path == self._adapted else ()
         try:
             return self.settings.engine_options(path, draft_path, **fields, own=own)
         except BadOption as error:

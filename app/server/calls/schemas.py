@@ -104,6 +104,13 @@ def _integers(body: type[Body]) -> frozenset[str]:
     return frozenset(name for name, members in kinds.items() if int in members and float not in members)
 
 
+class LoraScale(Body):
+    """How much a LoRA adapter counts, by its number at /lora-adapters."""
+
+    id: int = Field(ge=0)
+    scale: float = Field(allow_inf_nan=False)
+
+
 class GenerationBody(Body):
     """What both kinds of completion have in common."""
 
@@ -142,6 +149,7 @@ class GenerationBody(Body):
     regex: Text | None = None
     grammar: Text | None = None
 
+    lora: list[LoraScale] | None = None
     speed: str | None = None
     service_tier: str | None = None
 

@@ -1,0 +1,34 @@
+"""LoRA adapters for Ember, with random matrices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+from tools.model_factory.gguf_factory import EMBER, Entry, reader_of, write
+from tools.model_factory.recurrent_factory import weights
+
+_RANK = 4
+
+
+def lora(path: Path, seed: int = 1, source: Path = EMBER) -> Path:
+    """Write an adapter of the queries of each layer, strong enough to change what the model says."""
+    text, number = gguf.GGUFValueType.STRING, gguf.GGUFValueType.FLOAT32
+    entries = [
+        Entry("general.architecture", "llama", text),
+        Entry("general.type", "adapter", text),
+        Entry("adapter.type", "lora", text),
+        Entry("adapter.lora.alpha", float(_RANK), number),
+    ]
+    noise = np.random.default_rng(seed)
+    tensors = []
+    for tensor in reader_of(source).tensors:
+        if tensor.name.endswith("attn_q.weight"):
+            n_in, n_out = (int(size) for size in tensor.shape)
+            tensors.append(
+                weights(f"{tensor.name}.lora_a", noise.standard_normal((_RANK, n_in), np.float32) / n_in**0.5)
+            )
+            tensors.append(weights(f"{tensor.name}.lora_b", noise.standard_normal((n_out, _RANK), np.float32)))
+    return write(path, entries, tensors)
