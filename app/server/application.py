@@ -16,6 +16,7 @@ from starlette.middleware import Middleware
 
 from app import __version__
 from app.environment.paths import data_folder
+from app.server.anthropic.messages import count_tokens, create_message
 from app.server.batches import routes as batches
 from app.server.batches.batch_runner import BatchRunner
 from app.server.batches.file_store import FileStore
@@ -77,6 +78,8 @@ ROUTES = (
     ("GET", "/v1/batches", batches.list_batches),
     ("GET", "/v1/batches/{batch_id}", batches.get_batch),
     ("POST", "/v1/batches/{batch_id}/cancel", batches.cancel_batch),
+    ("POST", "/v1/messages", create_message),
+    ("POST", "/v1/messages/count_tokens", count_tokens),
     ("POST", "/completion", completion),
     ("POST", "/embedding", embedding),
     ("POST", "/embeddings", embedding),
@@ -103,7 +106,7 @@ _SHORT = {path.removeprefix("/v1").partition("/{")[0] for _, path, _ in ROUTES i
     path for _, path, _ in ROUTES
 }
 # By the room that answers.
-_PROTOCOLS = {"openai": "OpenAI", "batches": "OpenAI", "llama_cpp": "llama.cpp"}
+_PROTOCOLS = {"openai": "OpenAI", "anthropic": "Anthropic", "batches": "OpenAI", "llama_cpp": "llama.cpp"}
 OFFERS = (
     *((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES),
     ("GET", EVENTS),
@@ -186,25 +189,25 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
         await renderer.close()
 
 
-async def _on_error(_http: HttpRequest, error: Exception) -> Response:
-    return _response(from_exception(error))
+async def _on_error(http: HttpRequest, error: Exception) -> Response:
+    return _response(http, from_exception(error))
 
 
 async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     offers = LIBRARY_OFFERS if http.url.path.startswith(PREFIX) else OFFERS
-    return _response(from_http_exception(error, http.method, http.url.path, offers), error.headers)
+    return _response(http, from_http_exception(error, http.method, http.url.path, offers), error.headers)
 
 
-async def _on_invalid(_http: HttpRequest, error: Exception) -> Response:
+async def _on_invalid(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return _response(from_validation(error.errors()))
+    return _response(http, from_validation(error.errors()))
 
 
 async def _on_client_gone(_http: HttpRequest, _error: Exception) -> Response:
     return Response(status_code=499)
 
 
-def _response(error: ApiError, headers: object = None) -> Response:
+def _response(http: HttpRequest, error: ApiError, headers: object = None) -> Response:
     more = dict(headers) if isinstance(headers, dict) else {}
-    return Response(error.encoded(), error.answer.status, error.headers() | more, "application/json")
+    return Response(error.encoded(http.scope["path"]), error.answer.status, error.headers() | more, "application/json")

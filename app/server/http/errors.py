@@ -36,6 +36,28 @@ class ErrorAnswer(NamedTuple):
     may_retry: bool = False
 
 
+# The paths of protocols whose errors have a form of their own.
+ANTHROPIC, OLLAMA = "/v1/messages", "/api/"
+_ANTHROPIC_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
+    status = error.answer.status
+    if path.startswith(ANTHROPIC):
+        kind = _ANTHROPIC_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+        return {"type": "error", "error": {"type": kind, "message": error.message}}
+    if path.startswith(OLLAMA):
+        return {"error": error.message}
+    return error.body()
+
+
 class ApiError(Exception):
     """An answer in OpenAI's error shape."""
 
@@ -49,9 +71,14 @@ class ApiError(Exception):
         error = {"message": self.message, "type": self.answer.type, "param": self.param, "code": self.answer.code}
         return {"error": error}
 
-    def encoded(self) -> bytes:
-        """Return the JSON object as bytes."""
-        return json.dumps(self.body(), ensure_ascii=False).encode("utf-8", "replace")
+    def encoded(self, path: str = "") -> bytes:
+        """Return the JSON object as bytes, in the form of the protocol that ``path`` belongs to."""
+        return json.dumps(_in_form_of(path, self), ensure_ascii=False).encode("utf-8", "replace")
+
+    def event(self, path: str) -> bytes:
+        """Return the event that ends a stream which fails."""
+        name = b"event: error\n" if path.startswith(ANTHROPIC) else b""
+        return name + b"data: " + self.encoded(path) + b"\n\n"
 
     def headers(self) -> dict[str, str]:
         """Headers by which the client libraries decide whether to try again."""

@@ -32,9 +32,9 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return next((value for key, value in scope["headers"] if key == name), None)
 
 
-async def send_error(send: Send, error: ApiError, headers: Mapping[str, str] | None = None) -> None:
-    """Send an error as a whole response."""
-    body = error.encoded()
+async def send_error(scope: Scope, send: Send, error: ApiError, headers: Mapping[str, str] | None = None) -> None:
+    """Send an error as a whole response to the request of ``scope``."""
+    body = error.encoded(scope["path"])
     fields = {"content-type": "application/json", "content-length": str(len(body))} | error.headers()
     fields |= dict(headers or {})
     raw = [(key.encode(), value.encode()) for key, value in fields.items()]
@@ -63,7 +63,7 @@ class HostCheck:
             await self._app(scope, receive, send)
             return
         message = "The Host header does not name this server: use http://127.0.0.1 or http://localhost."
-        await send_error(send, refuse(400, message, code="invalid_host"))
+        await send_error(scope, send, refuse(400, message, code="invalid_host"))
 
     def _is_known(self, host: bytes) -> bool:
         name = host_name(host.decode("latin-1"))
@@ -97,7 +97,7 @@ class OriginCheck:
             await self._app(scope, receive, send)
             return
         message = "Requests from web pages of another origin are refused."
-        await send_error(send, refuse(403, message, code="foreign_origin"))
+        await send_error(scope, send, refuse(403, message, code="foreign_origin"))
 
 
 class JsonOnly:
@@ -113,7 +113,9 @@ class JsonOnly:
         if not is_post or scope["path"].startswith(FORMS) or _is_json(header(scope, b"content-type") or b""):
             await self._app(scope, receive, send)
             return
-        await send_error(send, refuse(415, "Send the body as JSON, with the header 'Content-Type: application/json'."))
+        await send_error(
+            scope, send, refuse(415, "Send the body as JSON, with the header 'Content-Type: application/json'.")
+        )
 
 
 def _is_json(content_type: bytes) -> bool:
@@ -141,7 +143,7 @@ class BodyLimit:
         if declared > limit:
             if declared <= MAX_DRAINED:
                 await _drain(receive, MAX_DRAINED, self._patience)
-            await send_error(send, refuse(413, _too_large(limit, f"{declared} bytes")), {"connection": "close"})
+            await send_error(scope, send, refuse(413, _too_large(limit, f"{declared} bytes")), {"connection": "close"})
             return
         n_read = 0
         is_whole = False
@@ -207,7 +209,7 @@ class BearerAuth:
         message = "This server needs an API key: send it as the header 'Authorization: Bearer KEY'."
         if header(scope, b"authorization") or header(scope, b"x-api-key"):
             message = "The API key is not the one of this server."
-        await send_error(send, refuse(401, message), {"www-authenticate": "Bearer"})
+        await send_error(scope, send, refuse(401, message), {"www-authenticate": "Bearer"})
 
     def _is_known(self, scope: Scope) -> bool:
         scheme, _, bearer = (header(scope, b"authorization") or b"").partition(b" ")

@@ -76,9 +76,11 @@ class EventStream(Response):
         self._ping_seconds = ping_seconds
         self._has_started = False
         self._n_sent = 0
+        self._path = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Stream until the generator ends or the client goes away."""
+        self._path = str(scope["path"])
         pinging = asyncio.ensure_future(self._ping(send))
         try:
             await while_connected(receive, self._send_all(send))
@@ -98,7 +100,7 @@ class EventStream(Response):
         except Exception as error:
             if not self._has_started:
                 raise
-            body = b"data: " + from_exception(error).encoded() + b"\n\n"
+            body = from_exception(error).event(self._path)
             await send({"type": "http.response.body", "body": body, "more_body": True})
         if not self._has_started:
             await self._start(send)

@@ -1,0 +1,191 @@
+"""POST /v1/messages: the chat call in Anthropic's blocks and events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+
+from app.server.anthropic.message_body import Block, MessageBody
+from app.server.calls.ask import ask
+from app.server.calls.generation import new_id
+from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
+from app.server.http.sse import EventStream, while_connected
+from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece
+from core.values.tokens import Tokenized, TokenizeRequest
+
+_STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "stop": "end_turn"}
+_KINDS = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
+
+
+async def create_message(body: MessageBody, http: HttpRequest) -> Response:
+    """Answer the messages, as one object or as a stream of events."""
+    call = ChatCall(body.chat(), http.app.state.host, http.app.state.renderer)
+    headers = {"request-id": new_id("req")}
+    if body.stream:
+        return EventStream(_stream(call))
+    return JSONResponse(await while_connected(http.receive, _answer(call)), headers=headers)
+
+
+async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:
+    """Return how many tokens the messages are as the model reads them."""
+    call = ChatCall(body.chat(), http.app.state.host, http.app.state.renderer)
+    return JSONResponse(await while_connected(http.receive, _count(call)))
+
+
+async def _count(call: ChatCall) -> dict[str, int]:
+    async with call.begun() as begun:
+        prompt = begun.requests[0].prompt
+        if not isinstance(prompt, str):
+            return {"input_tokens": len(prompt)}
+        request = TokenizeRequest(new_id("tokens"), (prompt,), add_special=True)
+        answer = await ask(call.host.bridge, request, Tokenized)
+    return {"input_tokens": len(answer.tokens)}
+
+
+async def _answer(call: ChatCall) -> dict[str, Any]:
+    async with call.run(streams=False) as run:
+        reply = MessageReply(call, run)
+        async with aclosing(run.updates()) as batches:
+            async for batch in batches:
+                for update in batch:
+                    reply.events(update)
+        reply.end()
+        return reply.message()
+
+
+async def _stream(call: ChatCall) -> AsyncGenerator[bytes, None]:
+    async with call.run(streams=True) as run:
+        reply = MessageReply(call, run)
+        async with aclosing(run.updates()) as batches:
+            async for batch in batches:
+                events = [event for update in batch for event in reply.events(update)]
+                if events:
+                    yield _encoded(events)
+        yield _encoded(reply.end())
+
+
+def _encoded(events: list[Block]) -> bytes:
+    parts = (f"event: {event['type']}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n" for event in events)
+    return "".join(parts).encode()
+
+
+class MessageReply:
+    """Builds a message's blocks from the pieces of a chat, and tells of each step as an event."""
+
+    def __init__(self, call: ChatCall, run: ChatRun) -> None:
+        self._call, self._choice = call, run.choices[0]
+        self._id = new_id("msg")
+        self._blocks: list[Block] = []
+        self._text: list[str] = []  # of the block that grows
+        self._is_open = False
+        self._has_begun = False
+
+    def events(self, update: ChatUpdate) -> list[Block]:
+        """Keep what is new, and return what is to be told of it."""
+        events: list[Block] = []
+        if not self._has_begun:
+            self._has_begun = True
+            events = [{"type": "message_start", "message": self.message() | {"content": []}}, {"type": "ping"}]
+        for piece in update.pieces:
+            events += self._take(piece)
+        return events
+
+    def end(self) -> list[Block]:
+        """Close what is open: the call is over."""
+        told = {"stop_reason": self._stop_reason, "stop_sequence": self._stop_sequence}
+        usage = self.message()["usage"]
+        return [*self._close(), {"type": "message_delta", "delta": told, "usage": usage}, {"type": "message_stop"}]
+
+    def message(self) -> dict[str, Any]:
+        """Return the message as it stands."""
+        return {
+            "id": self._id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._call.host.name,
+            "content": list(self._blocks),
+            "stop_reason": self._stop_reason,
+            "stop_sequence": self._stop_sequence,
+            "usage": self._usage(),
+        }
+
+    def _usage(self) -> dict[str, int]:
+        """Return the tokens: those of the prompt that were cached are counted apart, as there."""
+        choice, started = self._choice, self._choice.started
+        if choice.end is not None:
+            receipt = choice.end.receipt
+            n_prompt, n_cached, n_generated = receipt.n_prompt, receipt.n_cached, receipt.n_generated
+        else:
+            n_prompt, n_cached = (started.n_prompt, started.n_cached) if started is not None else (0, 0)
+            n_generated = choice.n_tokens
+        return {
+            "input_tokens": n_prompt - n_cached,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": n_cached,
+            "output_tokens": n_generated,
+        }
+
+    @property
+    def _stop_sequence(self) -> str | None:
+        return self._choice.end.stop if self._choice.end is not None else None
+
+    @property
+    def _stop_reason(self) -> str | None:
+        if self._choice.end is None:
+            return None
+        return "stop_sequence" if self._choice.end.stop else _STOPS[self._choice.finish_reason]
+
+    def _take(self, piece: Piece) -> list[Block]:
+        if isinstance(piece, CallEnded):
+            return self._close()
+        if isinstance(piece, CallBegun):
+            block = {"type": "tool_use", "id": piece.id, "name": piece.name, "input": {}}
+            return [*self._close(), self._open(block)]
+        kind = (
+            "tool_use" if isinstance(piece, CallArguments) else "text" if isinstance(piece, ContentText) else "thinking"
+        )
+        events = []
+        if not (self._is_open and self._blocks[-1]["type"] == kind):
+            empty = {"text": ""} if kind == "text" else {"thinking": "", "signature": ""}
+            events = [*self._close(), self._open({"type": kind, **empty})]
+        self._text.append(piece.text)
+        field = "partial_json" if kind == "tool_use" else kind
+        return [*events, self._delta({"type": _KINDS[kind], field: piece.text})]
+
+    def _open(self, block: Block) -> Block:
+        self._blocks.append(block)
+        self._is_open = True
+        return {"type": "content_block_start", "index": len(self._blocks) - 1, "content_block": dict(block)}
+
+    def _delta(self, delta: Block) -> Block:
+        return {"type": "content_block_delta", "index": len(self._blocks) - 1, "delta": delta}
+
+    def _close(self) -> list[Block]:
+        if not self._is_open:
+            return []
+        block, text = self._blocks[-1], "".join(self._text)
+        self._text.clear()
+        self._is_open = False
+        events = []
+        if block["type"] == "tool_use":
+            block["input"] = _object(text)
+        elif block["type"] == "thinking":
+            # Clients send it back with the thoughts; here it protects nothing.
+            block |= {"thinking": text, "signature": self._id}
+            events = [self._delta({"type": "signature_delta", "signature": self._id})]
+        else:
+            block["text"] = text
+        return [*events, {"type": "content_block_stop", "index": len(self._blocks) - 1}]
+
+
+def _object(text: str) -> Any:
+    """Return the arguments of a call; {} where the reply was cut before they were whole."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return {}

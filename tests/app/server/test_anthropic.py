@@ -1,0 +1,135 @@
+"""/v1/messages with Anthropic's own client: text, streams, tools, counting, and errors in its form."""
+
+from __future__ import annotations
+
+import anthropic
+import httpx
+import pytest
+
+from tests.app.server.conftest import MODEL
+
+TOOL = {
+    "name": "get_weather",
+    "description": "Get the weather in a city.",
+    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+STORY = {"model": MODEL, "max_tokens": 24, "messages": [{"role": "user", "content": "Tell me a story about a fox."}]}
+GREEDY = {"temperature": 0}
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with anthropic.Anthropic(base_url=server.url, api_key=server.process.api_key, max_retries=0) as client:
+        yield client
+
+
+def test_a_message_says_what_a_chat_says(server, client):
+    chat = server.chat("Tell me a story about a fox.", max_tokens=24)
+    told = client.messages.create(**STORY, extra_body=GREEDY)
+    assert told.content[0].text == chat.choices[0].message.content
+    assert (told.stop_reason, told.model, told.role) == ("max_tokens", MODEL, "assistant")
+    usage = told.usage
+    assert usage.input_tokens + usage.cache_read_input_tokens == chat.usage.prompt_tokens
+    assert usage.output_tokens == 24
+
+
+def test_a_stream_has_the_same_text_and_figures(client):
+    whole = client.messages.create(**STORY, extra_body=GREEDY)
+    with client.messages.stream(**STORY, extra_body=GREEDY) as stream:
+        kinds = [event.type for event in stream]
+        final = stream.get_final_message()
+    assert final.content[0].text == whole.content[0].text
+    assert final.usage.output_tokens == 24
+    assert (kinds[0], kinds[-1]) == ("message_start", "message_stop")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_conversation_goes_on_with_the_result_of_a_tool(client, stream):
+    fields = {"model": MODEL, "max_tokens": 80, "tools": [TOOL], "extra_body": GREEDY}
+    messages = [{"role": "user", "content": "What is the weather in Paris?"}]
+    if stream:
+        with client.messages.stream(messages=messages, **fields) as events:
+            first = events.get_final_message()
+    else:
+        first = client.messages.create(messages=messages, **fields)
+    call = first.content[-1]
+    assert (first.stop_reason, call.type, call.name, call.input) == (
+        "tool_use",
+        "tool_use",
+        "get_weather",
+        {"city": "Paris"},
+    )
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": [{"type": "text", "text": "sunny"}]}
+    messages += [{"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
+    second = client.messages.create(messages=messages, **fields)
+    assert second.content[0].text
+    assert second.usage.cache_read_input_tokens > second.usage.input_tokens
+
+
+def test_a_tool_can_be_forced_and_forbidden(client):
+    fields = {"model": MODEL, "max_tokens": 200, "tools": [TOOL], "messages": [{"role": "user", "content": "Hello"}]}
+    forced = client.messages.create(tool_choice={"type": "tool", "name": "get_weather"}, **fields)
+    assert [block.type for block in forced.content] == ["tool_use"]
+    free = client.messages.create(tool_choice={"type": "none"}, **(fields | {"max_tokens": 16}))
+    assert [block.type for block in free.content] == ["text"]
+
+
+def test_blocks_of_the_system_stop_sequences_and_a_beginning_are_honoured(client):
+    system = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+    told = client.messages.create(**(STORY | {"max_tokens": 80}), system=system, stop_sequences=["."])
+    assert (told.stop_reason, told.stop_sequence) == ("stop_sequence", ".")
+    begun = [*STORY["messages"], {"role": "assistant", "content": "Once upon a"}]
+    goes_on = client.messages.create(**(STORY | {"messages": begun}), extra_body=GREEDY)
+    assert goes_on.content[0].text.startswith(" ")
+
+
+def test_tokens_are_counted_as_the_model_reads_them(client):
+    told = client.messages.create(**STORY)
+    counted = client.messages.count_tokens(model=MODEL, messages=STORY["messages"])
+    assert counted.input_tokens == told.usage.input_tokens + told.usage.cache_read_input_tokens
+    assert client.messages.count_tokens(model=MODEL, messages=STORY["messages"], tools=[TOOL]).input_tokens > 40
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "video"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "bash_20250124"),
+        ({"tool_choice": {"type": "all"}}, "tool_choice"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"temperature": 900}, "temperature"),
+    ],
+)
+def test_errors_have_the_form_of_the_protocol(server, fields, sentence):
+    answer = server.http.post("/v1/messages", json=STORY | fields)
+    body = answer.json()
+    assert (answer.status_code, body["type"], body["error"]["type"]) == (400, "error", "invalid_request_error")
+    assert sentence in body["error"]["message"]
+
+
+def test_a_wrong_key_is_an_authentication_error_and_a_foreign_page_is_refused(server):
+    wrong = httpx.post(f"{server.url}/v1/messages", json=STORY, headers={"x-api-key": "wrong"})
+    assert (wrong.status_code, wrong.json()["error"]["type"]) == (401, "authentication_error")
+    right = httpx.post(f"{server.url}/v1/messages", json=STORY, headers={"x-api-key": server.process.api_key})
+    assert right.status_code == 200
+    page = server.http.post("/v1/messages", json=STORY, headers={"Origin": "https://pages.example"})
+    assert (page.status_code, page.json()["error"]["type"]) == (403, "permission_error")
+
+
+def test_the_death_of_the_engine_ends_a_stream_with_an_error_event(own_server):
+    body = {
+        **STORY,
+        "max_tokens": 900,
+        "stream": True,
+        "messages": [{"role": "user", "content": "Tell me a long story."}],
+    }
+    engine, lines = own_server.engine, []
+    with own_server.http.stream("POST", "/v1/messages", json=body) as answer:
+        for line in answer.iter_lines():
+            lines.append(line)
+            if line == "event: content_block_delta" and lines.count(line) == 1:
+                engine.suspend()  # so that the reply cannot end before
+                engine.kill()
+    assert [line for line in lines if line.startswith("event: ")][-1] == "event: error"
+    own_server.wait_until(lambda state: state["phase"] == "ready")
