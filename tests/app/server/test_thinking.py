@@ -142,6 +142,13 @@ def test_thoughts_stay_in_the_text_where_a_request_wants_that(thinker):
     assert not getattr(message.choices[0].message, "reasoning_content", None)
 
 
+def test_responses_have_thoughts_as_an_item_of_their_own(thinker):
+    answer = thinker.client.responses.create(model="ember-q8_0", input="Tell me.", max_output_tokens=40)
+    assert [item.type for item in answer.output] == ["reasoning", "message"]
+    assert answer.output_text
+    assert answer.usage.output_tokens_details.reasoning_tokens > 0
+
+
 def test_two_budgets_that_differ_are_refused(thinker):
     with pytest.raises(openai.BadRequestError, match="differ"):
         thinker.chat(extra_body={"reasoning_budget": 1, "thinking_budget_tokens": 2})
