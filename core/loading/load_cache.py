@@ -35,9 +35,12 @@ def make_slots(
     """Return the slots of a context of this shape, with the cache behind them."""
     facts, options, cost, clock = target.facts, target.options, own.cost, own.clock
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    disk = _disk(options, shape.window, target.n_gpu_layers, cache_folder)
+    disk = _disk(options, (shape.window, facts.window), target.n_gpu_layers, cache_folder)
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
+    # Of a sequence, llama.cpp saves what its last token sees: in layers with a window, a longer piece would come back
+    # without its beginning, and could not be cut.
+    size = min(size, facts.window or size)
     offload = None
     if ram_limit or disk is not None:
         store = SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk)
@@ -53,12 +56,14 @@ def make_slots(
     )
 
 
-def _disk(options: EngineOptions, window: int, n_gpu_layers: int, cache_folder: Path | None) -> DiskTier | None:
+def _disk(
+    options: EngineOptions, windows: tuple[int, int], n_gpu_layers: int, cache_folder: Path | None
+) -> DiskTier | None:
     # What is on disk says nothing of LoRA adapters.
     if options.cache_disk == 0 or cache_folder is None or options.lora:
         return None
     placing = (n_gpu_layers, options.n_cpu_moe, options.devices)
-    conditions = (options.cache_type, options.flash_attention, *placing, window, llama_version())
+    conditions = (options.cache_type, options.flash_attention, *placing, windows, llama_version())
     try:
         key = model_key(parts(Path(options.model_path)), *conditions)
     except OSError as error:

@@ -33,9 +33,9 @@ _VALUE_TYPES = {
 }
 
 
-def projector(kind: ProjectorKind = "gemma3", seed: int = 1) -> Path:
-    """The projector of a kind in the project's cache folder; another ``seed`` makes other weights."""
-    return cached_file(f"mmproj-{kind}-{seed}.gguf", lambda path: _make(path, kind, seed))
+def projector(kind: ProjectorKind = "gemma3", width: int = WIDTH) -> Path:
+    """The projector of a kind in the project's cache folder, for a model of this ``width`` (``n_embd``)."""
+    return cached_file(f"mmproj-{kind}-{width}.gguf", lambda path: _make(path, kind, width))
 
 
 def mrope_ember() -> Path:
@@ -43,8 +43,8 @@ def mrope_ember() -> Path:
     return cached_file("ember-qwen2vl.gguf", _make_mrope_ember)
 
 
-def _make(path: Path, kind: ProjectorKind, seed: int) -> Path:
-    random = np.random.default_rng(seed)
+def _make(path: Path, kind: ProjectorKind, width: int) -> Path:
+    random = np.random.default_rng(1)
     is_qwen = kind == "qwen2vl_merger"
 
     def tensor(name: str, *shape: int, scale: float = 0.0, type_: Any = _F32) -> Tensor:
@@ -57,8 +57,8 @@ def _make(path: Path, kind: ProjectorKind, seed: int) -> Path:
     def linear(name: str, n_out: int, n_in: int) -> list[Tensor]:
         return [tensor(f"{name}.weight", n_out, n_in), tensor(f"{name}.bias", n_out, scale=0.1)]
 
-    def ones(name: str, width: int = _EMBD) -> Tensor:
-        return Tensor(name, _F32, (width,), lambda: np.ones(width, np.float32))
+    def ones(name: str, size: int = _EMBD) -> Tensor:
+        return Tensor(name, _F32, (size,), lambda: np.ones(size, np.float32))
 
     n_patches = (IMAGE_SIZE // _PATCH) ** 2
     tensors = [tensor("v.patch_embd.weight", _EMBD, 3, _PATCH, _PATCH, type_=_F16)]
@@ -84,16 +84,16 @@ def _make(path: Path, kind: ProjectorKind, seed: int) -> Path:
     tensors += [ones("v.post_ln.weight"), tensor("v.post_ln.bias", _EMBD, scale=0.1)]
     n_merged = _EMBD * _MERGE**2
     if kind == "gemma3":
-        tensors += [tensor("mm.input_projection.weight", _EMBD, WIDTH), ones("mm.soft_emb_norm.weight")]
+        tensors += [tensor("mm.input_projection.weight", _EMBD, width), ones("mm.soft_emb_norm.weight")]
     elif kind == "internvl":
         tensors += [ones("mm.model.mlp.0.weight", n_merged), tensor("mm.model.mlp.0.bias", n_merged, scale=0.1)]
-        tensors += [*linear("mm.model.mlp.1", n_merged, n_merged), *linear("mm.model.mlp.3", WIDTH, n_merged)]
+        tensors += [*linear("mm.model.mlp.1", n_merged, n_merged), *linear("mm.model.mlp.3", width, n_merged)]
     else:
-        tensors += [*linear("mm.0", n_merged, n_merged), *linear("mm.2", WIDTH, n_merged)]
-    return write(path, _metadata(kind), tensors)
+        tensors += [*linear("mm.0", n_merged, n_merged), *linear("mm.2", width, n_merged)]
+    return write(path, _metadata(kind, width), tensors)
 
 
-def _metadata(kind: ProjectorKind) -> list[Entry]:
+def _metadata(kind: ProjectorKind, width: int) -> list[Entry]:
     values: dict[str, Any] = {
         "general.architecture": "clip",
         "general.type": "mmproj",
@@ -107,7 +107,7 @@ def _metadata(kind: ProjectorKind) -> list[Entry]:
         "clip.vision.block_count": _LAYERS,
         "clip.vision.attention.head_count": _HEADS,
         "clip.vision.attention.layer_norm_epsilon": 1e-6,
-        "clip.vision.projection_dim": WIDTH,
+        "clip.vision.projection_dim": width,
         "clip.vision.image_mean": [0.5, 0.5, 0.5],
         "clip.vision.image_std": [0.5, 0.5, 0.5],
         "clip.vision.projector.scale_factor": _MERGE,

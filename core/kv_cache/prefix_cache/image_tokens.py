@@ -42,3 +42,10 @@ def whole_images(ids: TokenIds, size: int) -> int:
         starts = np.flatnonzero((ids[:size] < 0) & (ids[:size] & _FIRST != 0))
         size = int(starts[-1]) if len(starts) else 0
     return size
+
+
+def image_end(ids: TokenIds, start: int) -> int:
+    """Return where the image ends that begins at ``start``."""
+    behind = ids[start + 1 :]
+    others = np.flatnonzero((behind >= 0) | (behind & _FIRST != 0))
+    return start + 1 + int(others[0]) if len(others) else len(ids)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from core.kv_cache.prefix_cache.image_tokens import whole_images
+from core.kv_cache.prefix_cache.image_tokens import image_end, whole_images
 from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
@@ -79,10 +79,9 @@ class KvOffload:
         if self._is_whole:
             blob = self._transfer.save_whole(sequence, len(text))
             return blob is not None and self.store.add(text, 0, None, blob, is_whole=True)
-        end = wanted = n_saved
-        while end <= n_saved:
-            wanted += self._piece_size
-            end = whole_images(text, min(wanted, len(text)))
+        end = whole_images(text, min(n_saved + self._piece_size, len(text)))
+        if end <= n_saved:
+            end = image_end(text, n_saved)
         blob = self._transfer.save(sequence, position(n_saved), position(end))
         parent = links[-1].segment if links else None
         return blob is not None and self.store.add(text[:end], n_saved, parent, blob)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -12,9 +15,12 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
 from core.values.messages import FailureKind, FinishReason
 from core.values.request import Request
-from tests.support.engines import EMBER, Ledger, chat, complete, load, open_engine, run, submit
+from tests.support.engines import EMBER, SURE, Ledger, chat, complete, load, open_engine, run, submit
 from tests.support.images import MARK, picture, png_header, reference, with_images
-from tools.model_factory.projector_factory import ProjectorKind, mrope_ember, projector
+from tools.model_factory.gguf_factory import EMBER_DRAFT, cached_file
+from tools.model_factory.hybrid_factory import qwen35
+from tools.model_factory.projector_factory import mrope_ember, projector
+from tools.model_factory.recurrent_factory import N_EMBD, gemma3
 
 _ONE = chat(f"Tell me a story about this: {MARK} Make it short.")
 _TWO = chat(f"First {MARK} and then {MARK}. What changed?")
@@ -22,26 +28,47 @@ _TEXT = chat("Tell me a story about a fox.")
 _N = 24
 
 
-def _model(kind: ProjectorKind) -> Path:
-    return mrope_ember() if kind == "qwen2vl_merger" else EMBER
+class Case(NamedTuple):
+    """A model and a projector for it."""
+
+    model: Path
+    mmproj: Path
 
 
-@pytest.fixture(params=["gemma3", "qwen2vl_merger", "internvl"], scope="module")
-def kind(request: pytest.FixtureRequest) -> ProjectorKind:
-    return request.param
+_CASES: dict[str, Callable[[], Case]] = {
+    "rows that see each other": lambda: Case(EMBER, projector("gemma3")),
+    "positions in two dimensions": lambda: Case(mrope_ember(), projector("qwen2vl_merger")),
+    "tiles": lambda: Case(EMBER, projector("internvl")),
+    "a running state": lambda: Case(cached_file("seeing-qwen35.gguf", _hybrid), projector("qwen2vl_merger", N_EMBD)),
+    "a sliding window": lambda: Case(cached_file("seeing-gemma3.gguf", gemma3), projector("gemma3", N_EMBD)),
+}
+
+
+def _hybrid(path: Path) -> Path:
+    return qwen35(path, "random")
+
+
+@pytest.fixture(params=_CASES, scope="module")
+def case(request: pytest.FixtureRequest) -> Case:
+    return _CASES[request.param]()
+
+
+def _open(case: Case, **options: Any) -> AbstractContextManager[Engine]:
+    fields = {"n_ctx": 1024, "mmproj": str(case.mmproj), "cache_ram": 64 << 20, "speculation": "off"}
+    return open_engine(case.model, **(fields | options))
 
 
 @pytest.fixture(scope="module")
-def seeing(kind: ProjectorKind) -> Iterator[Engine]:
-    with open_engine(_model(kind), n_ctx=1024, mmproj=str(projector(kind)), cache_ram=64 << 20) as engine:
+def seeing(case: Case) -> Iterator[Engine]:
+    with _open(case) as engine:
         yield engine
 
 
 @pytest.mark.parametrize("text", [_ONE, _TWO])
-def test_says_what_llama_cpp_says_of_the_same_images(seeing: Engine, kind: ProjectorKind, text: str) -> None:
+def test_says_what_llama_cpp_says_of_the_same_images(seeing: Engine, case: Case, text: str) -> None:
     files = tuple(picture(seed) for seed in range(text.count(MARK)))
     said, ended, _ = complete(seeing, **with_images(text, *files), max_tokens=_N)
-    assert said == reference(_model(kind), projector(kind), text, files, _N)
+    assert said == reference(*case, text, files, _N)
     assert said
     assert ended.reason is not FinishReason.FAILED
 
@@ -51,7 +78,7 @@ def test_reads_an_image_once(seeing: Engine) -> None:
     first, _, _ = complete(seeing, **fields, max_tokens=_N)
     again, ended, _ = complete(seeing, **fields, max_tokens=_N)
     assert again == first
-    assert ended.receipt.n_cached == ended.receipt.n_prompt - 1
+    assert ended.receipt.n_cached >= ended.receipt.n_prompt - 8  # where a running state is kept
 
 
 def test_knows_images_from_each_other(seeing: Engine) -> None:
@@ -61,28 +88,56 @@ def test_knows_images_from_each_other(seeing: Engine) -> None:
         text, ended, _ = complete(seeing, **with_images(_TWO, *order), max_tokens=_N)
         assert said.setdefault(order, text) == text
         n_cached, n_prompt = ended.receipt.n_cached, ended.receipt.n_prompt
-    assert n_cached == n_prompt - 1
+    assert n_cached >= n_prompt - 8
     assert len(set(said.values())) > 1
 
 
-def test_a_conversation_goes_on_from_where_it_was(seeing: Engine, kind: ProjectorKind) -> None:
+def test_a_conversation_goes_on_from_where_it_was(seeing: Engine, case: Case) -> None:
     file = picture(seed=31)
     said, ended, _ = complete(seeing, **with_images(_ONE, file), max_tokens=_N)
     longer = f"{_ONE}{said}<|im_end|>\n{chat('And then?')}"
     more, later, _ = complete(seeing, **with_images(longer, file), max_tokens=_N)
-    assert later.receipt.n_cached >= ended.receipt.n_prompt
-    assert more == reference(_model(kind), projector(kind), longer, (file,), _N)
+    assert later.receipt.n_cached >= ended.receipt.n_prompt - 8
+    assert more == reference(*case, longer, (file,), _N)
 
 
-def test_comes_back_from_ram(kind: ProjectorKind) -> None:
+def test_comes_back_from_ram(case: Case) -> None:
     fields = with_images(_ONE, picture(seed=41, width=160, height=160))
-    with open_engine(_model(kind), n_ctx=1024, n_slots=1, mmproj=str(projector(kind)), cache_ram=64 << 20) as engine:
+    with _open(case, n_slots=1) as engine:
         first, _, _ = complete(engine, **fields, max_tokens=_N)
         for topic in ("a fox", "an owl"):
             complete(engine, chat(f"{topic} is not in any picture, is it? Tell me about {topic}."), max_tokens=2)
         again, ended, _ = complete(engine, **fields, max_tokens=_N)
     assert again == first
     assert ended.receipt.n_cached > ended.receipt.n_prompt // 2
+
+
+def test_comes_back_from_disk(case: Case, tmp_path: Path) -> None:
+    fields = with_images(_ONE, picture(seed=43))
+    options = {"cache_folder": tmp_path, "cache_disk": 1 << 30}
+    with _open(case, **options) as engine:
+        first, _, _ = complete(engine, **fields, max_tokens=_N)
+        while (seconds := engine.write_back()) is not None:
+            time.sleep(seconds)
+    with _open(case, **options) as engine:
+        again, ended, _ = complete(engine, **fields, max_tokens=_N)
+    assert again == first
+    assert ended.receipt.n_cached > ended.receipt.n_prompt // 2
+
+
+def test_drafts_for_texts_beside_images_change_nothing() -> None:
+    fields = with_images(_ONE, picture(seed=44))
+    with open_engine(n_ctx=1024, mmproj=str(projector("gemma3"))) as engine:
+        alone = [complete(engine, **one, max_tokens=_N)[0] for one in (fields, {"prompt": SURE})]
+    with open_engine(n_ctx=1024, mmproj=str(projector("gemma3")), draft_path=str(EMBER_DRAFT), draft_depth=4) as engine:
+        for name in ("one", "two"):
+            submit(engine, f"image {name}", **fields, max_tokens=_N)
+            submit(engine, f"text {name}", SURE, max_tokens=_N)
+        ledger = run(engine)
+    for name in ("one", "two"):
+        assert [ledger.text[f"image {name}"], ledger.text[f"text {name}"]] == alone
+        assert ledger.ended[f"image {name}"].receipt.n_drafted == 0
+    assert ledger.ended["text one"].receipt.n_drafted
 
 
 def test_a_chat_goes_on_while_images_are_read(seeing: Engine) -> None:

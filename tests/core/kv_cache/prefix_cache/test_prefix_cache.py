@@ -26,6 +26,7 @@ from tests.support.engines import (
     submit,
 )
 from tools.model_factory import recurrent_factory
+from tools.model_factory.gguf_factory import cached_file
 
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 MAKERS = (recurrent_factory.mamba, recurrent_factory.lfm2, recurrent_factory.gemma3)
@@ -74,6 +75,17 @@ def test_what_comes_back_gives_the_same_tokens() -> None:
         _, ended, again = complete(engine, prompt, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
         assert ended.receipt.n_cached == 349
     assert_same_up_to_a_near_tie(greedy_tokens(again, "only"), greedy_tokens(ledger, "only"))
+
+
+def test_a_text_with_a_window_can_be_cut_when_it_comes_back() -> None:
+    path = cached_file("window-gemma3.gguf", recurrent_factory.gemma3)
+    with open_engine(path, n_slots=1, n_ctx=1024, speculation="off") as engine:
+        prompt = words(60)
+        first, _, _ = complete(engine, prompt, max_tokens=40)
+        complete(engine, words(60, seed=1), max_tokens=2)
+        again, ended, _ = complete(engine, prompt, max_tokens=40)
+    assert ended.receipt.n_cached > 32  # its window
+    assert again == first
 
 
 def test_a_common_beginning_is_stored_once() -> None:
