@@ -80,7 +80,7 @@ def test_arrays_of_arrays_are_refused_at_the_first(name, content):
     assert source.n_read <= 1 << 20
 
 
-@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@settings(max_examples=100, derandomize=True, deadline=None, database=None)
 @given(
     st.lists(_entries(), max_size=8),
     st.lists(_TENSORS, max_size=4),

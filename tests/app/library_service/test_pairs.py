@@ -7,6 +7,10 @@ import shutil
 from pathlib import Path
 
 from app.client.discovery import announce
+from app.environment.paths import cache_folder
+from core.machine.host import this_machine
+from core.machine.matrix_probe import PROBED
+from core.machine.probe import CPU, remembered
 from models.catalog.catalog import STARTER_FOLDER
 from models.estimate.fit.summary import FitVerdict
 from models.files.provenance import FileOrigin, write_record
@@ -65,6 +69,12 @@ def test_the_machine_is_measured_but_not_beside_replies(library: LibraryClient, 
     assert "at work on replies" in refused.sentence
     fake.n_active = 0
     assert library.ask(ask.MeasureMachine()) is None
+    measured = remembered(cache_folder(), this_machine())
+    assert measured is not None
+    assert set(measured.devices[CPU].weights) == set(PROBED)
+    timed = [run for run in measured.timed if run.device == CPU]
+    assert [run.path for run in timed] == [f"{EMBER}.gguf"] * 2 + [f"{DRAFT}.gguf"] * 2
+    assert timed[0].n_past < timed[1].n_past
     found = library.get(ask.GetModelFit(EMBER))
     assert found.fit.speed is not None
     assert found.fit.speed.empty > 0

@@ -161,7 +161,7 @@ STEPS = st.integers(1, 4).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=4), factor=st.floats(1 / 30, 30.0))
 def test_a_speed_up_is_never_more_than_the_tokens_of_a_step(steps: list[list[Step]], factor: float) -> None:
     """Wrong curves, hiccups, load that comes and goes, texts that join: whatever the steps were like."""
@@ -176,7 +176,7 @@ def test_a_speed_up_is_never_more_than_the_tokens_of_a_step(steps: list[list[Ste
             assert account.plain_seconds is None or 0.0 < account.plain_seconds < math.inf
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     factor=st.floats(1 / 30, 30.0),
     depth=st.integers(1, 6),

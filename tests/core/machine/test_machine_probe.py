@@ -14,7 +14,6 @@ from core.machine.host import this_machine
 from core.machine.matrix_probe import PROBED, probe
 from core.machine.probe import FILE_NAME, MachineProbe, TimedModel
 from models.estimate.speed.probe import Probe
-from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 HERE = this_machine()
 FOUND = MachineProbe(
@@ -35,18 +34,6 @@ def test_every_type_is_multiplied_and_attention_reads_every_cache() -> None:
 def test_a_device_that_is_not_there_has_no_probe() -> None:
     cpu = list_devices()[0]
     assert probe(dataclasses.replace(cpu, name="Warp9"), n_threads=1, n_bytes=1 << 20) is None
-
-
-def test_the_machine_is_probed_in_a_process_of_its_own(tmp_path: Path) -> None:
-    found = machine_probe.measure((EMBER_DRAFT,))
-    assert found is not None
-    assert found.is_of(HERE)
-    assert set(found.devices[machine_probe.CPU].weights) == set(PROBED)
-    timed = [run for run in found.timed if run.device == machine_probe.CPU]
-    assert [run.path for run in timed] == [EMBER_DRAFT.name] * 2
-    assert timed[0].n_past < timed[1].n_past
-    machine_probe.remember(tmp_path, found)
-    assert machine_probe.remembered(tmp_path, HERE) == found
 
 
 def test_a_model_that_does_not_load_leaves_no_result(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def rides_are_free(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def cramped_engine() -> Iterator[Engine]:
     """Half of what its slots could hold."""
-    with open_engine(n_slots=4, n_ctx=256, n_cells=512) as made:
+    with open_engine(EMBER_DRAFT, n_slots=4, n_ctx=256, n_cells=512) as made:
         yield made
 
 

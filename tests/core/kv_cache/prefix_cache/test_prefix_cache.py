@@ -14,6 +14,7 @@ from core.engine.engine import Engine
 from core.values.messages import FinishReason
 from core.values.request import SamplingParams
 from tests.support.engines import (
+    EMBER_DRAFT,
     FOX,
     GREEDY_WITH_LOGPROBS,
     Ledger,
@@ -253,7 +254,8 @@ def test_running_states_survive_a_restart(make: Callable[[Path], Path], tmp_path
 def test_under_memory_pressure_every_request_that_could_ever_fit_completes(cache_ram: int | None) -> None:
     rng = random.Random(7)
     shared = words(60)
-    with open_engine(n_slots=6, n_ctx=256, n_cells=256, n_batch=64, n_ubatch=64, cache_ram=cache_ram) as engine:
+    options = {"n_slots": 6, "n_ctx": 256, "n_cells": 256, "n_batch": 64, "n_ubatch": 64}
+    with open_engine(EMBER_DRAFT, cache_ram=cache_ram, **options) as engine:
         ledger = Ledger()
         for index in range(24):
             own = words(rng.randrange(1, 120), index)
