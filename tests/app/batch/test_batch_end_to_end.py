@@ -228,7 +228,7 @@ def test_a_huge_line_is_reported_and_the_rest_runs(tmp_path: Path, server: list[
     assert done.returncode == ExitCode.LINES_FAILED
     assert "2 of 4 lines done · 2 failed" in done.stderr
     found = {record["custom_id"]: record for record in records(tmp_path)}
-    assert found["large"]["response"]["status_code"] == 413
+    assert found["large"]["response"]["status_code"] == 400
     assert found[None]["error"]["code"] == "line_too_long"
 
 

@@ -114,19 +114,7 @@ def test_where_none_fits_there_is_a_reason_and_a_word_on_what_could_be_downloade
     assert library.get(ask.FindOffers(DRAFT)).notes
 
 
-def test_a_pair_is_tested_with_progress_and_the_winner_is_kept(library: LibraryClient) -> None:
-    with library.parts(ask.TestPair(EMBER)) as parts:
-        steps: list[PairStep] = list(parts)
-    assert {step.stage for step in steps} >= {"measuring", "done"}
-    told, why = steps[-1].results
-    assert told.startswith(f"{DRAFT}: ")
-    found = library.get(ask.ShowPartners(EMBER))
-    assert found.why == why
-    assert found.partners[0].measured is not None
-    assert "nothing to test" in library.ask(ask.TestPair(DRAFT)).sentence
-
-
-def test_a_test_waits_while_replies_are_written_and_can_begin_all_the_same(
+def test_a_test_waits_while_replies_are_written_and_can_begin_all_the_same_and_the_winner_is_kept(
     library: LibraryClient, fake: FakeServer
 ) -> None:
     fake.n_active = 1
@@ -134,8 +122,15 @@ def test_a_test_waits_while_replies_are_written_and_can_begin_all_the_same(
     with library.parts(ask.TestPair(EMBER)) as parts:
         assert next(parts).stage == "replies"
         library.get(ask.BeginPairTest())
-        steps = list(parts)
-    assert "Replies were written meanwhile" in steps[-1].results[0]
+        steps: list[PairStep] = list(parts)
+    assert {step.stage for step in steps} >= {"measuring", "done"}
+    told, why = steps[-1].results
+    assert told.startswith(f"{DRAFT}: ")
+    assert "Replies were written meanwhile" in told
+    found = library.get(ask.ShowPartners(EMBER))
+    assert found.why == why
+    assert found.partners[0].measured is not None
+    assert "nothing to test" in library.ask(ask.TestPair(DRAFT)).sentence
 
 
 def test_a_test_is_stopped_and_a_second_one_is_refused_meanwhile(library: LibraryClient) -> None:
