@@ -55,7 +55,8 @@ class PeerOptions:
     """How the peer's server is set up; ``n_ctx`` is the context of one request in tokens, as on our side.
 
     ``openmp`` "tuned" gives it the environment that our engine chooses for itself. ``server`` is the path of a
-    llama-server; None takes the one in xllamacpp.
+    llama-server; None takes the one in xllamacpp, which
+    does not know ``more`` options.
     """
 
     model: str
@@ -65,6 +66,7 @@ class PeerOptions:
     draft: str | None = None
     openmp: Literal["default", "tuned"] = "default"
     server: str | None = None
+    more: tuple[str, ...] = ()
 
 
 def find_peer(server: str | None) -> PeerBinary | None:
@@ -208,6 +210,7 @@ def _arguments(options: PeerOptions, port: int) -> list[str]:
     n_threads = str(options.n_threads)
     arguments = ["--host", "127.0.0.1", "--port", str(port), "--model", options.model, "--threads", n_threads]
     arguments += ["--parallel", str(options.n_slots), "--ctx-size", str(options.n_ctx * options.n_slots)]
+    arguments += options.more
     if options.draft is not None:
         arguments += ["--model-draft", options.draft, "--threads-draft", n_threads, "--spec-type", "draft-simple"]
     return arguments
