@@ -160,8 +160,8 @@ def _middleware(settings: ServerSettings) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
     middleware = [
         Middleware(PlainPath, routes=_SHORT),
-        Middleware(HostCheck, is_loopback=settings.is_loopback),
-        Middleware(OriginCheck),
+        Middleware(HostCheck, settings=settings),
+        Middleware(OriginCheck, settings=settings),
         Middleware(JsonOnly),
         Middleware(BodyLimit),
     ]

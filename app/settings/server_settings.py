@@ -31,9 +31,10 @@ class ServerSettings:
     are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the model, and
     ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that
     a model's file names. ``strict_models`` refuses names that no model has, which the loaded one answers otherwise.
-    ``lora`` are LoRA adapters of the first model that is loaded, each with its scale.
-    ``announce`` prints one line with the address once connections are accepted. ``exit_with_stdin`` ends the server
-    when its standard input reaches its end.
+    ``lora`` are LoRA adapters of the first model that is loaded, each with its scale. ``allowed_hosts`` are names that
+    requests may give this server besides its own; ``cors`` origins of web pages that may use it. ``announce`` prints
+    one line with the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input
+    reaches its end.
     """
 
     host: str = DEFAULT_HOST
@@ -67,6 +68,8 @@ class ServerSettings:
     template_variables: Mapping[str, Any] = field(default_factory=dict)
     pooling: Pooling | None = None
     strict_models: bool = False
+    allowed_hosts: tuple[str, ...] = ()
+    cors: tuple[str, ...] = ()
     lora: tuple[tuple[str, float], ...] = ()
     api_key: str | None = None
     announce: bool = False

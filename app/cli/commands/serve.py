@@ -123,6 +123,13 @@ def serve(
     strict_models: Annotated[
         bool, typer.Option("--strict-models", help="Refuse names that no model has; else the loaded one answers them.")
     ] = False,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Name that clients reach this server by; may be repeated.")
+    ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="Web pages of this origin may use the server; * for all; may be repeated."),
+    ] = None,
     api_key: Annotated[
         str | None, typer.Option(help="Clients must send this key.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
     ] = None,
@@ -180,6 +187,8 @@ def serve(
         template_variables=llama_server.template_variables(),
         pooling=llama_server.pooling_kind(),
         strict_models=strict_models,
+        allowed_hosts=tuple(allow_host or ()),
+        cors=tuple(cors or ()),
         lora=llama_server.adapters(),
         api_key=api_key,
         announce=announce,

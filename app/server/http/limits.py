@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.http.errors import ApiError, refuse
+from app.settings.server_settings import ServerSettings
 
 # Six photographs of 4 MB, as base64.
 MAX_BODY = 32 * 1024 * 1024
@@ -24,7 +25,8 @@ UPLOADS, MAX_UPLOAD = "/v1/files", 200 * 1024 * 1024
 FORMS = (UPLOADS, "/v1/audio/")
 # The key of a scope by which a call of this server to itself is known. No request can bring it.
 INTERNAL = "slipstream.internal"
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+# The last is how a container of Docker's names the machine that it runs on.
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "host.docker.internal"})
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
@@ -34,7 +36,7 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 async def send_error(scope: Scope, send: Send, error: ApiError, headers: Mapping[str, str] | None = None) -> None:
     """Send an error as a whole response to the request of ``scope``."""
-    body = error.encoded(scope["path"])
+    body = error.encoded(scope.get("path", ""))
     fields = {"content-type": "application/json", "content-length": str(len(body))} | error.headers()
     fields |= dict(headers or {})
     raw = [(key.encode(), value.encode()) for key, value in fields.items()]
@@ -50,24 +52,33 @@ def host_name(authority: str) -> str:
 
 
 class HostCheck:
-    """Refuse requests that name another host: a web page can point its own name at this machine (DNS rebinding)."""
+    """Refuse requests that name another host: a web page can point its own name at this machine (DNS rebinding).
 
-    def __init__(self, app: ASGIApp, is_loopback: bool) -> None:
+    A page cannot know an API key, so that with one any name will do.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
-        self._is_loopback = is_loopback
-        self._names: Collection[str] = LOOPBACK_NAMES if is_loopback else LOOPBACK_NAMES | _own_names()
+        self._takes_any = settings.api_key is not None
+        self._is_loopback = settings.is_loopback
+        names = LOOPBACK_NAMES | {name.lower() for name in settings.allowed_hosts}
+        self._names: Collection[str] = names if self._is_loopback else names | _own_names()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 400."""
-        if scope["type"] != "http" or self._is_known(header(scope, b"host") or b""):
+        is_http = scope["type"] == "http"
+        name = host_name((header(scope, b"host") or b"").decode("latin-1")) if is_http else ""
+        if not is_http or self._is_known(name):
             await self._app(scope, receive, send)
             return
-        message = "The Host header does not name this server: use http://127.0.0.1 or http://localhost."
+        message = (
+            f"This server is not known as {name[:80]!r}: use http://127.0.0.1, start it with "
+            f"--allow-host {name[:80] or 'NAME'}, or with --api-key, which lets any name in."
+        )
         await send_error(scope, send, refuse(400, message, code="invalid_host"))
 
-    def _is_known(self, host: bytes) -> bool:
-        name = host_name(host.decode("latin-1"))
-        return name in self._names or (not self._is_loopback and _is_address(name))
+    def _is_known(self, name: str) -> bool:
+        return self._takes_any or name in self._names or (not self._is_loopback and _is_address(name))
 
 
 def _own_names() -> frozenset[str]:
@@ -84,20 +95,69 @@ def _is_address(name: str) -> bool:
     return True
 
 
-class OriginCheck:
-    """Refuse requests that a browser sends for a page of another origin."""
+# Origins of programs with a browser inside. Their pages are their own, and they need the key as everybody.
+PROGRAM_SCHEMES = ("app", "vscode-webview", "tauri", "chrome-extension", "moz-extension")
 
-    def __init__(self, app: ASGIApp) -> None:
+
+class OriginCheck:
+    """Refuse requests that a browser sends for a page of another origin, and answer preflights of those that may.
+
+    Allowed are the origins that the user names, "*" for all, and with an API key programs with a browser inside and
+    pages of this machine.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
+        self._has_key = settings.api_key is not None
+        self._named = {origin.rstrip("/").lower() for origin in settings.cors}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 403."""
+        """Pass the request on, answer a preflight, or answer 403."""
         origin = header(scope, b"origin") if scope["type"] == "http" else None
         if origin is None or origin.partition(b"://")[2] == header(scope, b"host"):
             await self._app(scope, receive, send)
             return
-        message = "Requests from web pages of another origin are refused."
-        await send_error(scope, send, refuse(403, message, code="foreign_origin"))
+        if not self._is_allowed(origin.decode("latin-1").lower()):
+            message = (
+                f"Requests from web pages of {origin.decode('latin-1')[:80]} are refused: start the server with "
+                f"--cors {origin.decode('latin-1')[:80]} to let that page in."
+            )
+            await send_error(scope, send, refuse(403, message, code="foreign_origin"))
+            return
+        fields = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+        if scope["method"] == "OPTIONS" and header(scope, b"access-control-request-method"):
+            await _answer_preflight(scope, send, fields)
+            return
+
+        async def send_with_origin(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {
+                    **message,
+                    "headers": [*message["headers"], *fields, (b"access-control-expose-headers", b"*")],
+                }
+            await send(message)
+
+        await self._app(scope, receive, send_with_origin)
+
+    def _is_allowed(self, origin: str) -> bool:
+        scheme, _, authority = origin.partition("://")
+        if origin in self._named or "*" in self._named:
+            return True
+        return self._has_key and (scheme in PROGRAM_SCHEMES or host_name(authority) in LOOPBACK_NAMES)
+
+
+async def _answer_preflight(scope: Scope, send: Send, fields: list[tuple[bytes, bytes]]) -> None:
+    wanted = header(scope, b"access-control-request-headers") or b"*"
+    more = [
+        (b"access-control-allow-methods", b"GET, POST, DELETE, HEAD"),
+        (b"access-control-allow-headers", wanted),
+        (b"access-control-max-age", b"600"),
+        (b"content-length", b"0"),
+    ]
+    if header(scope, b"access-control-request-private-network"):
+        more.append((b"access-control-allow-private-network", b"true"))
+    await send({"type": "http.response.start", "status": 204, "headers": [*fields, *more]})
+    await send({"type": "http.response.body", "body": b""})
 
 
 class JsonOnly:

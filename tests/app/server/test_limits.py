@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
-from app.server.http.limits import BodyLimit
+from app.server.http.limits import BodyLimit, HostCheck, OriginCheck
+from app.settings.server_settings import ServerSettings
 
 
 async def read_all(_scope, receive, _send):
@@ -86,3 +88,66 @@ def test_a_body_that_says_it_is_too_long_and_does_not_come_is_refused():
 
     asyncio.run(run())
     assert sent[0]["status"] == 413
+
+
+def through(check, settings: ServerSettings, method: str = "GET", **headers: str) -> httpx.Response:
+    """The answer of an application that says yes, behind a check."""
+
+    async def say_yes(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"yes"})
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(check(say_yes, settings))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8642") as client:
+            fields = {name.replace("_", "-"): value for name, value in headers.items()}
+            return await client.request(method, "/v1/models", headers=fields)
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "status"),
+    [
+        ({}, "evil.example", 400),
+        ({}, "127.0.0.1.nip.io", 400),
+        ({}, "localhost:1", 200),
+        ({}, "host.docker.internal:8642", 200),
+        ({"allowed_hosts": ("Box.Tailnet",)}, "box.tailnet:8642", 200),
+        ({"allowed_hosts": ("box.tailnet",)}, "other.tailnet", 400),
+        ({"api_key": "k"}, "evil.example", 200),
+        ({"host": "0.0.0.0", "api_key": "k"}, "192.168.1.7", 200),
+    ],
+)
+def test_without_a_key_only_known_names_are_let_in(settings, name, status):
+    answer = through(HostCheck, ServerSettings(**settings), host=name)
+    assert answer.status_code == status
+    assert status == 200 or "--allow-host" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "origin", "is_allowed"),
+    [
+        ({}, "https://pages.example", False),
+        ({}, "http://localhost:3000", False),
+        ({}, "app://obsidian.md", False),
+        ({"cors": ("https://pages.example/",)}, "https://pages.example", True),
+        ({"cors": ("https://pages.example",)}, "https://other.example", False),
+        ({"cors": ("*",)}, "https://other.example", True),
+        ({"api_key": "k"}, "http://localhost:3000", True),
+        ({"api_key": "k"}, "tauri://localhost", True),
+        ({"api_key": "k"}, "https://pages.example", False),
+    ],
+)
+def test_pages_of_other_origins_are_let_in_where_the_user_or_a_key_says_so(settings, origin, is_allowed):
+    answer = through(OriginCheck, ServerSettings(**settings), origin=origin)
+    asked = {"access_control_request_method": "POST", "access_control_request_headers": "authorization,content-type"}
+    preflight = through(OriginCheck, ServerSettings(**settings), "OPTIONS", origin=origin, **asked)
+    if not is_allowed:
+        assert (answer.status_code, preflight.status_code) == (403, 403)
+        assert "--cors" in answer.json()["error"]["message"]
+        return
+    assert answer.headers["access-control-allow-origin"] == origin
+    assert (answer.text, preflight.status_code) == ("yes", 204)
+    assert preflight.headers["access-control-allow-headers"] == asked["access_control_request_headers"]
+    assert "POST" in preflight.headers["access-control-allow-methods"]
