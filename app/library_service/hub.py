@@ -8,7 +8,7 @@ from app.fit_reports.repository_reports import RepositoryReports
 from app.fit_reports.suggestions import suggestions
 from app.library.hub_access import change_hub, hub, hub_settings, log_in, log_out
 from app.library_service.machine import MachineService
-from app.library_service.models import header_facts
+from models.facts.header_facts import header_facts
 from models.hub.repository import FoundRepository, Repository
 from models.library.values import HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
 

@@ -19,11 +19,10 @@ from app.pairing.model_list import ListedModels
 from app.settings.model_settings_store import LastUsed, UsageStore
 from models.catalog.catalog import ModelEntry
 from models.catalog.imported_folders import read_folders
-from models.facts.model_facts import ModelFacts
 from models.facts.split_files import parts
 from models.files.integrity import IntegrityState, integrity_of
 from models.files.provenance import FileOrigin, read_record
-from models.library.values import FolderPlace, HeaderFacts, ModelDetails, ModelRow, ModelRows, RowReport
+from models.library.values import FolderPlace, ModelRow, ModelRows, RowReport
 
 if TYPE_CHECKING:
     from models.download.model_download import DownloadRequest
@@ -59,13 +58,9 @@ class ModelService:
         yield ModelRows((), tuple(map(str, folders)), problems, notices)
         then(entries)
 
-    def details(self, name: str) -> ModelDetails:
-        """Describe one model; raises UnknownModel."""
-        entry = self.entry(name)
-        row = _Known(lambda entry: None).row(entry)
-        if entry.facts is None:
-            return ModelDetails(row, (str(entry.path),))
-        return ModelDetails(row, tuple(map(str, entry.facts.files)), header_facts(entry.facts))
+    def row(self, name: str, judged: Callable[[ModelEntry], RowReport | None]) -> ModelRow:
+        """Return one model; raises UnknownModel."""
+        return _Known(judged).row(self.entry(name))
 
     def remove(self, name: str) -> None:
         """Move a downloaded model to the trash; raises UnknownModel and LibraryError."""
@@ -137,13 +132,9 @@ class _Known:
             name=entry.name,
             path=str(entry.path),
             title=entry.title,
-            architecture=entry.architecture,
-            quantisation=entry.quantisation,
-            n_params=entry.n_params,
-            n_active_params=entry.facts.n_active_params if entry.facts is not None else 0,
             n_bytes=entry.n_bytes,
-            n_ctx_train=entry.n_ctx_train,
-            licence=entry.licence,
+            header=entry.header,
+            files=tuple(map(str, parts(entry.path))),
             source=_source(record) if record is not None else None,
             origin=entry.origin,
             is_toy=entry.is_toy,
@@ -159,27 +150,6 @@ class _Known:
             repo_id=request.repo_id if request is not None else "",
             wanted=request.wanted if request is not None else "",
         )
-
-
-def header_facts(facts: ModelFacts) -> HeaderFacts:
-    """Return what is shown of a header."""
-    return HeaderFacts(
-        architecture=facts.architecture,
-        quantisation=facts.quantisation,
-        licence=facts.licence,
-        n_params=facts.n_params,
-        n_active_params=facts.n_active_params,
-        n_ctx_train=facts.n_ctx_train,
-        n_layers=facts.n_layers,
-        n_experts=facts.n_experts,
-        n_experts_used=facts.n_experts_used,
-        n_vocab=facts.n_vocab,
-        weight_bytes=facts.weight_bytes,
-        bytes_per_token=facts.active_bytes_per_token,
-        kv_bytes_per_token=facts.kv_bytes_per_token(),
-        tokenizer=facts.tokenizer.model if facts.tokenizer else None,
-        has_chat_template=facts.has_chat_template,
-    )
 
 
 def _source(record: FileOrigin) -> str:

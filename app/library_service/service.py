@@ -75,7 +75,7 @@ class LibraryService:
         settings, quantiser, drafts = SettingsService(shelf), self._quantiser, DraftService(shelf, hub)
         return {
             ask.ListModels: lambda request: self._list_models(),
-            ask.ShowModel: lambda request: shelf.details(request.name),
+            ask.ShowModel: lambda request: shelf.row(request.name, self._judge.of),
             ask.GetSettings: lambda request: settings.sheet(request.name),
             ask.ChangeSettings: lambda request: settings.change(request.name, request.changes),
             ask.OfferQuantise: lambda request: quantiser.offer(request.name),

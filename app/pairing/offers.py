@@ -181,17 +181,4 @@ class DraftSearch:
 
 def _entry(model: RemoteModel, facts: ModelFacts) -> ModelEntry:
     """The model as it will be listed; it has no file yet."""
-    return ModelEntry(
-        name=model.name,
-        path=Path(model.files[0].path),
-        title=facts.title or model.name,
-        architecture=facts.architecture,
-        quantisation=facts.quantisation,
-        n_params=facts.n_params,
-        n_bytes=model.n_bytes,
-        n_ctx_train=facts.n_ctx_train,
-        licence=facts.licence,
-        is_toy=False,
-        problem=facts.problem,
-        facts=facts,
-    )
+    return ModelEntry(model.name, Path(model.files[0].path), model.n_bytes, facts.problem, facts)

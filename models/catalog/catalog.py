@@ -12,6 +12,7 @@ from pathlib import Path
 from models.catalog.imported_folders import FolderKind, ImportedFolder, named_models
 from models.facts.architectures import PROJECTORS
 from models.facts.facts_cache import FactsFile, Stamp
+from models.facts.header_facts import HeaderFacts, header_facts
 from models.facts.model_facts import ModelFacts, read_model
 from models.facts.split_files import is_listed, model_name, parts
 from models.gguf.header import GgufError
@@ -23,24 +24,28 @@ MAX_FOLDERS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model of the catalogue. ``problem`` says why it cannot be used; what is unknown is empty, 0 or None.
+    """One model of the catalogue. ``problem`` says why it cannot be used; ``facts`` is None where it cannot be read.
 
-    ``origin`` names the program whose folder it is used from.
+    ``n_bytes`` is the size of all its files; ``origin`` names the program whose folder it is used from.
     """
 
     name: str
     path: Path
-    title: str
-    architecture: str
-    quantisation: str
-    n_params: int
     n_bytes: int
-    n_ctx_train: int
-    licence: str | None
-    is_toy: bool
-    problem: str | None
-    origin: str = ""
+    problem: str | None = None
     facts: ModelFacts | None = field(default=None, repr=False)
+    is_toy: bool = False
+    origin: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it calls itself, else its name."""
+        return (self.facts.title if self.facts is not None else None) or self.name
+
+    @property
+    def header(self) -> HeaderFacts:
+        """What is shown of its header; empty where it cannot be read."""
+        return header_facts(self.facts) if self.facts is not None else HeaderFacts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,22 +144,8 @@ class Catalog:
         n_bytes = sum(size for _, _, size in stamp)
         is_toy = self._starter is not None and self._starter in path.resolve().parents
         if isinstance(known, str):
-            return ModelEntry(name, path, name, "", "", 0, n_bytes, 0, None, is_toy, known, origin)
-        return ModelEntry(
-            name=name,
-            path=path,
-            title=known.title or name,
-            architecture=known.architecture,
-            quantisation=known.quantisation,
-            n_params=known.n_params,
-            n_bytes=n_bytes,
-            n_ctx_train=known.n_ctx_train,
-            licence=known.licence,
-            is_toy=is_toy,
-            problem=known.problem,
-            origin=origin,
-            facts=known,
-        )
+            return ModelEntry(name, path, n_bytes, known, None, is_toy, origin)
+        return ModelEntry(name, path, n_bytes, known.problem, known, is_toy, origin)
 
     def _by_path(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
         path = Path(os.path.expanduser(name))

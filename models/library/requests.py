@@ -12,8 +12,8 @@ from models.library.values import (
     DraftOffers,
     FolderPlace,
     HubFacts,
-    ModelDetails,
     ModelFitReport,
+    ModelRow,
     ModelRows,
     PairStep,
     Partners,
@@ -34,7 +34,7 @@ class ListModels:
 
 @dataclass(frozen=True, slots=True)
 class ShowModel:
-    """One model in full."""
+    """One model of the list."""
 
     name: str
 
@@ -319,7 +319,7 @@ PREFIX = "/slipstream/library/"
 EVENTS = PREFIX + "events"
 _ROUTES = (
     Route("GET", "models", ListModels, ModelRows),
-    Route("GET", "models/one", ShowModel, ModelDetails),
+    Route("GET", "models/one", ShowModel, ModelRow),
     Route("GET", "models/fit", GetModelFit, ModelFitReport),
     Route("POST", "models/repair", RepairModel),
     Route("POST", "models/remove", RemoveModel),

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitSummary, FitVerdict
+from models.facts.header_facts import HeaderFacts
 from models.quantise.progress import QuantisePhase, QuantiseProgress
 
 _QUEUED = QuantiseProgress(QuantisePhase.QUEUED, 0, 0)
@@ -14,7 +15,7 @@ _QUEUED = QuantiseProgress(QuantisePhase.QUEUED, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """One model of this machine.
+    """One model of this machine. Of one that cannot be read, ``header`` is empty.
 
     ``source`` is the repository and version it was downloaded from, ``origin`` the program whose folder it is used
     from; ``problem`` says why it cannot be used, ``has_changed`` that its files are not what was downloaded.
@@ -27,13 +28,9 @@ class ModelRow:
     name: str
     path: str
     title: str
-    architecture: str
-    quantisation: str
-    n_params: int
-    n_active_params: int
     n_bytes: int
-    n_ctx_train: int
-    licence: str | None
+    header: HeaderFacts
+    files: tuple[str, ...]
     source: str | None
     origin: str
     is_toy: bool
@@ -84,36 +81,6 @@ class ModelRows:
     folders: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     notices: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderFacts:
-    """What a model's header says; sizes in bytes, per token where they say so."""
-
-    architecture: str
-    quantisation: str
-    licence: str | None
-    n_params: int
-    n_active_params: int
-    n_ctx_train: int
-    n_layers: int
-    n_experts: int
-    n_experts_used: int
-    n_vocab: int
-    weight_bytes: int
-    bytes_per_token: int
-    kv_bytes_per_token: int
-    tokenizer: str | None
-    has_chat_template: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ModelDetails:
-    """A model of this machine in full; ``header`` is None where it cannot be read."""
-
-    row: ModelRow
-    files: tuple[str, ...]
-    header: HeaderFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

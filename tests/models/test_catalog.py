@@ -51,8 +51,9 @@ def test_the_bundled_pair_comes_first(copy, tmp_path):
     assert [entry.name for entry in entries] == ["ember-q8_0", "ember-draft-q8_0", "a-model"]
     assert [entry.is_toy for entry in entries] == [True, True, False]
     ember = entries[0]
-    assert (ember.title, ember.architecture, ember.quantisation, ember.licence) == ("Ember", "llama", "Q8_0", "MIT")
-    assert (ember.n_params, ember.n_bytes, ember.n_ctx_train) == (11_309_952, EMBER.stat().st_size, 1024)
+    header = ember.header
+    assert (ember.title, header.architecture, header.quantisation, header.licence) == ("Ember", "llama", "Q8_0", "MIT")
+    assert (header.n_params, ember.n_bytes, header.n_ctx_train) == (11_309_952, EMBER.stat().st_size, 1024)
     assert ember.problem is None
     assert ember.facts is not None
 

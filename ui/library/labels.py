@@ -11,7 +11,6 @@ from models.formatting import figures
 from models.formatting.figures import count, parameters, speed
 from models.library.values import (
     Download,
-    HeaderFacts,
     ModelFitReport,
     ModelRow,
     OfferRow,
@@ -61,9 +60,9 @@ def day(seconds: float | None) -> str:
 
 def model_line(row: ModelRow) -> str:
     """Return the second line of a model in a list."""
-    return joined(
-        row.architecture, n_parameters(row.n_params, row.n_active_params), row.quantisation, size(row.n_bytes)
-    )
+    header = row.header
+    n_params = n_parameters(header.n_params, header.n_active_params)
+    return joined(header.architecture, n_params, header.quantisation, size(row.n_bytes))
 
 
 def model_speed(row: ModelRow) -> str:
@@ -87,13 +86,14 @@ def suggested_line(row: SuggestedRow) -> str:
 
 def model_facts(row: ModelRow) -> Facts:
     """Return what a row says of a model, a dash where it does not."""
+    header = row.header
     facts = [
-        ("Architecture", row.architecture),
-        ("Parameters", n_parameters(row.n_params, row.n_active_params)),
-        ("Quantisation", row.quantisation),
+        ("Architecture", header.architecture),
+        ("Parameters", n_parameters(header.n_params, header.n_active_params)),
+        ("Quantisation", header.quantisation),
         ("Size", size(row.n_bytes)),
-        ("Context", f"{count(row.n_ctx_train)} tokens" if row.n_ctx_train else ""),
-        ("Licence", row.licence or ""),
+        ("Context", f"{count(header.n_ctx_train)} tokens" if header.n_ctx_train else ""),
+        ("Licence", header.licence or ""),
         ("Source", row.source or row.origin or ("comes with Slipstream" if row.is_toy else "")),
         ("Verified", _verified(row)),
         ("Last used", day(row.last_used)),
@@ -145,8 +145,9 @@ def offer_line(offer: OfferRow) -> str:
     return f"{name} ({offer.kind}, {size(offer.n_bytes)}) would draft: {offer.gain:.1f}× expected{doubt}."
 
 
-def header_facts(header: HeaderFacts, files: tuple[str, ...]) -> Facts:
-    """Return what a model's header says, and which files it has."""
+def header_facts(row: ModelRow) -> Facts:
+    """Return what else a model's header says, and which files it has."""
+    header, files = row.header, row.files
     facts = [
         ("Layers", count(header.n_layers) if header.n_layers else ""),
         ("Experts", f"{header.n_experts_used} of {header.n_experts} for each token" if header.n_experts else "none"),

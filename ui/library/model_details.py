@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMessageBox, QPushBut
 
 from models.download.progress import DownloadPhase
 from models.formatting.safe_text import one_line
-from models.library.values import Download, ModelDetails, ModelRow, Trouble
+from models.library.values import Download, ModelRow, Trouble
 from ui.client.library_link import LibraryLink
 from ui.library.labels import header_facts, model_facts
 from ui.library.machine_card import MachineCard
@@ -112,7 +112,7 @@ class ModelDetailsPane(QScrollArea):
         return row
 
     def show_row(self, row: ModelRow, is_used: bool) -> None:
-        """Show a model; what is in its header follows."""
+        """Show a model."""
         is_other = self.row is None or self.row.name != row.name
         self.row = row
         self.title.setText(one_line(row.title))
@@ -127,9 +127,9 @@ class ModelDetailsPane(QScrollArea):
         self.settings.setVisible(row.problem is None)
         self.smaller.setVisible(row.problem is None)
         self.facts.show_facts(model_facts(row))
-        if is_other or row.problem is not None:
-            self.header.hide()
-            self._header_title.hide()
+        self.header.show_facts(header_facts(row))
+        for part in (self._header_title, self.header):
+            part.setVisible(row.problem is None)
         if is_other:
             self.verticalScrollBar().setValue(0)
 
@@ -138,14 +138,6 @@ class ModelDetailsPane(QScrollArea):
         if self.row is not None:
             self.machine.show_model(self.row)
             self.partners.show_model(self.row)
-
-    def show_details(self, details: ModelDetails) -> None:
-        """Show what a header says, if it is still this model's."""
-        header = details.header
-        if self.row is not None and details.row.name == self.row.name and header is not None and header.n_layers:
-            self.header.show_facts(header_facts(header, details.files))
-            self.header.show()
-            self._header_title.show()
 
     def show_trouble(self, trouble: Trouble) -> None:
         """Say why something could not be done."""

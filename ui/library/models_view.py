@@ -266,7 +266,6 @@ class ModelsView(QWidget):
         is_other = self.details.row is None or _file(self.details.row) != _file(row)
         self.details.show_row(row, row.name == self._used)
         if is_other:
-            self._link.ask(ask.ShowModel(row.name), self.details.show_details)
             self.details.look()
 
     def _remove(self, name: str) -> None:
@@ -336,7 +335,8 @@ class ModelsView(QWidget):
 
 
 def _searched(row: ModelRow) -> str:
-    return " ".join((row.name, row.title, row.architecture, row.quantisation, row.source or "")).casefold()
+    header = row.header
+    return " ".join((row.name, row.title, header.architecture, header.quantisation, row.source or "")).casefold()
 
 
 def _badge(row: ModelRow) -> str:

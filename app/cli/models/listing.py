@@ -52,17 +52,18 @@ def facts(entry: ModelEntry, known: Known) -> dict[str, Any]:
     record = read_record(known.folder, entry.path)
     stands = integrity_of(known.folder, parts(entry.path))
     used = known.last_used.of(entry.path)
+    header = entry.header
     return {
         "name": entry.name,
         "title": entry.title,
         "path": str(entry.path),
-        "architecture": entry.architecture,
-        "quantisation": entry.quantisation,
-        "n_params": entry.n_params,
-        "n_active_params": entry.facts.n_active_params if entry.facts is not None else 0,
+        "architecture": header.architecture,
+        "quantisation": header.quantisation,
+        "n_params": header.n_params,
+        "n_active_params": header.n_active_params,
         "n_bytes": entry.n_bytes,
-        "n_ctx_train": entry.n_ctx_train,
-        "licence": entry.licence,
+        "n_ctx_train": header.n_ctx_train,
+        "licence": header.licence,
         "source": _source(entry, record),
         "is_verified": stands is IntegrityState.VERIFIED,
         "verified": stands.value,
@@ -172,20 +173,20 @@ def _settle(changes: Sequence[MovedFile | GoneFile]) -> None:
 
 
 def _row(entry: ModelEntry, known: dict[str, Any], speed: str) -> list[str]:
-    active = known["n_active_params"]
-    is_sparse = 0 < active < entry.n_params
+    header = entry.header
+    is_sparse = 0 < header.n_active_params < header.n_params
     used = known["last_used"]
     origin = "a toy to try everything with" if entry.is_toy else known["source"] or ""
     checked = "" if known["verified"] == "not downloaded here" else f"{known['verified']}, "
     return [
         entry.name,
-        parameters(entry.n_params) + (f", {parameters(active)} active" if is_sparse else ""),
-        entry.quantisation,
+        parameters(header.n_params) + (f", {parameters(header.n_active_params)} active" if is_sparse else ""),
+        header.quantisation,
         size(entry.n_bytes),
         speed,
-        f"{entry.n_ctx_train:,}",
-        entry.architecture,
-        entry.licence or "",
+        f"{header.n_ctx_train:,}",
+        header.architecture,
+        header.licence or "",
         _local_time(used),
         f"{checked}{origin}".rstrip(", "),
     ]

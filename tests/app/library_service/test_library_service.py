@@ -37,7 +37,7 @@ def test_models_are_listed_with_where_they_are_looked_for(open_library, models_f
     assert [row.name for row in rows] == ["ember-q8_0", "ember-draft-q8_0"]
     assert rows[0].is_toy
     assert not rows[0].can_remove
-    assert rows[0].n_active_params == rows[0].n_params > 11e6
+    assert rows[0].header.n_active_params == rows[0].header.n_params > 11e6
     assert listed.folders == (str(models_folder),)
 
 
@@ -55,11 +55,11 @@ def test_many_models_come_in_parts(library: LibraryClient, models_folder: Path) 
 
 
 def test_a_model_is_described_by_its_header(library: LibraryClient) -> None:
-    details = library.get(ask.ShowModel("ember-q8_0"))
-    header = details.header
+    row = library.get(ask.ShowModel("ember-q8_0"))
+    header = row.header
     assert header.n_layers > 0
     assert header.kv_bytes_per_token > 0
-    assert 0 < header.weight_bytes <= details.row.n_bytes
+    assert 0 < header.weight_bytes <= row.n_bytes
     assert header.has_chat_template
     assert "any more" in library.ask(ask.ShowModel("gone")).sentence
 

@@ -17,8 +17,8 @@ def gemma(n_params: int = 31_000_000_000) -> ModelEntry:
     facts = entry.facts
     assert facts is not None
     weights = replace(facts.active_weights, shared=n_params)
-    facts = replace(facts, n_params=n_params, n_active_params=n_params, active_weights=weights)
-    return replace(entry, title="Gemma 4 31B", facts=facts)
+    sizes = {"n_params": n_params, "n_active_params": n_params, "active_weights": weights}
+    return replace(entry, facts=replace(facts, title="Gemma 4 31B", **sizes))
 
 
 @pytest.fixture(autouse=True)
