@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.values.errors import BadRequest, EngineUnavailable, LoadFailed, SlipstreamError
@@ -225,7 +225,7 @@ def _field_name(place: Iterable[Any]) -> str:
     from app.server.http.body import Body  # not before there is a request: pydantic takes its time
 
     # pydantic puts the names of tried union members into the place; they are no fields of the request.
-    members = {"str", "float", "int", "bool", *(body.__name__ for body in Body.__subclasses__())}
+    members = {"str", "float", "int", "bool", *_names_below(Body)}
     name = ""
     for part in place:
         if isinstance(part, int):
@@ -234,6 +234,12 @@ def _field_name(place: Iterable[Any]) -> str:
             part = "schema" if part == "schema_" else part  # as the clients call it
             name += f".{part}" if name else part
     return name
+
+
+def _names_below(kind: type[Any]) -> Iterator[str]:
+    for one in kind.__subclasses__():
+        yield one.__name__
+        yield from _names_below(one)
 
 
 def _plain(message: str) -> str:
