@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,8 @@ from app.cli.commands.bench import benches
 from app.environment.exit_codes import ExitCode
 from core.values.errors import BadOption, BadRequest, EngineUnavailable, LoadFailed, ModelDoesNotFit, SlipstreamError
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Terminal(io.StringIO):
@@ -356,3 +359,11 @@ def test_a_receipt_names_a_cache_that_is_not_the_usual_one():
     assert "cache" not in reply.receipt()
     reply.timings["kv_type"] = "q8_0"
     assert "q8_0 cache" in reply.receipt()
+
+
+def test_a_server_starts_without_what_most_servers_never_use() -> None:
+    code = "import sys, app.cli.commands.serve, app.server.application; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
+    ).stdout
+    assert not {"httpx", "rich", "PIL", "llama_cpp", "app.cli.commands.batch"} & set(loaded.split())

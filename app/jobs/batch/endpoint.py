@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
+if TYPE_CHECKING:
+    import httpx
 
 _CONNECT_SECONDS = 10.0
 _LONGEST_WAIT = 60.0
@@ -79,6 +80,8 @@ class Endpoint:
         self, url: str, headers: Mapping[str, str], n_parallel: int, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         """``transport`` is another way to the server than a connection."""
+        import httpx  # a tenth of a server's start, and most servers run no batch
+
         self._client = httpx.AsyncClient(
             base_url=url,
             headers=dict(headers),
@@ -91,6 +94,8 @@ class Endpoint:
 
     async def post(self, path: str, body: Mapping[str, Any]) -> EndpointAnswer:
         """Send a request and return its answer. Raises ServerGone."""
+        import httpx
+
         try:
             response = await self._client.post(path, content=json.dumps(body).encode())
         except httpx.TransportError as error:
@@ -99,6 +104,8 @@ class Endpoint:
 
     async def state(self) -> dict[str, Any] | None:
         """Return the server's state, {} of a server of another kind, None where nobody answers."""
+        import httpx
+
         try:
             response = await self._client.get("/slipstream/state", timeout=_CONNECT_SECONDS)
         except httpx.TransportError:

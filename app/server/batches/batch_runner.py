@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.jobs.batch.batch_run import BatchRun, BatchSettings, BatchWork, look_through
@@ -120,6 +119,8 @@ class BatchRunner:
             results.begin(work.history)
             self._set(batch_id, "in_progress", request_counts=_counts(work.history.tally, work.n_lines))
             n_parallel = _LINES_PER_SLOT * self._n_slots()
+            import httpx
+
             transport = httpx.ASGITransport(self._inside, raise_app_exceptions=False)
             endpoint = Endpoint("http://localhost", {"Content-Type": "application/json"}, n_parallel, transport)
             run = BatchRun(work, results, endpoint, BatchSettings(n_parallel), self._noter(batch_id, work))

@@ -12,9 +12,8 @@ import secrets
 import socket
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
-
-import httpx
 
 from app.server.calls.schemas import SentImage
 from app.server.http.errors import refuse
@@ -22,6 +21,9 @@ from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import MAX_IMAGES, PromptImage
 from models.formatting.program import PROGRAM, advice
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 # For all of an image, and for each part of the exchange.
@@ -138,6 +140,8 @@ async def fetch_image(url: str, may_ask: Callable[[str], bool] = is_public) -> b
     ``may_ask`` says which IP addresses may be asked. A name is looked up once, and the address that was checked is the
     one that is asked: a name that changes its address in between (DNS rebinding) gains nothing.
     """
+    import httpx  # a tenth of a server's start, and most servers fetch nothing
+
     try:
         async with asyncio.timeout(_FETCH_SECONDS):
             for _ in range(_MAX_REDIRECTS + 1):
@@ -153,6 +157,8 @@ async def fetch_image(url: str, may_ask: Callable[[str], bool] = is_public) -> b
 
 async def _ask(url: httpx.URL, may_ask: Callable[[str], bool]) -> bytes | str:
     """Return the file at an address, or where it is redirected to."""
+    import httpx
+
     port = url.port or (443 if url.scheme == "https" else 80)
     if url.scheme not in ("http", "https") or not url.host:
         raise BadRequest("The image could not be fetched: its address leads to no web server.")
