@@ -30,6 +30,7 @@ from app.server.library_worker import LibraryWorker
 from app.server.live import cancel_request, events, list_requests
 from app.server.llama_cpp.completion import completion
 from app.server.llama_cpp.embeddings import embedding
+from app.server.llama_cpp.infill import infill
 from app.server.llama_cpp.lora import list_adapters, scale_adapters
 from app.server.llama_cpp.metrics import metrics
 from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
@@ -81,6 +82,7 @@ ROUTES = (
     ("POST", "/v1/messages", create_message),
     ("POST", "/v1/messages/count_tokens", count_tokens),
     ("POST", "/completion", completion),
+    ("POST", "/infill", infill),
     ("POST", "/embedding", embedding),
     ("POST", "/embeddings", embedding),
     ("POST", "/rerank", rerank),

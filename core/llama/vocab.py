@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from core.llama.library import L
 from core.llama.model import Model
+from core.values.messages import FillInTheMiddle
 
 _PIECE_BYTES = 512
 NO_TOKEN = -1
@@ -110,15 +111,14 @@ class Vocab:
         return self.text(int(L.llama_vocab_eos(self._vocab)))
 
     @property
-    def fill_in_the_middle(self) -> tuple[str, str, str] | None:
-        """The prefix, suffix and middle tokens written out, or None where the model has not all three."""
-        tokens = [
-            int(find(self._vocab)) for find in (L.llama_vocab_fim_pre, L.llama_vocab_fim_suf, L.llama_vocab_fim_mid)
-        ]
-        if NO_TOKEN in tokens:
+    def fill_in_the_middle(self) -> FillInTheMiddle | None:
+        """The tokens around a middle that is to be filled in, or None where the model has not all three."""
+        find = (L.llama_vocab_fim_pre, L.llama_vocab_fim_suf, L.llama_vocab_fim_mid)
+        around = [int(one(self._vocab)) for one in find]
+        if NO_TOKEN in around:
             return None
-        prefix, suffix, middle = (self.text(token) for token in tokens)
-        return prefix, suffix, middle
+        files = int(L.llama_vocab_fim_rep(self._vocab)), int(L.llama_vocab_fim_sep(self._vocab))
+        return FillInTheMiddle(*(self.text(token) for token in (*around, *files)))
 
     def _piece(self, token: int, buffer: ctypes.Array[ctypes.c_char], special: bool) -> bytes:
         length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)

@@ -21,6 +21,16 @@ from core.values.snapshot import Snapshot
 from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
 
+class FillInTheMiddle(NamedTuple):
+    """The texts of the tokens around a middle that is to be filled in; "" for those of files that a model lacks."""
+
+    prefix: str
+    suffix: str
+    middle: str
+    repository: str = ""
+    separator: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class SmallModel:
     """Facts about the draft model that can also answer alone; fields as in ``LoadedModel``."""
@@ -31,7 +41,7 @@ class SmallModel:
     n_vocab: int
     n_ctx: int
     chat_template: str | None
-    fim: tuple[str, str, str] | None
+    fim: FillInTheMiddle | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +50,8 @@ class LoadedModel:
 
     ``n_ctx`` is the context length of one request, ``n_cells`` the KV cells that all requests share. Experts of the
     first ``n_cpu_moe`` layers are in host memory. ``chat_template`` is the GGUF's jinja source, or None.
-    ``bos``/``eos`` are the texts of these tokens ("" if none). ``fim`` holds the texts of the fill-in-the-middle
-    prefix, suffix and middle tokens, or None. ``notices`` are sentences about parts that cannot be used. ``spark`` is
+    ``bos``/``eos`` are the texts of these tokens ("" if none). ``fim`` is None if the model cannot fill in the
+    middle. ``notices`` are sentences about parts that cannot be used. ``spark`` is
     the small model that answers if a request asks for it. If it is None, ``why_no_spark`` is a sentence. ``draft_path``
     is the file of the draft model or head, "" if none was loaded. ``has_heads``: the prediction heads in the model's
     file draft. ``mmproj`` is the file of the projector, with which the model sees images, "" if none was loaded.
@@ -65,7 +75,7 @@ class LoadedModel:
     chat_template: str | None
     bos: str
     eos: str
-    fim: tuple[str, str, str] | None
+    fim: FillInTheMiddle | None
     load_seconds: float
     notices: tuple[str, ...] = ()
     spark: SmallModel | None = None

@@ -89,6 +89,8 @@ class LlamaBody(GenerationBody):
     @classmethod
     def _in_order(cls, samplers: list[str] | None) -> list[str] | None:
         known = list(_SAMPLERS)
+        # llama.vim names it too: it only joins tokens that begin alike, and no sampler here takes its place.
+        samplers = [name for name in samplers if name != "infill"] if samplers else samplers
         places = [known.index(name) if name in known else -1 for name in samplers or ()]
         if -1 in places or places != sorted(set(places)):
             raise ValueError(f"samplers can leave out some of {', '.join(known)}, which run in this order")
@@ -343,7 +345,7 @@ def _wire(one: Logprob) -> dict[str, Any]:
 
 
 def _only(found: dict[str, Any], wanted: list[str] | None) -> dict[str, Any]:
-    """Return the wanted fields; ``a/b`` is the field b of a. Those that are not there are left out."""
+    """Return the wanted fields by their paths; ``a/b`` is the field b of a. Those that are not there are left out."""
     if not wanted:
         return found
     chosen: dict[str, Any] = {}
@@ -352,5 +354,5 @@ def _only(found: dict[str, Any], wanted: list[str] | None) -> dict[str, Any]:
         for part in path.split("/"):
             value = value.get(part) if isinstance(value, dict) else None
         if value is not None:
-            chosen[path.rpartition("/")[2]] = value
+            chosen[path] = value
     return chosen

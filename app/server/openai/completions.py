@@ -83,7 +83,7 @@ class CompletionCall(Call[CompletionBody]):
             return prompt
         if model.fim is None:
             raise BadRequest("This model cannot fill in the middle: leave suffix out.", param="suffix")
-        prefix, suffix, middle = model.fim
+        prefix, suffix, middle, *_ = model.fim
         return f"{prefix}{prompt}{suffix}{self.body.suffix}{middle}"
 
 

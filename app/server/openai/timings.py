@@ -66,6 +66,26 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "speedup": _speedup(receipts),
         "kv_type": receipts[0].kv_type,
         "seed": receipts[0].seed,
+        **_as_llama_server(receipts, prefill, decode),
+    }
+
+
+def _as_llama_server(receipts: Sequence[Receipt], prefill: float, decode: float) -> dict[str, Any]:
+    """Return the figures by llama-server's names (``result_timings`` in its ``server-task.h``)."""
+    n_prompt = sum(receipt.n_prompt - receipt.n_cached for receipt in receipts)
+    n_predicted = sum(receipt.n_generated for receipt in receipts)
+    return {
+        "cache_n": sum(receipt.n_cached for receipt in receipts),
+        "prompt_n": n_prompt,
+        "prompt_ms": _ms(prefill),
+        "prompt_per_token_ms": round(1_000 * prefill / n_prompt, 3) if n_prompt else 0.0,
+        "prompt_per_second": round(n_prompt / prefill, 2) if prefill > 0 else 0.0,
+        "predicted_n": n_predicted,
+        "predicted_ms": _ms(decode),
+        "predicted_per_token_ms": round(1_000 * decode / n_predicted, 3) if n_predicted else 0.0,
+        "predicted_per_second": round(n_predicted / decode, 2) if decode > 0 else 0.0,
+        "draft_n": sum(receipt.n_drafted for receipt in receipts),
+        "draft_n_accepted": sum(receipt.n_accepted for receipt in receipts),
     }
 
 

@@ -76,7 +76,7 @@ def test_several_texts_are_a_list(server):
 
 def test_only_the_wanted_fields_come(server):
     wanted = ["content", "generation_settings/n_predict", "none"]
-    assert set(complete(server, response_fields=wanted).json()) == {"content", "n_predict"}
+    assert set(complete(server, response_fields=wanted).json()) == {"content", "generation_settings/n_predict"}
 
 
 def test_samplers_that_are_left_out_are_off(server):
@@ -169,6 +169,50 @@ def test_a_template_is_applied_without_a_reply(server):
     assert prompt.startswith("<|im_start|>user\nHello<|im_end|>")
     assert prompt.endswith("<|im_start|>assistant\n")
     assert server.http.post("/apply-template", json={}).json()["error"]["param"] == "messages"
+
+
+def fill(server, **fields):
+    return server.http.post("/infill", json={"n_predict": 8, "temperature": 0, **fields})
+
+
+def test_the_middle_is_filled_in_as_by_hand(server):
+    prompt = "<|fim_prefix|>def add(a, b):\n    return<|fim_suffix|>\n\nprint(add(1, 2))<|fim_middle|>"
+    by_hand = complete(server, prompt=prompt, n_predict=8).json()
+    parts = {"input_prefix": "def add(a, b):\n    return", "input_suffix": "\n\nprint(add(1, 2))"}
+    told = fill(server, **parts).json()
+    assert told["content"] == by_hand["content"]
+    assert told["tokens_evaluated"] == by_hand["tokens_evaluated"]
+    begun = fill(
+        server, input_prefix="def add(a, b):\n    ", input_suffix=parts["input_suffix"], prompt="return"
+    ).json()
+    assert begun["tokens_evaluated"] in range(told["tokens_evaluated"] - 2, told["tokens_evaluated"] + 3)
+    extra = [{"filename": "other.py", "text": "def sub(a, b): return a - b\n"}]
+    with_files = fill(server, input_extra=extra, **parts).json()
+    assert with_files["tokens_evaluated"] > told["tokens_evaluated"] + 8
+
+
+def test_what_llama_vim_sends_is_answered(server):
+    asked = {
+        "input_prefix": "x = <|fim_middle|> # a text of the file\n" * 200,
+        "input_suffix": "y\n" * 2_000,
+        "input_extra": [{"filename": f"{i}.py", "text": "pass\n" * 100, "time": 1} for i in range(20)],
+        "prompt": "    ",
+        "n_indent": 4,
+        "n_predict": 32,
+        "samplers": ["top_k", "top_p", "infill"],
+        "top_k": 40,
+        "top_p": 0.9,
+        "cache_prompt": True,
+        "t_max_prompt_ms": 500,
+        "t_max_predict_ms": 1_000,
+        "stream": False,
+        "response_fields": ["content", "timings/prompt_n", "timings/predicted_ms", "tokens_cached", "truncated"],
+    }
+    told = server.http.post("/infill", json=asked)
+    assert told.status_code == 200, told.text
+    assert set(told.json()) == set(asked["response_fields"])
+    warm = server.http.post("/infill", json=asked | {"n_predict": 0, "response_fields": [""]})
+    assert (warm.status_code, warm.json()) == (200, {})
 
 
 def test_properties_are_those_of_the_model(server):
