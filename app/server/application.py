@@ -49,7 +49,7 @@ from app.server.openai.responses import (
     list_input_items,
     list_responses,
 )
-from app.server.status import get_model, health, list_models, load, state
+from app.server.status import get_model, health, list_models, load, state, unload
 from app.server.templates.chat_template import TemplateRenderer
 from app.settings.server_settings import ServerSettings
 from core.values.errors import SlipstreamError
@@ -102,6 +102,7 @@ ROUTES = (
     ("GET", "/slipstream/requests", list_requests),
     ("DELETE", "/slipstream/requests/{request_id}", cancel_request),
     ("POST", "/slipstream/load", load),
+    ("POST", "/slipstream/unload", unload),
 )
 # Paths that are also found without the prefix, unless something else is there.
 _SHORT = {path.removeprefix("/v1").partition("/{")[0] for _, path, _ in ROUTES if path.startswith("/v1/")} - {

@@ -11,7 +11,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.model_host import Entry, ModelHost
-from app.server.calls.schemas import LoadBody
+from app.server.calls.schemas import LoadBody, UnloadBody
 from app.server.http.errors import ModelNotFound
 from core.values.messages import EnginePhase
 from core.values.snapshot import Snapshot
@@ -21,12 +21,15 @@ HEALTH = {
     EnginePhase.LOADING: "loading",
     EnginePhase.RESTARTING: "restarting",
     EnginePhase.FAILED: "error",
-    EnginePhase.EMPTY: "empty",
+    EnginePhase.EMPTY: "unloaded",
 }
 
 
 async def health(http: HttpRequest) -> Response:
-    """Say whether requests are answered at once: 200, else 503, and what the engine does without and why."""
+    """Say whether requests are answered: 200, else 503, and what the engine does without and why.
+
+    A model that was unloaded is loaded by the next request: who stays away until this says 200 would wait for ever.
+    """
     host: ModelHost = http.app.state.host
     state = host.state
     body = {
@@ -38,7 +41,7 @@ async def health(http: HttpRequest) -> Response:
         "left_out": list(state.left_out),
         "retry_in": round(host.seconds_to_retry, 1) if state.phase is EnginePhase.FAILED else None,
     }
-    return JSONResponse(body, 200 if state.phase is EnginePhase.READY else 503)
+    return JSONResponse(body, 200 if state.phase in (EnginePhase.READY, EnginePhase.EMPTY) else 503)
 
 
 async def list_models(http: HttpRequest) -> Response:
@@ -125,3 +128,10 @@ async def load(body: LoadBody, http: HttpRequest) -> Response:
     host: ModelHost = http.app.state.host
     entry = await host.request_load(body.model)
     return JSONResponse({"model": entry.name}, 202)
+
+
+async def unload(body: UnloadBody, http: HttpRequest) -> Response:
+    """Free the memory of the model once running requests have ended; the next request loads it again."""
+    host: ModelHost = http.app.state.host
+    await host.request_unload(body.model)
+    return JSONResponse({"model": host.name or None}, 202)

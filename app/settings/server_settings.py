@@ -31,6 +31,7 @@ class ServerSettings:
     are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the model, and
     ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that
     a model's file names. ``strict_models`` refuses names that no model has, which the loaded one answers otherwise.
+    A model that answered nobody for ``idle_unload`` seconds leaves memory until the next call (None: never).
     ``lora`` are LoRA adapters of the first model that is loaded, each with its scale. ``allowed_hosts`` are names that
     requests may give this server besides its own; ``cors`` origins of web pages that may use it. ``announce`` prints
     one line with the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input
@@ -70,6 +71,7 @@ class ServerSettings:
     strict_models: bool = False
     allowed_hosts: tuple[str, ...] = ()
     cors: tuple[str, ...] = ()
+    idle_unload: float | None = None
     lora: tuple[tuple[str, float], ...] = ()
     api_key: str | None = None
     announce: bool = False
@@ -78,6 +80,8 @@ class ServerSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
             raise BadOption(f"The port must be between 0 and 65535, not {self.port}.")
+        if self.idle_unload is not None and not self.idle_unload > 0:
+            raise BadOption(f"--idle-unload takes seconds above 0, not {self.idle_unload:g}; left out, models stay.")
         if not all(self.hosts):
             raise BadOption("The host is empty: use 127.0.0.1 to serve this machine only.")
         if self.api_key is not None and not self.api_key.strip():

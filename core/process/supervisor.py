@@ -114,6 +114,10 @@ class Supervisor:
             with self._lock:
                 self._start()
 
+    def unload(self, number: int = 0) -> None:
+        """Stop the engine until the next ``load``, and free its memory; the state that says so has this ``number``."""
+        self._leave("The model was unloaded.", number)
+
     def close(self) -> None:
         """Stop the engine for good."""
         self._leave("Slipstream is closing.")
@@ -215,12 +219,14 @@ class Supervisor:
             _log.warning("The engine's log cannot be written: %s", error)
             return None
 
-    def _leave(self, reason: str) -> None:
+    def _leave(self, reason: str, number: int | None = None) -> None:
         with self._change:
             with self._lock:
                 before = self._stop(reason)
                 spare, self._spare = self._spare, None
                 self._options = None
+                self._trust()
+                self._load_number = self._load_number if number is None else number
                 self._publish(EngineState(EnginePhase.EMPTY))
             if before is not None:
                 before.kill()

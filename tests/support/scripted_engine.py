@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable
-from core.values.messages import Ended, EngineState, Event, FinishReason, LoadedModel
+from core.values.messages import Ended, EnginePhase, EngineState, Event, FinishReason, LoadedModel
 from core.values.request import Request
 
 
@@ -22,6 +22,7 @@ class ScriptedEngine:
         self.is_available = True
         self.number = 0
         self.again: list[bool] = []
+        self.n_unloads = 0
 
     def prepare(self) -> None:
         pass
@@ -31,6 +32,11 @@ class ScriptedEngine:
         self.loads.append(options.model_path)
         self.again.append(again)
         self.number = number
+
+    def unload(self, number: int = 0) -> None:
+        self.number = number
+        self.n_unloads += 1
+        self.tell(EngineState(EnginePhase.EMPTY))
 
     def submit(self, request: Request) -> None:
         if not self.is_available:

@@ -109,7 +109,7 @@ class ModelPicker(QWidget):
                 return "The model could not be loaded"
             case "ready" if state.model == self.shown_model:
                 return _facts(state)
-            case "ready":
+            case "ready" | "empty":
                 return "Loads with the next message"
             case _:
                 return ""

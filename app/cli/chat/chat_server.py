@@ -39,7 +39,7 @@ class ServerChoice:
 
 _POLL_SECONDS = 0.02
 _ANSWER_SECONDS = 2.0
-_LIVE_PHASES = frozenset({"ready", "loading", "restarting"})
+_LIVE_PHASES = frozenset({"ready", "loading", "restarting", "empty"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,8 @@ def wait_ready(client: Client, line: LoadingLine, check: Callable[[], None] = la
     Raises LoadFailed with the server's sentence when it cannot be loaded.
     """
     try:
+        if (state := client.state()).phase == "empty" and state.model:
+            client.load(state.model)  # it was unloaded
         while True:
             state = client.state()
             if state.phase not in ("loading", "restarting"):

@@ -130,6 +130,13 @@ def serve(
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Web pages of this origin may use the server; * for all; may be repeated."),
     ] = None,
+    idle_unload: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Free the memory of a model that answered nobody for so long; the next request loads it again.",
+        ),
+    ] = None,
     api_key: Annotated[
         str | None, typer.Option(help="Clients must send this key.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
     ] = None,
@@ -189,6 +196,7 @@ def serve(
         strict_models=strict_models,
         allowed_hosts=tuple(allow_host or ()),
         cors=tuple(cors or ()),
+        idle_unload=idle_unload,
         lora=llama_server.adapters(),
         api_key=api_key,
         announce=announce,

@@ -49,6 +49,9 @@ class EngineHandle(Protocol):
         ``again``: it failed before, and what may have been the cause is left out.
         """
 
+    def unload(self, number: int = 0) -> None:
+        """Free the memory of the model until the next load; the state that says so has this ``number``."""
+
     def submit(self, request: AnyRequest) -> None:
         """Take a request, of which exactly one Ended follows."""
 

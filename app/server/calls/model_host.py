@@ -1,7 +1,8 @@
 """Which model is loaded, and the change to another one when a request names it.
 
 Calls take the model in the order they came: those that name the loaded model run side by side; one that names
-another waits until they have ended, then the engine loads it, and calls that came later wait behind it.
+another waits until they have ended, then the engine loads it, and calls that came later wait behind it. A model that
+was unloaded, on request or since nobody used it for long, is loaded again by the next call.
 """
 
 from __future__ import annotations
@@ -117,6 +118,8 @@ class ModelHost:
         self._n_loads = 0
         # Who wants which model, and whether it is to be loaded anew although it is there.
         self._line: deque[tuple[Entry, asyncio.Future[None], bool]] = deque()
+        self._unloads_next = False  # as soon as no call has the model
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._n_leases = 0
         self._state_waiters: list[asyncio.Future[None]] = []
         self._loader = BackgroundThread("model-loader")
@@ -128,6 +131,7 @@ class ModelHost:
     def load(self, entry: Entry, *, again: bool = False) -> None:
         """Begin to load a model at once, whatever runs; ``again`` where it failed and a request tries once more."""
         self._entry, self._model, self._aliases = entry, None, {entry.name}
+        self._unloads_next = False
         self._adapted = self._adapted or entry.path
         self._note_next = 0.0
         self._loaded_with = self.own
@@ -320,7 +324,7 @@ class ModelHost:
         """
         entry = await self._wanted(name)
         anew = self._is_current(entry) and (bool(self._state.left_out) or not self._has_its_settings())
-        if self._is_current(entry) and self._state.phase is EnginePhase.FAILED:
+        if self._is_current(entry) and self._state.phase in (EnginePhase.FAILED, EnginePhase.EMPTY):
             self.load(entry)
         elif not self._is_current(entry) or anew or self._line:
             turn = asyncio.get_running_loop().create_future()
@@ -328,6 +332,46 @@ class ModelHost:
             self._line.append((entry, turn, anew))
             self._advance()
         return entry
+
+    async def request_unload(self, name: str | None = None) -> None:
+        """Unload the model as soon as no call has it; the next call loads it again.
+
+        Raises UnknownModel, or BadRequest where ``name`` is not the model that is loaded.
+        """
+        entry = await self._wanted(name)
+        if not self._is_current(entry):
+            raise BadRequest(f"The model {entry.name} is not loaded: {self.name} is.", param="model")
+        self._unloads_next = True
+        self._rest()
+
+    def _rest(self) -> None:
+        """Unload the model where that was asked for and nobody uses it; else, begin to count its idle time."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        if self._n_leases or self._line or self.is_closing or self._state.phase is EnginePhase.EMPTY:
+            return
+        if self._unloads_next:
+            self._unload()
+        elif self.settings.idle_unload is not None and self._model is not None:
+            loop = asyncio.get_running_loop()
+            self._idle_timer = loop.call_later(self.settings.idle_unload, self._unload_idle)
+
+    def _unload_idle(self) -> None:
+        if not self._n_leases and not self._line:
+            self._unload()
+
+    def _unload(self) -> None:
+        _log.info("%s leaves memory: nobody uses it", self.name)
+        self._unloads_next, self._model = False, None
+        self._n_loads += 1
+        self._state = EngineState(EnginePhase.EMPTY, load=self._n_loads)
+        self._loader.submit(partial(self._free, self._n_loads))
+
+    def _free(self, number: int) -> None:
+        with self._starting:
+            if number == self._n_loads and not self.is_closing:
+                self.engine.unload(number)
 
     async def _answering(self, name: str | None) -> Entry:
         """Return the model that answers a call: for a name that nobody has, the one that is there."""
@@ -387,6 +431,7 @@ class ModelHost:
             self._line.popleft()
             self._n_leases += 1
             turn.set_result(None)
+        self._rest()
 
     def _has_its_settings(self) -> bool:
         now, then = self.own, self._loaded_with
@@ -396,8 +441,11 @@ class ModelHost:
         return self._entry is not None and self._entry.path == entry.path
 
     async def _ready(self) -> LoadedModel:
-        if self._state.phase is EnginePhase.FAILED and self._entry is not None and not self.seconds_to_retry:
-            self.load(self._entry, again=True)
+        if self._entry is not None:
+            if self._state.phase is EnginePhase.EMPTY:
+                self.load(self._entry)
+            elif self._state.phase is EnginePhase.FAILED and not self.seconds_to_retry:
+                self.load(self._entry, again=True)
         while self._model is None or self._state.phase is EnginePhase.FAILED:
             if self._state.phase is EnginePhase.FAILED:
                 # A model that does not fit now hardly fits in a second: a client shall not try it again by itself.
@@ -423,6 +471,7 @@ class ModelHost:
                 self._drafted.add(self._entry.path)
                 self._note_use()
         self._wake()
+        self._rest()
         if state.phase is EnginePhase.FAILED:
             _log.error("%s could not be loaded: %s", self.name, state.problem)
 

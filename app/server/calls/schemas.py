@@ -590,3 +590,9 @@ class LoadBody(Body):
     """The body of POST /slipstream/load."""
 
     model: str = Field(min_length=1)
+
+
+class UnloadBody(Body):
+    """The body of POST /slipstream/unload; without a name, whichever model is loaded."""
+
+    model: str | None = Field(None, min_length=1)

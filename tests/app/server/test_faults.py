@@ -104,6 +104,18 @@ def test_a_model_can_be_loaded_by_name(own_server):
     own_server.wait_until(lambda now: now["phase"] == "ready" and now["model"] == "ember-q8_0")
 
 
+def test_an_unloaded_model_is_loaded_again_by_the_next_request(own_server):
+    other = own_server.http.post("/slipstream/unload", json={"model": "ember-draft-q8_0"})
+    assert (other.status_code, other.json()["error"]["param"]) == (400, "model")
+    assert own_server.http.post("/slipstream/unload", json={}).json() == {"model": "ember-q8_0"}
+    own_server.wait_until(lambda now: now["phase"] == "empty")
+    health = own_server.http.get("/health")
+    assert (health.status_code, health.json()["status"]) == (200, "unloaded")
+    assert not any(model["loaded"] for model in own_server.http.get("/v1/models").json()["data"])
+    assert own_server.chat(max_tokens=1).model == "ember-q8_0"
+    assert own_server.http.get("/health").json()["status"] == "ok"
+
+
 def test_models_are_listed_and_told(server):
     listed = server.client.models.list().data
     assert [model.id for model in listed][:2] == ["ember-q8_0", "ember-draft-q8_0"]

@@ -38,7 +38,7 @@ class Shelf:
 class Stage:
     """A host with its engine."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         self.engine, self.bridge = ScriptedEngine(), EngineBridge()
         self.engine.listener = self.bridge.deliver
         self.keeper = Keeper()
@@ -47,7 +47,7 @@ class Stage:
             self.engine,
             self.bridge,
             Shelf(),
-            ServerSettings(),
+            settings,
             self.keeper,
             lambda entry: self.drafts.get(entry.name, ChosenDraft()),
         )
@@ -75,9 +75,9 @@ class Stage:
             await release.wait()
 
 
-def play(scenario):
+def play(scenario, **settings: Any):
     async def attached():
-        stage = Stage()
+        stage = Stage(ServerSettings(**settings))
         stage.host.load(A)
         stage.host.attach()
         await stage.settle()
@@ -333,6 +333,70 @@ def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it():
         await running
         await stage.settle()
         assert stage.host.name == "b"
+
+    play(scenario)
+
+
+def test_a_model_is_unloaded_when_nobody_uses_it_and_comes_back_with_the_next_call():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        release, log = asyncio.Event(), []
+        running = asyncio.ensure_future(stage.hold("a", release, log))
+        await stage.settle()
+        await stage.host.request_unload()
+        await stage.settle()
+        assert stage.engine.n_unloads == 0
+        release.set()
+        await running
+        await stage.settle()
+        assert (stage.engine.n_unloads, stage.host.state.phase, stage.host.model) == (1, EnginePhase.EMPTY, None)
+        await stage.host.request_unload()  # there is nothing left to unload
+        again = asyncio.ensure_future(stage.hold(None, release, log))
+        await stage.settle()
+        assert stage.engine.loads == ["a.gguf"] * 2
+        stage.becomes_ready("a.gguf")
+        await again
+        await stage.settle()
+        assert (stage.engine.n_unloads, log) == (1, ["a.gguf"] * 2)
+
+    play(scenario)
+
+
+def test_an_idle_model_leaves_memory_but_never_one_that_answers():
+    async def scenario(stage):
+        release = asyncio.Event()
+        running = asyncio.ensure_future(stage.hold("a", release, []))
+        stage.becomes_ready("a.gguf")
+        await asyncio.sleep(0.05)
+        assert stage.engine.n_unloads == 0
+        release.set()
+        await running
+        while not stage.engine.n_unloads:
+            await asyncio.sleep(0.01)
+        assert stage.host.state.phase is EnginePhase.EMPTY
+        await stage.host.request_load("a")
+        await stage.settle()
+        assert stage.engine.loads == ["a.gguf"] * 2
+
+    play(scenario, idle_unload=0.01)
+
+
+def test_a_load_takes_the_place_of_an_unload_that_was_not_done_yet():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        release, log = asyncio.Event(), []
+        running = asyncio.ensure_future(stage.hold("a", release, log))
+        await stage.settle()
+        await stage.host.request_unload()
+        other = asyncio.ensure_future(stage.hold("b", release, log))
+        await stage.settle()
+        release.set()
+        await running
+        await stage.settle()
+        stage.becomes_ready("b.gguf")
+        await other
+        await stage.settle()
+        assert (stage.engine.loads, stage.engine.n_unloads) == (["a.gguf", "b.gguf"], 0)
 
     play(scenario)
 

@@ -284,6 +284,20 @@ def test_a_load_that_failed_is_tried_again_when_it_is_asked_for(office: Office, 
     office.supervisor.wait_ready(60)
 
 
+def test_an_unloaded_engine_is_gone_and_its_model_can_be_loaded_again(office: Office) -> None:
+    office.supervisor.load(options())
+    office.supervisor.wait_ready(60)
+    office.supervisor.submit(Request("a", FOX, 200))
+    office.supervisor.unload(7)
+    office.wait_ended("a")
+    assert office.supervisor.engine_pid is None
+    assert (office.supervisor.state.phase, office.supervisor.state.load) == (EnginePhase.EMPTY, 7)
+    with pytest.raises(EngineUnavailable):
+        office.supervisor.submit(Request("b", FOX, 3))
+    office.supervisor.load(options())
+    office.supervisor.wait_ready(60)
+
+
 def test_an_engine_outlives_the_thread_that_loaded_it(office: Office) -> None:
     office.supervisor.prepare()
     office.supervisor.close()
