@@ -58,6 +58,7 @@ CLIENTS = (
         ("@ai-sdk/openai", "@ai-sdk/openai-compatible", "zod"),
     ),
     Client("LiteLLM", "litellm", "three turns with a tool", ("litellm_client.py",), more=("mcp",)),
+    Client("Anthropic (Python)", "anthropic", "a message, a stream, a tool", ("anthropic_client.py",)),
     Client("LangChain", "langchain-openai", "invoke, stream, tools, structured output", ("langchain_client.py",)),
     Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
@@ -106,7 +107,7 @@ def _server() -> Iterator[dict[str, str]]:
 
 
 def _tried(client: Client, address: dict[str, str]) -> Result:
-    folder = _CACHE / client.package.replace("/", "-")
+    folder = _CACHE / f"{client.kind}-{client.package.replace('/', '-')}"
     try:
         program = _installed(client, folder)
         version = _version(client, folder)
@@ -129,7 +130,7 @@ def _tried(client: Client, address: dict[str, str]) -> Result:
             return Result(client, version, f"had not ended after {SECONDS} s")
     if ended.returncode == 0:
         return Result(client, version, None)
-    print(ended.stdout[-2_000:], ended.stderr[-4_000:], file=sys.stderr)
+    print(ended.stdout[-2_000:], ended.stderr[-8_000:], file=sys.stderr)
     lines = [line for line in (ended.stderr or ended.stdout).splitlines() if line.strip()]
     return Result(client, version, (lines or ["it wrote nothing"])[-1][:300])
 

@@ -4,13 +4,12 @@ import os
 import subprocess
 import sys
 
-# Routes that change what the server is, or wait for what does not come.
-LEFT_OUT = "/slipstream/(load|unload|events|library)|/v1/batches|/api/pull"
+# Routes that change what the server is, that wait for what does not come, or that say 501 on purpose.
+LEFT_OUT = "/slipstream/(load|unload|events|library)|/v1/batches|/v1/audio|^/props|^/slots/"
 command = ["schemathesis", "run", f"{os.environ['BASE']}/openapi.json", "--checks", "not_a_server_error"]
 command += ["--exclude-path-regex", LEFT_OUT, "--max-examples", "20", "--request-timeout", "60", "--seed", "1"]
 command += ["--header", f"Authorization: Bearer {os.environ['API_KEY']}"]
 ended = subprocess.run(command, capture_output=True, text=True, check=False)
-print(ended.stdout[-4_000:])
 if ended.returncode:
-    print(ended.stdout[-1_500:].replace("\n", " "), file=sys.stderr)
+    print(ended.stdout, file=sys.stderr)
 sys.exit(ended.returncode)
