@@ -78,7 +78,7 @@ def test_a_file_that_has_changed_is_read_again_and_one_that_is_gone_forgotten(
     (folder / "broken.gguf").unlink()
     (folder / "b \udce9.gguf").unlink()
     found = look(folder, kept)
-    assert (reads, found["a"].n_params) == (["a.gguf"], read_model(EMBER_DRAFT).n_params)
+    assert (reads, found["a"].header.n_params) == (["a.gguf"], read_model(EMBER_DRAFT).n_params)
     assert [files for ((files, _, _),) in kept.read()] == [str(folder / "a.gguf")]
 
 
