@@ -9,6 +9,9 @@ import sys
 # What a full or broken disk says, and not a mistake of ours.
 _NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
+PROGRESS_AS_JSON = "SLIPSTREAM_PROGRESS_AS_JSON"
+"""Set for a command that another program follows: progress is one JSON object per line, with a stage and a share."""
+
 
 def open_missing_streams() -> None:
     """Open closed standard streams on the null device: else the next file that is opened would take their place."""

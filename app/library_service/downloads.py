@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from app.environment.paths import models_folder
 from app.library.hub_access import hub
-from app.library_service.change_notifier import ChangeNotifier
+from app.library_service.outbox import ChangeNotifier
 from app.library_service.trouble import trouble_of
 from models.download.model_download import DownloadRequest
 from models.download.progress import DownloadPhase

@@ -10,6 +10,7 @@ from app.library_service.downloads import DownloadService
 from app.library_service.drafts import DraftService
 from app.library_service.hub import HubService
 from app.library_service.machine import MachineService
+from app.library_service.measuring import MeasuringService
 from app.library_service.models import ModelService
 from app.library_service.outbox import Outbox
 from app.library_service.pairs import PairService
@@ -40,6 +41,7 @@ class LibraryService:
             tell=lambda quantisings: outbox.tell("quantisings", quantisings),
             arrived=self._tell_of_models,
         )
+        self._measuring = MeasuringService(self._shelf)
         self._threads = ThreadPoolExecutor(N_THREADS, "library")
         self._handlers = self._made_handlers()
 
@@ -52,6 +54,7 @@ class LibraryService:
         """Take no more. Of a smaller copy that is being made nothing is left."""
         self._downloads.stop()
         self._quantiser.stop()
+        self._measuring.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def take(self, number: int, request: Any) -> None:
@@ -89,6 +92,10 @@ class LibraryService:
             ask.TestPair: lambda request: pairs.test(request.name, request.partner),
             ask.BeginPairTest: lambda request: pairs.begin_test(),
             ask.StopPairTest: lambda request: pairs.stop_test(),
+            ask.Verify: self._measuring.verify,
+            ask.ListBenches: lambda request: self._measuring.benches,
+            ask.RunBench: lambda request: self._measuring.bench(request.name),
+            ask.StopMeasuring: lambda request: self._measuring.stop(),
             ask.MeasureMachine: self._changing_models(lambda request: self._measure()),
             ask.DismissNotice: self._changing_models(lambda request: shelf.dismiss(request.path)),
             ask.ListPlaces: lambda request: shelf.places(),

@@ -53,6 +53,8 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
         return lambda found: arguments[arguments.index(found)]
     if is_dataclass(kind):
         return _object_reader(kind)
+    if kind is Any:
+        return lambda found: found
     if kind is datetime:
         return datetime.fromisoformat
     if kind is Path:

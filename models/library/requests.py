@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from models.hub.repository import FoundRepository, Repository
 from models.library.values import (
+    Bench,
     Download,
     DraftOffer,
     DraftOffers,
     FolderPlace,
     HubFacts,
+    MeasuringStep,
     ModelFitReport,
     ModelRow,
     ModelRows,
@@ -285,6 +287,36 @@ class MeasureMachine:
 
 
 @dataclass(frozen=True, slots=True)
+class Verify:
+    """Verify that drafting changes no text of a model, and see what it gains, as ``./slipstream verify`` does.
+
+    ``partner`` "" is the one that drafts when the model is loaded. Answered in parts; refused beside other work.
+    """
+
+    name: str
+    partner: str = ""
+    max_tokens: int = 64
+    seeds: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ListBenches:
+    """The benchmarks that can be run here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunBench:
+    """Run a benchmark as it is without options; answered in parts, refused beside other work."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopMeasuring:
+    """End the verification or benchmark that runs."""
+
+
+@dataclass(frozen=True, slots=True)
 class DismissNotice:
     """No longer say what happened to a file."""
 
@@ -347,6 +379,10 @@ _ROUTES = (
     Route("POST", "folders/forget", ForgetFolder),
     Route("POST", "notices/dismiss", DismissNotice),
     Route("POST", "machine/measure", MeasureMachine),
+    Route("POST", "verify", Verify, MeasuringStep),
+    Route("GET", "benches", ListBenches, tuple[Bench, ...]),
+    Route("POST", "benches", RunBench, MeasuringStep),
+    Route("POST", "measuring/stop", StopMeasuring),
     Route("GET", "suggestions", ListCurated, Suggested),
     Route("GET", "hub", ShowHub, HubFacts),
     Route("POST", "hub", ChangeHub, HubFacts, needs_key=True),

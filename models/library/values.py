@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitSummary, FitVerdict
@@ -197,6 +198,26 @@ class PairStep:
     stage: str
     share: float
     results: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringStep:
+    """How far a verification or benchmark is: ``share`` of a ``stage``, in the words of its command.
+
+    The last one has the ``report``: what the command prints with --json.
+    """
+
+    stage: str
+    share: float
+    report: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A benchmark, and what it measures in a line."""
+
+    name: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)

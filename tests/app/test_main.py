@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import main as cli
-from app.cli.commands.bench import benches
 from app.environment.exit_codes import ExitCode
+from app.jobs.benches import benches
 from core.values.errors import BadOption, BadRequest, EngineUnavailable, LoadFailed, ModelDoesNotFit, SlipstreamError
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from app.jobs.benches import ROOT, benches
 from core.values.errors import BadOption
-
-_ROOT = Path(__file__).resolve().parents[3]
 
 
 def bench(
@@ -40,33 +37,14 @@ def bench(
     raise typer.Exit(_run(name, [*context.args, *(["--json"] if as_json else [])]))
 
 
-def benches() -> dict[str, str]:
-    """Return the benchmarks' names with a line about each, without importing them."""
-    trees = {path.stem: ast.parse(path.read_bytes()) for path in sorted((_ROOT / "benchmarks").glob("*.py"))}
-    return {name: _first_line(tree) for name, tree in trees.items() if _is_program(tree) and _reports(tree)}
-
-
 def _run(name: str, options: list[str]) -> int:
     # A process of its own: it sets variables that libraries read when they are loaded.
     command = [sys.executable, "-m", f"benchmarks.{name}", *options]
     return subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1"}, check=False
+        command, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}, check=False
     ).returncode
 
 
 def _table(known: dict[str, str]) -> str:
     width = max((len(name) for name in known), default=0)
     return "\n".join(f"{name:{width}}  {line}" for name, line in known.items())
-
-
-def _is_program(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)
-
-
-def _reports(tree: ast.Module) -> bool:
-    """Whether it prints a report, as all benchmarks do; the others are programs that one of them starts."""
-    return any(isinstance(node, ast.ImportFrom) and node.module == "benchmarks.report" for node in tree.body)
-
-
-def _first_line(tree: ast.Module) -> str:
-    return ((ast.get_docstring(tree) or "").splitlines() or [""])[0]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
 from typing import TextIO
+
+from app.environment.standard_streams import PROGRESS_AS_JSON
 
 
 class ProgressLine:
@@ -51,6 +55,9 @@ class LoadingLine:
 
     def show(self, what: str, progress: float | None = None) -> None:
         """Show what is happening; ``progress`` is 0 to 1."""
+        if PROGRESS_AS_JSON in os.environ:
+            print(json.dumps({"stage": what.rstrip(":"), "share": progress or 0.0}), file=self._stream, flush=True)
+            return
         if not self._is_terminal or time.monotonic() - self._since < self._quiet_seconds:
             return
         text = what if progress is None else f"{what} {progress:4.0%}"

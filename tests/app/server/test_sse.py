@@ -39,7 +39,9 @@ def stream(events, ping_seconds: float = 99.0, stays_for: int | None = None, cli
 
     async def run() -> None:
         response = EventStream(events, ping_seconds)
-        await asyncio.wait_for(response({"type": "http", "path": "/v1/chat/completions"}, client.receive, client.send), 60)
+        await asyncio.wait_for(
+            response({"type": "http", "path": "/v1/chat/completions"}, client.receive, client.send), 60
+        )
 
     asyncio.run(run())
     return client

@@ -1,0 +1,63 @@
+"""Verifications and benchmarks over the library's routes: followed, stopped, and refused beside other work."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.client.discovery import announce
+from models.library import requests as ask
+from models.library.values import MeasuringStep, Trouble
+from tests.support.library_client import LibraryClient
+from tools.stand_ins.fake_openai import FakeServer
+
+
+def test_a_model_is_verified_with_progress_and_a_report(library: LibraryClient) -> None:
+    with library.parts(ask.Verify("ember-q8_0", "ember-draft-q8_0", max_tokens=8, seeds=0)) as parts:
+        steps = list(parts)
+    assert all(isinstance(step, MeasuringStep) for step in steps), steps
+    assert [step.share for step in steps if step.stage == "Verifying"] == sorted(
+        step.share for step in steps if step.stage == "Verifying"
+    )
+    assert {"Loading ember-q8_0", "Verifying"} <= {step.stage for step in steps}
+    report = steps[-1].report
+    assert report is not None
+    assert (report["model"]["name"], report["model"]["draft"]) == ("ember-q8_0", "ember-draft-q8_0")
+    assert report["summary"]["beyond_near_tie"] == 0
+    assert len(report["rows"]) == 12
+
+
+def test_a_benchmark_is_stopped_with_all_that_it_started(library: LibraryClient) -> None:
+    benches = {bench.name: bench.title for bench in library.get(ask.ListBenches())}
+    assert benches["engine"]
+    with library.parts(ask.RunBench("engine")) as parts:
+        first = next(parts)
+        assert (first.share, first.report) == (0.0, None)
+        busy = library.ask(ask.RunBench("engine"))
+        assert "Something is being measured already" in busy.sentence
+        library.get(ask.StopMeasuring())
+        *_, last = parts
+    assert isinstance(last, Trouble)
+    assert last.sentence == "It was stopped."
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (ask.Verify("nothing-there"), "nothing-there"),
+        (ask.Verify("ember-q8_0", "nothing-there"), "nothing-there"),
+        (ask.Verify("ember-q8_0", max_tokens=0), "max-tokens"),
+        (ask.RunBench("../engine"), "There is no benchmark called '../engine'. Benchmarks: "),
+    ],
+)
+def test_what_cannot_be_measured_is_a_sentence(library: LibraryClient, request_: object, words: str) -> None:
+    found = library.ask(request_)
+    assert isinstance(found, Trouble)
+    assert words in found.sentence
+
+
+def test_nothing_is_measured_beside_replies(library: LibraryClient, fake: FakeServer) -> None:
+    fake.n_active = 1
+    announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
+    found = library.ask(ask.Verify("ember-q8_0"))
+    assert isinstance(found, Trouble)
+    assert "at work on replies" in found.sentence
