@@ -93,7 +93,8 @@ class MachineCard(QWidget):
         self.look()
 
     def _on_not_measured(self, trouble: Trouble) -> None:
-        self._on_measured()
+        self.measure.setEnabled(True)
+        self.look()
         self.problem.setText(trouble.sentence)
         self.problem.show()
 

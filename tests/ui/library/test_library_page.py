@@ -76,7 +76,7 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     assert details.machine.measure.text() == "Measuring this machine…"
     qtbot.waitUntil(lambda: "at work on replies" in details.machine.problem.text())
     busy.stop()
-    assert details.machine.measure.text() == "Measure this machine again"
+    qtbot.waitUntil(lambda: details.machine.measure.text() == "Measure this machine")
 
 
 def test_a_failure_that_comes_late_is_not_shown_with_another_repository(
