@@ -37,7 +37,7 @@ class Client:
     package: str
     tried: str
     command: tuple[str, ...]  # behind the interpreter or node, in this folder
-    kind: str = "pip"  # or npm
+    kind: str = "pip"  # or npm; peer: the server that benchmarks compare with, which they build
     more: tuple[str, ...] = ()  # packages besides
 
 
@@ -64,6 +64,7 @@ CLIENTS = (
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
     Client("codex", "@openai/codex", "one shot (`codex exec`)", ("codex_client.mjs",), "npm"),
     Client("opencode", "opencode-ai", "one shot (`opencode run`)", ("opencode_client.mjs",), "npm"),
+    Client("llama-server", "", "images: the same seen in the same files", ("images_as_llama_server.py",), "peer"),
     Client(
         "schemathesis", "schemathesis", "made-up requests to every route: no error 5xx", ("schemathesis_client.py",)
     ),
@@ -114,7 +115,12 @@ def _tried(client: Client, address: dict[str, str]) -> Result:
     except (OSError, subprocess.CalledProcessError) as error:
         return Result(client, "", f"could not be installed: {error}")
     with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, **address, "HOME": home, "NODE_PATH": str(folder / "node_modules")}
+        environment = {**os.environ, **address, "NODE_PATH": str(folder / "node_modules")}
+        if client.kind == "peer":  # its build is kept in the cache of this machine
+            del environment["SLIPSTREAM_HOME"]
+            environment["PYTHONPATH"] = str(HERE.parents[1])
+        else:
+            environment["HOME"] = home
         environment["PATH"] = (
             f"{folder / 'node_modules' / '.bin'}{os.pathsep}{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         )
@@ -140,6 +146,8 @@ _CACHE = cache_folder() / "clients"
 
 def _installed(client: Client, folder: Path) -> str:
     """Install a client where it is not there; return the program that runs its script."""
+    if client.kind == "peer":
+        return sys.executable
     if client.kind == "npm":
         if not (folder / "node_modules").is_dir():
             folder.mkdir(parents=True, exist_ok=True)
@@ -158,6 +166,8 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 def _version(client: Client, folder: Path) -> str:
+    if client.kind == "peer":
+        return "as pinned"
     if client.kind == "npm":
         facts = json.loads((folder / "node_modules" / client.package / "package.json").read_text(encoding="utf-8"))
         return str(facts["version"])
