@@ -19,6 +19,8 @@ from first_start.machine import BuildMachine, Compiler
 PROJECT = "llama-cpp-python"
 # What the build includes to patch llama.cpp's sources before they are compiled.
 SOURCES = Path(__file__).with_name("llama_sources.cmake")
+# Devices of other machines (`./slipstream worker`). RDMA would leave the connection that the token was proved on.
+_EVERYWHERE = ("-DGGML_RPC=on", "-DGGML_RPC_RDMA=off")
 _STEP = re.compile(r"^\s*\[(\d+)/(\d+)\]")
 
 
@@ -89,7 +91,7 @@ def without_gpu(plan: BuildPlan) -> BuildPlan:
 
 def build_environment(plan: BuildPlan, environment: Mapping[str, str]) -> dict[str, str]:
     """Return ``environment`` for the build. What the user set comes last, so it wins."""
-    arguments = list(plan.cmake_args)
+    arguments = [*_EVERYWHERE, *plan.cmake_args]
     if plan.compiler_flags:
         for language, variable in (("C", "CFLAGS"), ("CXX", "CXXFLAGS")):
             flags = " ".join(filter(None, (environment.get(variable, "").strip(), *plan.compiler_flags)))

@@ -103,6 +103,12 @@ def test_the_users_own_settings_come_last_and_flags_are_joined():
     assert (environment["CC"], environment["CXX"], environment["HOME"]) == ("gcc", "g++", "/h")
 
 
+def test_every_build_can_use_devices_of_other_machines_over_the_connection_that_was_proved():
+    for machine in (PC, WITH_GPU, BuildMachine("Darwin", "arm64", compiler=CLANG)):
+        arguments = shlex.split(build_environment(plan_build(machine, Amx.ABSENT), {})["CMAKE_ARGS"])
+        assert {"-DGGML_RPC=on", "-DGGML_RPC_RDMA=off"} <= set(arguments)
+
+
 PYTHON = Path("/home/ada b/.venv/bin/python")
 
 
