@@ -23,7 +23,7 @@ _CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
     (LoadFailed, ExitCode.MODEL),
 )
 # Each is a function in the module of its name, as app.cli.commands.chat.chat, and models is a group of more.
-_COMMANDS = ("chat", "serve", "batch", "models", "doctor", "verify", "cache", "bench", "desktop", "test")
+_COMMANDS = ("chat", "serve", "batch", "models", "doctor", "verify", "cache", "worker", "bench", "desktop", "test")
 # What these commands do not know goes to the program behind them.
 _PASSES_ON = ("bench", "test")
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}

@@ -39,7 +39,7 @@ def _speed_advice(report: DoctorReport) -> list[str]:
 
 
 def _other_advice(report: DoctorReport) -> list[str]:
-    system, sentences = report.system, []
+    system, sentences = report.system, [*report.lost_workers]
     if system.ram_free < _LITTLE_MEMORY:
         sentences.append(f"Only {size(system.ram_free)} of memory is free: close other programs for larger models.")
     if system.qt is None:

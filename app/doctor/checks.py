@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -37,8 +37,11 @@ from models.estimate.fit.plan import LoadSetting
 _CHILD_SECONDS = 60
 
 
-def examine(*, measure_again: bool = False) -> DoctorReport:
-    """Look at everything; ``measure_again`` forgets the remembered bandwidth. Takes some seconds."""
+def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] = ()) -> DoctorReport:
+    """Look at everything; ``measure_again`` forgets the remembered bandwidth. Takes some seconds.
+
+    ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token.
+    """
     from core.llama.checks.selftest import run_in_child
 
     with ThreadPoolExecutor(3) as pool:
@@ -46,7 +49,29 @@ def examine(*, measure_again: bool = False) -> DoctorReport:
         system, folders = check_system(), check_folders()
     # Alone, when the others are done: they would take part of what is measured.
     speed = replace(check_bandwidth(measure_again), kernels=check_kernels(measure_again))
-    return DoctorReport(system, llama.result(), selftest.result(), speed, folders, servers.result())
+    lent, lost = check_workers(workers)
+    found = replace(llama.result(), devices=(*llama.result().devices, *lent))
+    return DoctorReport(system, found, selftest.result(), speed, folders, servers.result(), lost)
+
+
+def check_workers(workers: Sequence[tuple[str, str]]) -> tuple[tuple[DeviceFacts, ...], tuple[str, ...]]:
+    """Return the devices that workers lend, and a sentence for each worker that cannot be used."""
+    from core.remote_devices.borrowing import look
+
+    lent, lost = [], []
+    for address, token in workers:
+        try:
+            found = look(address, token)
+        except SlipstreamError as error:
+            lost.append(error.message)
+            continue
+        lent += [
+            DeviceFacts(
+                f"{address}/{one.name}", one.description, one.kind, one.free, one.total, address, one.rate, found.link
+            )
+            for one in found.devices
+        ]
+    return tuple(lent), tuple(lost)
 
 
 def check_system() -> SystemFacts:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from models.estimate.speed.machine import Link
+
 
 @dataclass(frozen=True, slots=True)
 class SystemFacts:
@@ -25,13 +27,16 @@ class SystemFacts:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
-    """A device of llama.cpp; memory in bytes."""
+    """A device of llama.cpp; memory in bytes, ``rate`` in bytes per second where a worker lends it and knows."""
 
     name: str
     description: str
     kind: str
     free: int
     total: int
+    worker: str = ""
+    rate: float | None = None
+    link: Link | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,10 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """Everything that was looked at. ``selftest`` is None where llama.cpp works, else a sentence."""
+    """Everything that was looked at. ``selftest`` is None where llama.cpp works, else a sentence.
+
+    ``lost_workers`` are sentences about workers that were named and cannot be used.
+    """
 
     system: SystemFacts
     llama: LlamaFacts
@@ -95,3 +103,4 @@ class DoctorReport:
     bandwidth: BandwidthFacts
     folders: tuple[FolderFacts, ...]
     servers: tuple[ServerFacts, ...]
+    lost_workers: tuple[str, ...] = ()

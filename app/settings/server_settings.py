@@ -53,6 +53,7 @@ class ServerSettings:
     mmap: bool = True
     mlock: bool = False
     devices: tuple[str, ...] = ()
+    worker_tokens: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     draft: str | None = None
     uses_draft: bool = True
     mmproj: str | None = None
@@ -87,7 +88,7 @@ class ServerSettings:
         if self.api_key is not None and not self.api_key.strip():
             raise BadOption("The API key is empty: give it at least one character, or leave it out.")
         if not self.is_loopback and self.api_key is None:
-            open_host = next(host for host in self.hosts if not _is_loopback(host))
+            open_host = next(host for host in self.hosts if not names_this_machine(host))
             raise BadOption(
                 f"Serving on {open_host} lets other machines use this model, so it needs an API key: "
                 "add --api-key, or serve this machine only with --host 127.0.0.1."
@@ -108,7 +109,7 @@ class ServerSettings:
     @property
     def is_loopback(self) -> bool:
         """True where only this machine can connect."""
-        return all(map(_is_loopback, self.hosts))
+        return all(map(names_this_machine, self.hosts))
 
     def engine_options(
         self,
@@ -138,6 +139,7 @@ class ServerSettings:
             mmap=self.mmap,
             mlock=self.mlock,
             devices=self.devices,
+            worker_tokens=self.worker_tokens,
             draft_path=draft_path,
             must_draft=must_draft,
             uses_heads=uses_heads and self.uses_draft,
@@ -157,7 +159,8 @@ def _first(given: int | None, own: int | None) -> int | None:
     return own if given is None else given
 
 
-def _is_loopback(host: str) -> bool:
+def names_this_machine(host: str) -> bool:
+    """Whether only this machine can connect to ``host``."""
     if host.lower() == "localhost" or "/" in host:  # a Unix socket belongs to this machine
         return True
     try:

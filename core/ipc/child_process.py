@@ -59,8 +59,10 @@ def run_module(
     )
 
 
-def start_module(module: str, stderr: IO[bytes] | None = None) -> ChildProcess:
+def start_module(module: str, stderr: IO[bytes] | None = None, pass_fds: tuple[int, ...] = ()) -> ChildProcess:
     """Start ``python -m module`` with a pipe to it; ``stderr`` None is nowhere. Raises OSError.
+
+    It inherits the descriptors ``pass_fds`` under the same numbers.
 
     The module takes its end of the pipe with ``own_streams``. On Linux, PR_SET_PDEATHSIG watches the *thread* that
     started the child: the child would be killed when a loader or timer thread ends. So one thread, which lives as long
@@ -81,6 +83,7 @@ def start_module(module: str, stderr: IO[bytes] | None = None) -> ChildProcess:
             env=_environment(),
             creationflags=_NO_WINDOW,
             process_group=_OWN_GROUP,
+            pass_fds=pass_fds,
         )
 
     started: _Started = Future()

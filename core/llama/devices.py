@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from core.llama.library import declare, ggml, start_backend
+from core.values.errors import BadOption
+from models.formatting.program import PROGRAM
+
+if TYPE_CHECKING:
+    from models.estimate.speed.machine import Link
 
 _count = declare(ggml, "ggml_backend_dev_count", ctypes.c_size_t)
 _get = declare(ggml, "ggml_backend_dev_get", ctypes.c_void_p, ctypes.c_size_t)
@@ -44,13 +51,20 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device; ``free`` and ``total`` are bytes (the host's memory for the CPU)."""
+    """A device; ``free`` and ``total`` are bytes (the host's memory for the CPU).
+
+    One that ``worker`` (rpc://HOST:PORT) lends is behind ``link`` and reads ``rate`` bytes per second, where that is
+    known. llama.cpp takes it for a GPU, whatever it is.
+    """
 
     name: str
     description: str
     kind: BackendDeviceType
     free: int
     total: int
+    worker: str = ""
+    rate: float | None = None
+    link: Link | None = None
 
     @property
     def is_gpu(self) -> bool:
@@ -58,25 +72,48 @@ class Device:
         return self.kind in (BackendDeviceType.GPU, BackendDeviceType.IGPU)
 
 
+# Those that workers lend, by llama.cpp's handle: it names them by the order in which they came.
+_borrowed: dict[int, Device] = {}
+
+
+def name_borrowed(n_before: int, devices: Sequence[Device]) -> None:
+    """Say what the devices are that came after the first ``n_before``."""
+    for index, device in enumerate(devices, n_before):
+        _borrowed[int(_get(index))] = device
+
+
+def n_devices() -> int:
+    """Return the number of devices that llama.cpp knows."""
+    start_backend()
+    return int(_count())
+
+
 def list_devices() -> tuple[Device, ...]:
     """Return every device of the loaded backends, in llama.cpp's order."""
-    start_backend()
-    return tuple(_describe(_get(index)) for index in range(_count()))
+    return tuple(_describe(_get(index)) for index in range(n_devices()))
 
 
-def device_handle(name: str) -> int | None:
-    """Return the ``ggml_backend_dev_t`` of the device called ``name``, or None."""
-    start_backend()
-    for index in range(_count()):
-        handle = _get(index)
-        if _name(handle).decode("utf-8", "replace") == name:
-            return int(handle)
-    return None
+def device_handles(name: str) -> list[int]:
+    """Return the ``ggml_backend_dev_t`` of the device called ``name``, or those that the worker ``name`` lends."""
+    handles = [int(_get(index)) for index in range(n_devices())]
+    lent = [handle for handle in handles if handle in _borrowed and _borrowed[handle].worker == name]
+    return lent or [handle for handle in handles if _name(handle).decode("utf-8", "replace") == name]
+
+
+def handles_of(names: Sequence[str]) -> list[int]:
+    """Return the handles of all devices with these names; raises BadOption for one that is not there."""
+    found = [(name, device_handles(name)) for name in names]
+    for name, handles in found:
+        if not handles:
+            raise BadOption(f"There is no device called {name!r}. {PROGRAM} doctor lists the devices.")
+    return [handle for _, handles in found for handle in handles]
 
 
 def _describe(handle: int) -> Device:
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     _memory(handle, ctypes.byref(free), ctypes.byref(total))
+    if (borrowed := _borrowed.get(int(handle))) is not None:
+        return replace(borrowed, free=free.value, total=total.value)
     return Device(
         name=_name(handle).decode("utf-8", "replace"),
         description=_description(handle).decode("utf-8", "replace"),

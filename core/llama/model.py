@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from core.llama.devices import device_handle
+from core.llama.devices import handles_of
 from core.llama.library import L, declare, ggml, start_backend
-from core.values.errors import BadOption, LoadFailed
-from models.formatting.program import PROGRAM
+from core.values.errors import LoadFailed
+from core.values.worker_address import is_worker
 
 _cpu_buffers = declare(ggml, "ggml_backend_cpu_buffer_type", ctypes.c_void_p)
 
@@ -176,8 +176,6 @@ def _device_array(names: tuple[str, ...]) -> Any:
     """Return a NULL-terminated array of device handles, or None for llama.cpp's own choice."""
     if not names:
         return None
-    handles = [device_handle(name) for name in names]
-    for name, handle in zip(names, handles, strict=True):
-        if handle is None:
-            raise BadOption(f"There is no device called {name!r}. {PROGRAM} doctor lists the devices.")
+    # Workers first, as llama.cpp does: the output is on the last device, and its logits are many bytes.
+    handles = handles_of(sorted(names, key=lambda name: not is_worker(name)))
     return (ctypes.c_void_p * (len(handles) + 1))(*handles, None)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.devices import device_handle
+from core.llama.devices import device_handles
 from core.llama.library import L, LibraryMissing
 from core.llama.log import NO_LOG
 from core.llama.model import Model
@@ -66,7 +66,7 @@ class Projector:
         # A trial at load would take as long as an image.
         params.warmup = False
         if uses_gpu and device:
-            params.device = device_handle(device)
+            params.device = next(iter(device_handles(device)), None)
         self._context: Any = self._mtmd.mtmd_init_from_file(os.fsencode(path), model.c, params)
         if not self._context:
             raise LoadFailed(f"{path} is not a projector for this model, so it cannot see images with it.")

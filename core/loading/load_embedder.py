@@ -13,6 +13,7 @@ from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loading.fit_request import read_facts
 from core.loading.memory_fit import ALL_LAYERS, layers_on_gpu, usable_gpus
+from core.loading.workers import connect_workers
 from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions, Pooling
 from core.values.errors import LoadFailed, ModelDoesNotFit
@@ -53,6 +54,7 @@ def load_embedder(
     """Load a model that cannot write. Raises LoadFailed, and ModelDoesNotFit where memory is short."""
     began = time.perf_counter()
     facts = read_facts(options.model_path)
+    connect_workers(options)
     gpus = usable_gpus(options)
     n_gpu_layers = options.n_gpu_layers if options.n_gpu_layers is not None else ALL_LAYERS if gpus else 0
     free = free_memory()

@@ -34,6 +34,7 @@ from core.loading.load_embedder import pooling_in_effect
 from core.loading.load_heads import file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
 from core.loading.load_projector import open_projector, prompt_reader, with_whole_images
 from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
+from core.loading.workers import connect_workers
 from core.machine.bandwidth import remembered
 from core.machine.host import last_level_cache, this_machine
 from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores
@@ -71,6 +72,7 @@ def load_engine(
     """
     began = time.perf_counter()
     facts = read_facts(options.model_path)
+    connect_workers(options)
     gpus = usable_gpus(options)
     notices = why_left_out(facts, options)
     machine = machine_with(gpus, cache_folder)

@@ -12,6 +12,7 @@ from core.llama.projector import Projector
 from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
+from core.values.worker_address import is_worker
 
 
 def open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> tuple[Projector | None, str]:
@@ -25,8 +26,12 @@ def open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> t
         if not Path(options.mmproj).is_file():
             raise LoadFailed(f"There is no projector {options.mmproj}.")
         n_threads = options.n_threads or physical_cores()
-        device = options.devices[0] if options.devices else ""
-        return Projector(options.mmproj, model, n_threads=n_threads, uses_gpu=n_gpu_layers != 0, device=device), ""
+        # Not on a worker: what it computes is needed here.
+        own = [name for name in options.devices if not is_worker(name)]
+        uses_gpu = n_gpu_layers != 0 and (bool(own) or not options.devices)
+        return Projector(
+            options.mmproj, model, n_threads=n_threads, uses_gpu=uses_gpu, device=own[0] if own else ""
+        ), ""
     except SlipstreamError as error:
         if options.must_see:
             raise

@@ -52,9 +52,12 @@ class LoadPlan:
 
 
 def usable_gpus(options: EngineOptions) -> tuple[Device, ...]:
-    """Return the GPUs that the options allow."""
-    gpus = tuple(device for device in list_devices() if device.is_gpu)
-    return tuple(gpu for gpu in gpus if gpu.name in options.devices) if options.devices else gpus
+    """Return the GPUs that the options allow, those of workers first."""
+    gpus = [device for device in list_devices() if device.is_gpu]
+    # A worker that another load has used is connected for good.
+    borrowed = [gpu for gpu in gpus if gpu.worker and gpu.worker in options.devices]
+    own = [gpu for gpu in gpus if not gpu.worker]
+    return (*borrowed, *(gpu for gpu in own if not options.devices or gpu.name in options.devices))
 
 
 def machine_with(gpus: tuple[Device, ...], cache_folder: Path | None) -> Machine:

@@ -18,6 +18,7 @@ from core.values.messages import Command
 _log = logging.getLogger(__name__)
 _LEAVE_SECONDS = 3.0
 _LOG_TAIL = 6
+_MOST_READ = 4 << 20
 
 
 class EngineProcess:
@@ -31,6 +32,7 @@ class EngineProcess:
         self.log_path = log_path
         self.ready_at: float | None = None
         with open(log_path, "ab") if log_path else nullcontext() as stderr:
+            self._log_start = stderr.tell() if stderr is not None else 0
             self._child = start_module("core.process.worker", stderr)
         self.pid, self.pipe = self._child.pid, self._child.pipe
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
@@ -80,6 +82,17 @@ class EngineProcess:
         self._commands.put(None)
         self._sender.join()
         self._child.close()
+
+    def wrote(self, words: str) -> bool:
+        """Whether the process wrote ``words`` into the log: a dump of all stacks may follow them."""
+        if self.log_path is None:
+            return False
+        try:
+            with open(self.log_path, "rb") as log:
+                log.seek(self._log_start)
+                return words.encode() in log.read(_MOST_READ)
+        except OSError:
+            return False
 
     def last_words(self) -> str:
         """Return the last lines of the log."""

@@ -30,6 +30,7 @@ from core.values.messages import (
     Submit,
 )
 from core.values.snapshot import Snapshot
+from core.values.worker_address import LOST_WORKER
 
 _log = logging.getLogger(__name__)
 
@@ -326,6 +327,11 @@ class Supervisor:
         _log.error("The engine %s.%s", cause, "" if cause == _KILLED else f"\n{words}")
         if process.seconds_in_use > _HEALTHY_SECONDS:
             self._trust()
+        workers = self._options.workers if self._options is not None else ()
+        if workers and process.wrote(LOST_WORKER):
+            # No fault of the engine's. It is not started again before a request wants it: the worker may be gone.
+            self._fail(_lost(workers), 0.0)
+            return
         ran = [replace(request, id="") for request in self._live.values()]
         self._suspects = [one for one in ran if one in self._suspects] if self._n_deaths else ran
         self._n_deaths += 1
@@ -386,6 +392,15 @@ class Supervisor:
         with self._lock:
             if generation == self._generation:
                 self._start()
+
+
+def _lost(workers: tuple[str, ...]) -> str:
+    """Return what happened when a worker went away, and what to do."""
+    one = f"The worker {workers[0]}" if len(workers) == 1 else f"One of the workers {', '.join(workers)}"
+    return (
+        f"{one} stopped answering, and the part of the model that it held is gone. "
+        "Start it again there: the next request connects to it and loads the model."
+    )
 
 
 def _cause_of_death(code: int) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from core.values.errors import BadOption
+from core.values.worker_address import is_worker, worker_address
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 DEFAULT_KV_TYPE: KvType = "f16"
@@ -47,7 +48,8 @@ class EngineOptions:
     what is free, 0 keeps none. ``cache_disk`` bounds those on disk, which survive a restart; None takes a share of the
     disk, 0 writes none. ``calibrates`` false measures nothing while the model is loaded: step times unknown from an
     earlier load are assumed, and learnt from the steps. ``devices`` names llama.cpp devices (as ``doctor`` lists them);
-    empty means all GPUs, else the CPU. ``chat_template`` replaces the one in the model's file.
+    empty means all GPUs, else the CPU. rpc://HOST:PORT is all devices that a worker lends; ``worker_tokens`` are pairs
+    of such a name and the token that the worker wants. ``chat_template`` replaces the one in the model's file.
     ``pooling`` replaces the file's way to make one vector of those of all tokens.
     ``lora`` are files of LoRA adapters, each with its scale; texts computed with them are not kept on disk.
     """
@@ -66,6 +68,7 @@ class EngineOptions:
     mmap: bool = True
     mlock: bool = False
     devices: tuple[str, ...] = ()
+    worker_tokens: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     speculation: Speculation = "auto"
     draft_path: str | None = None
     must_draft: bool = True
@@ -115,8 +118,15 @@ class EngineOptions:
             raise BadOption(f"The pooling must be one of {', '.join(get_args(Pooling))}, not {self.pooling!r}.")
         if self.kv_type is not None and self.kv_type not in get_args(KvType):
             raise BadOption(f"The KV cache type must be one of {', '.join(get_args(KvType))}, not {self.kv_type!r}.")
+        for worker in self.workers:
+            worker_address(worker)
         if self.flash_attention == "off" and self.cache_type not in ("f32", "f16", "bf16"):
             raise BadOption(f"A KV cache of type {self.kv_type} needs flash attention: set it to auto or on.")
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Those of ``devices`` that are workers, each once."""
+        return tuple(dict.fromkeys(filter(is_worker, self.devices)))
 
     @property
     def cache_type(self) -> KvType:

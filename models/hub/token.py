@@ -27,7 +27,7 @@ def find_token(address: str) -> AccessToken | None:
     named = os.environ.get("HF_TOKEN", "").strip()
     if named:
         return AccessToken(named, "HF_TOKEN")
-    kept = _from_keyring(address)
+    kept = from_keyring(address)
     if kept:
         return AccessToken(kept, "the system keyring")
     theirs = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUGGING_FACE
@@ -60,7 +60,8 @@ def forget_token(address: str) -> bool:
     return True
 
 
-def _from_keyring(address: str) -> str | None:
+def from_keyring(address: str) -> str | None:
+    """Return what the system keyring has for an address; None where there is none, or no keyring."""
     try:
         import keyring
         from keyring.errors import KeyringError

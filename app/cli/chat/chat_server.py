@@ -35,6 +35,17 @@ class ServerChoice:
     api_key: Annotated[
         str | None, typer.Option(help="The key of that server.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
     ] = field(default=None, repr=False)
+    devices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--device",
+            metavar="NAME",
+            help="Start a server with this device, as `serve` does; may be repeated.",
+        ),
+    ] = None
+    worker_token_file: Annotated[
+        Path | None, typer.Option("--worker-token-file", metavar="FILE", help="File with the token of the workers.")
+    ] = None
 
 
 _POLL_SECONDS = 0.02
@@ -64,11 +75,11 @@ def chat_server(choice: ServerChoice, line: LoadingLine, *, n_slots: int = 1) ->
     """
     if choice.url is not None:
         yield _named_server(choice.url, choice, line)
-    elif (client := _usable_server(choice.model)) is not None:
+    elif not choice.devices and (client := _usable_server(choice.model)) is not None:
         state = wait_ready(client, line)
         yield ChatTarget(client, state.model if choice.model else None, _greeting(state, client.url), state)
     else:
-        with ServerProcess(_own_options(choice.model, n_slots)) as process:
+        with ServerProcess(_own_options(choice, n_slots)) as process:
             yield _own_server(process, line)
 
 
@@ -143,8 +154,11 @@ def _name(model: str) -> str:
     return find_model(model).name
 
 
-def _own_options(model: str | None, n_slots: int) -> list[str]:
-    chosen = [] if model is None else ["--model", str(Path(find_model(model).path).resolve())]
+def _own_options(choice: ServerChoice, n_slots: int) -> list[str]:
+    chosen = [] if choice.model is None else ["--model", str(Path(find_model(choice.model).path).resolve())]
+    chosen += [part for name in choice.devices or () for part in ("--device", name)]
+    if choice.worker_token_file is not None:
+        chosen += ["--worker-token-file", str(choice.worker_token_file.resolve())]
     return ["--parallel", str(n_slots), *chosen]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,13 @@ from app.environment.exit_codes import ExitCode
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     measure: Annotated[bool, typer.Option("--measure", help="Measure memory bandwidth again.")] = False,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WORKER", help="Look at the worker rpc://HOST:PORT too; may be repeated."),
+    ] = None,
+    worker_token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with the token of the workers.")
+    ] = None,
 ) -> None:
     """Check this machine: devices, memory and its speed, llama.cpp, folders, running servers.
 
@@ -25,10 +33,14 @@ def doctor(
     from app.doctor.advice import advice, faults
     from app.doctor.checks import examine
     from app.doctor.text import render
+    from app.settings.worker_tokens import tokens_for
 
+    # Without a token, the worker says what is missing.
+    tokens = dict(tokens_for(device or (), worker_token_file))
+    workers = [(name, tokens.get(name, "")) for name in device or ()]
     line = LoadingLine(sys.stderr, quiet_seconds=0)
     line.show("Looking around and measuring ...")
-    report = examine(measure_again=measure)
+    report = examine(measure_again=measure, workers=workers)
     line.clear()
     print(json.dumps({**asdict(report), "advice": advice(report)}, ensure_ascii=False) if as_json else render(report))
     if faults(report):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
@@ -97,7 +98,14 @@ class EngineChoice:
     ] = False
     devices: Annotated[
         list[str] | None,
-        _option("--device", metavar="NAME", help="Use this device, as doctor names it; may be given more than once."),
+        _option(
+            "--device",
+            metavar="NAME",
+            help="Use this device, as doctor names it, or those of a worker, as rpc://HOST:PORT; may be repeated.",
+        ),
+    ] = None
+    worker_token_file: Annotated[
+        Path | None, _option("--worker-token-file", metavar="FILE", help="File with the token of the workers.")
     ] = None
 
 
@@ -159,6 +167,7 @@ def serve(
     """
     from app.cli.terminal.text import parse_size, say_on_stderr
     from app.settings.server_settings import DEFAULT_HOST, ServerSettings
+    from app.settings.worker_tokens import tokens_for
 
     for sentence in llama_server.words:
         say_on_stderr(sentence)
@@ -187,6 +196,7 @@ def serve(
         cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
         calibrates=not engine.no_calibration,
         devices=tuple(engine.devices or ()),
+        worker_tokens=tokens_for(engine.devices or (), engine.worker_token_file),
         n_predict=None if llama_server.n_predict == -1 else llama_server.n_predict,
         reasoning_budget=llama_server.reasoning_budget,
         reasoning_format=llama_server.reasoning_format,

@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from models.estimate.speed.probe import Probe
-from models.estimate.speed.work import EXPERT_LAYER, LAYER, STATE, STEP, Amounts, cached, experts, near, weights
+from models.estimate.speed.work import EXPERT_LAYER, LAYER, LINK, STATE, STEP, Amounts, cached, experts, near, weights
 from models.gguf.tensor_types import BY_NAME
 
 if TYPE_CHECKING:
@@ -97,6 +97,17 @@ def prior(key: str, *, is_cpu: bool, bandwidth: float | None, probe: Probe | Non
         usual = rates["F16"].bytes_per_second / _USUAL_SHARE["F16"] * _USUAL_CACHED.get(name, _RARE_CACHED)
         found[cached(name)] = Constant(1.0 / (measured or usual), _GUESSED if measured else 2 * _GUESSED)
     return {f"{key}: {name}": constant for name, constant in found.items()}
+
+
+def over_link(key: str, step: Constant, latency: float, bandwidth: float) -> dict[str, Constant]:
+    """The constants that the network changes for the device ``key``, which takes ``step`` where it is.
+
+    A step waits for one round trip: ggml's RPC sends what a graph needs without waiting, and then asks for its result.
+    """
+    return {
+        f"{key}: {STEP}": Constant(step.seconds + latency, _OVERHEAD),
+        f"{key}: {LINK}": Constant(1.0 / bandwidth, _OVERHEAD),
+    }
 
 
 @dataclass(frozen=True, slots=True)

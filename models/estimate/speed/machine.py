@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 
-from models.estimate.speed.efficiency import Constant, Efficiency, Observation, learn, prior
+from models.estimate.speed.efficiency import Constant, Efficiency, Observation, learn, over_link, prior
 from models.estimate.speed.probe import Probe
-from models.estimate.speed.work import DeviceTraits, Placement, bytes_on
+from models.estimate.speed.work import STEP, DeviceTraits, Placement, bytes_on
 from models.facts.model_facts import ModelFacts
 
 
@@ -21,8 +21,19 @@ class DeviceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """The network to another machine: seconds of a round trip, and bytes per second."""
+
+    latency: float
+    bandwidth: float
+
+
+@dataclass(frozen=True, slots=True)
 class MachineDevice:
-    """One device: bytes of memory in ``total`` and ``free``, ``bandwidth`` in bytes per second where it is known."""
+    """One device: bytes of memory in ``total`` and ``free``, ``bandwidth`` in bytes per second where it is known.
+
+    ``link`` leads to a device of another machine.
+    """
 
     name: str
     kind: DeviceKind
@@ -30,6 +41,7 @@ class MachineDevice:
     free: int
     bandwidth: float | None = None
     probe: Probe | None = None
+    link: Link | None = None
 
     @property
     def is_cpu(self) -> bool:
@@ -40,7 +52,7 @@ class MachineDevice:
     def traits(self) -> DeviceTraits:
         """How work is counted on it."""
         cache = self.probe.cache if self.probe is not None else 0.0
-        return DeviceTraits(self.name, reads_keys_per_head=self.is_cpu, cache=cache)
+        return DeviceTraits(self.name, reads_keys_per_head=self.is_cpu, cache=cache, is_remote=self.link is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,8 @@ def machine_of(devices: Iterable[MachineDevice], runs: Sequence[Observation] = (
     before: dict[str, Constant] = {}
     for device in ordered:
         before |= prior(device.name, is_cpu=device.is_cpu, bandwidth=device.bandwidth, probe=device.probe)
+        if device.link is not None and f"{device.name}: {STEP}" in before:
+            before |= over_link(device.name, before[f"{device.name}: {STEP}"], *astuple(device.link))
     if not runs:
         return Machine(ordered, Efficiency(before))
     return Machine(ordered, learn(before, runs))
@@ -83,15 +97,15 @@ def peak_of(facts: ModelFacts, placement: Placement, machine: Machine) -> float 
     read = bytes_on(facts, placement, len(machine.devices), share)
     seconds = 0.0
     for device, n_bytes in zip(machine.devices, read, strict=True):
-        rate = _highest(device)
+        rate = highest_rate(device)
         if n_bytes and not rate:
             return None
         seconds += n_bytes / rate if rate else 0.0
     return sum(read) / seconds if seconds else None
 
 
-def _highest(device: MachineDevice) -> float | None:
-    """The bandwidth, or the highest rate at which matrices of any type were read."""
+def highest_rate(device: MachineDevice) -> float | None:
+    """The bandwidth, or the highest rate at which matrices of any type were read, in bytes per second."""
     if device.bandwidth is not None:
         return device.bandwidth
     return max(device.probe.weights.values(), default=None) if device.probe is not None else None

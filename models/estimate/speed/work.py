@@ -10,7 +10,7 @@ from models.facts.layer_weights import LayerWeights
 from models.facts.model_facts import LayerCache, ModelFacts
 from models.gguf.tensor_types import BY_NAME
 
-STEP, LAYER, EXPERT_LAYER, STATE = "step", "layer", "expert layer", "state"
+STEP, LAYER, EXPERT_LAYER, STATE, LINK = "step", "layer", "expert layer", "state", "link"
 # Weights stay in a device's cache that has room for all of them and for what else a step reads. Of weights that are
 # clearly larger than the cache, none stay: each byte is evicted before it is read again. In between, a part stays
 # (sizes as shares of the cache's; measured on deep models of 8 to 500 MB).
@@ -57,12 +57,14 @@ class Placement:
 class DeviceTraits:
     """``key`` names the device in what was measured; on a processor each head goes through the keys on its own.
 
-    ``cache`` is how many bytes of weights it finds in its own cache when they are read once more; 0: none are.
+    ``cache`` is how many bytes of weights it finds in its own cache when they are read once more; 0: none are. What a
+    remote device computes crosses a network.
     """
 
     key: str
     reads_keys_per_head: bool = True
     cache: float = 0.0
+    is_remote: bool = False
 
 
 def work(
@@ -98,6 +100,10 @@ def work(
             per_head = _heads_per_key(facts, cache) if devices[where].reads_keys_per_head else 1.0
             seen = min(n_past, cache.window) if cache.window else n_past
             done[where][cached(kv_type)] += seen * per_head * _bytes(cache, kv_type)
+    for where, device in enumerate(devices):
+        if device.is_remote and done[where]:
+            n_out = facts.n_vocab if placement.output == where else facts.n_embd
+            done[where][LINK] = 4.0 * (facts.n_embd + n_out)
     if facts.state_elements and placement.layers:
         done[placement.layers[-1]][STATE] += facts.state_bytes
     return {

@@ -1,0 +1,63 @@
+"""Tokens of workers: our own worker's, in a file, and those of other machines' workers."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from app.environment.paths import config_folder, make_private
+from core.values.errors import BadOption
+from core.values.worker_address import is_worker
+from models.hub.errors import HubError
+from models.hub.token import from_keyring
+from models.hub.token import keep_token as keep_in_keyring
+
+VARIABLE = "SLIPSTREAM_WORKER_TOKEN"
+_FEWEST_CHARACTERS = 16
+
+
+def own_token(file: Path | None) -> tuple[str, Path, bool]:
+    """Return our worker's token, the file that keeps it, and whether it was made just now; raises BadOption."""
+    path = file or config_folder() / "worker-token"
+    if path.exists():
+        return read_token(path), path, False
+    token = secrets.token_urlsafe(32)
+    try:
+        make_private(path.parent)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as kept:
+            kept.write(token + "\n")
+    except OSError as error:
+        raise BadOption(f"{path} cannot be written ({error.strerror}): name another with --token-file.") from error
+    return token, path, True
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file; raises BadOption."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadOption(f"The token cannot be read from {path}: {error}.") from error
+    if len(token) < _FEWEST_CHARACTERS:
+        raise BadOption(f"The token in {path} is too short: it needs at least {_FEWEST_CHARACTERS} characters.")
+    return token
+
+
+def tokens_for(devices: Iterable[str], file: Path | None = None) -> tuple[tuple[str, str], ...]:
+    """Return each worker among ``devices`` with its token: from ``file``, the environment, or the keyring.
+
+    A worker whose token is nowhere is left out: what connects to it says so.
+    """
+    given = read_token(file) if file is not None else os.environ.get(VARIABLE, "").strip()
+    found = {worker: given or from_keyring(worker) for worker in devices if is_worker(worker)}
+    return tuple((worker, token) for worker, token in found.items() if token)
+
+
+def keep_token(worker: str, token: str) -> bool:
+    """Keep the token of another machine's worker in the system's keyring; False where there is none."""
+    try:
+        keep_in_keyring(worker, token)
+    except HubError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""ggml's RPC over connected sockets: devices of another machine among ours, and ours lent to another.
+
+Only a build of llama.cpp with Slipstream's patch takes sockets (packaging/first_start/patches/0004-…). Any other would
+open a port that asks nobody who they are, so it is not used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from core.llama.devices import handles_of
+from core.llama.library import declare, ggml, start_backend
+from core.values.errors import LoadFailed
+from models.formatting.program import PROGRAM
+
+_reg_by_name = declare(ggml, "ggml_backend_reg_by_name", ctypes.c_void_p, ctypes.c_char_p)
+_proc_address = declare(ggml, "ggml_backend_reg_get_proc_address", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
+_register = declare(ggml, "ggml_backend_register", None, ctypes.c_void_p)
+_HANDLES = ctypes.POINTER(ctypes.c_void_p)
+
+
+def is_available() -> bool:
+    """Whether this build of llama.cpp can use and lend devices over a socket."""
+    return bool(_function("slipstream_rpc_serve"))
+
+
+def add_server(fd: int) -> None:
+    """Add the devices at the other end of a connected socket to ggml's; raises LoadFailed.
+
+    ggml connects whenever nothing holds a connection. A socket cannot be connected again, so a backend that is never
+    freed holds it.
+    """
+    check()
+    endpoint = b"fd:%d" % fd
+    declare(ggml, "ggml_backend_rpc_init", ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32)(endpoint, 0)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
+    _register(prototype(_function("ggml_backend_rpc_add_server"))(endpoint))
+
+
+def serve(fd: int, devices: tuple[str, ...], memory: int, n_threads: int) -> None:
+    """Lend devices to the client at the other end of a connected socket until it leaves.
+
+    It may allocate ``memory`` bytes on each of them. Raises LoadFailed, and BadOption for a device that is not there.
+    """
+    check()
+    handles = handles_of(devices)
+    size_t = ctypes.c_size_t
+    prototype = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int, size_t, size_t, size_t, _HANDLES)
+    run = prototype(_function("slipstream_rpc_serve"))
+    if not run(fd, memory, n_threads, len(handles), (ctypes.c_void_p * len(handles))(*handles)):
+        raise LoadFailed("llama.cpp cannot use the devices that shall be lent.")
+
+
+def check() -> None:
+    """Raise LoadFailed where this build of llama.cpp lacks what is needed here."""
+    if not is_available():
+        raise LoadFailed(
+            "This build of llama.cpp cannot use devices of other machines. "
+            f"{PROGRAM} setup --fresh builds it anew; CMAKE_ARGS with -DGGML_RPC=off must not be set then."
+        )
+
+
+def _function(name: str) -> int:
+    """Return the address of a function of ggml's RPC; 0 where this build has none."""
+    start_backend()
+    registry = _reg_by_name(b"RPC")
+    return int(_proc_address(registry, name.encode()) or 0) if registry else 0

@@ -1,0 +1,132 @@
+"""The engine's side: looks at a worker, measures the link to it, and borrows its devices."""
+
+from __future__ import annotations
+
+import socket
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from core.remote_devices.handshake import Conversation, NotUnderstood, WorkerUnavailable, enter
+from core.values.worker_address import worker_address
+from models.estimate.speed.machine import Link
+from models.formatting.json_values import value_of
+from models.formatting.program import PROGRAM
+
+# A worker whose client has just gone frees memory first, which takes a while for a large model.
+_BUSY_SECONDS = 10.0
+_PINGS = 8
+# Enough to leave the start of a TCP connection behind, and a fifth of a second at 100 Mbit/s.
+_MEASURED_BYTES = 2 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """A device as a worker describes it: memory in bytes, ``rate`` in bytes per second where it is known there."""
+
+    name: str
+    description: str
+    kind: str
+    free: int
+    total: int
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker and the link to it. ``is_busy``: somebody else uses its devices."""
+
+    address: str
+    devices: tuple[Lent, ...]
+    link: Link
+    is_busy: bool
+
+
+def look(address: str, token: str) -> Worker:
+    """Ask a worker, named as rpc://HOST:PORT, for what it lends; raises WorkerUnavailable."""
+    with _connect(address) as connection:
+        return _met(Conversation(connection), address, token)
+
+
+def borrow(address: str, token: str) -> tuple[Worker, int]:
+    """Borrow a worker's devices; return them with the descriptor of the socket that ggml shall use.
+
+    Raises WorkerUnavailable, after some seconds where the worker is busy.
+    """
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        connection = _connect(address)
+        try:
+            talk = Conversation(connection)
+            worker = _met(talk, address, token)
+            if not worker.is_busy and not _asked(talk, address, do="lend").get("problem"):
+                return worker, talk.hand_over().detach()
+        finally:
+            connection.close()  # nothing happens to a descriptor that was detached
+        if time.monotonic() > until:
+            raise WorkerUnavailable(
+                f"The worker {address} lends its devices to another program. Wait until that ends, or start one more "
+                f"worker there with another --port."
+            )
+        time.sleep(0.25)
+
+
+def _connect(address: str) -> socket.socket:
+    try:
+        return socket.create_connection(worker_address(address), timeout=5.0)
+    except OSError as error:
+        raise WorkerUnavailable(
+            f"The worker {address} cannot be reached ({error.strerror or error}). Start it on that machine with "
+            f"{PROGRAM} worker, or leave out this --device."
+        ) from error
+
+
+def _met(talk: Conversation, address: str, token: str) -> Worker:
+    try:
+        is_known = enter(talk, token)
+    except NotUnderstood as error:
+        raise _not_a_worker(address, error) from error
+    if not is_known:
+        raise WorkerUnavailable(
+            f"The worker {address} does not know this token. {PROGRAM} worker prints the right one there: give it "
+            "in the environment variable SLIPSTREAM_WORKER_TOKEN or with --worker-token-file."
+        )
+    facts = _asked(talk, address, do="look")
+    if facts.get("llama") != (own := version("llama-cpp-python")):
+        raise WorkerUnavailable(
+            f"The worker {address} has llama-cpp-python {facts.get('llama')}, and this machine {own}. "
+            "Both must be the same: update Slipstream on the machine with the older one."
+        )
+    try:
+        devices = tuple(value_of(Lent, fields) for fields in facts["devices"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _not_a_worker(address, error) from error
+    return Worker(address, devices, _measure(talk, address), bool(facts.get("busy")))
+
+
+def _measure(talk: Conversation, address: str) -> Link:
+    """Measure seconds of a round trip, and bytes per second."""
+
+    def seconds(n_bytes: int) -> float:
+        began = time.perf_counter()
+        _asked(talk, address, do="measure", bytes=n_bytes)
+        return time.perf_counter() - began
+
+    latency = min(seconds(0) for _ in range(_PINGS))
+    return Link(latency, _MEASURED_BYTES / max(seconds(_MEASURED_BYTES) - latency, 1e-6))
+
+
+def _asked(talk: Conversation, address: str, **question: Any) -> dict[str, Any]:
+    try:
+        talk.send(**question)
+        talk.send_bytes(bytes(question.get("bytes", 0)))
+        return talk.receive()
+    except NotUnderstood as error:
+        raise _not_a_worker(address, error) from error
+
+
+def _not_a_worker(address: str, error: Exception) -> WorkerUnavailable:
+    return WorkerUnavailable(
+        f"What answers at {address} is no worker of this version of Slipstream ({error}). Start {PROGRAM} worker there."
+    )

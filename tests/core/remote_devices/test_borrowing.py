@@ -1,0 +1,101 @@
+"""A worker over real sockets: who gets in, what is said of the devices, and what is refused in a sentence."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from core.remote_devices import borrowing, lending
+from core.remote_devices.borrowing import borrow, look
+from core.remote_devices.handshake import Conversation, WorkerUnavailable
+from core.values.engine_options import EngineOptions
+from core.values.errors import BadOption
+from core.values.worker_address import worker_address
+from tests.support.lending import TOKEN, TestWorker
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[TestWorker]:
+    made = TestWorker()
+    yield made
+    made.close()
+
+
+def test_a_worker_says_what_it_lends_and_the_link_is_measured(worker: TestWorker) -> None:
+    found = look(worker.address, TOKEN)
+    (device,) = found.devices
+    assert (device.name, device.kind, device.free, device.rate) == ("CPU", "cpu", 1 << 29, 5e9)
+    assert 0 < found.link.latency < 1
+    assert found.link.bandwidth > 1e6
+    assert not found.is_busy
+
+
+def test_a_wrong_token_is_refused_on_both_sides(worker: TestWorker) -> None:
+    with pytest.raises(WorkerUnavailable, match="does not know this token"):
+        look(worker.address, "another token")
+    assert worker.said[-1] == "127.0.0.1 came with a wrong token and was refused."
+
+
+def test_nothing_is_answered_without_the_token(worker: TestWorker) -> None:
+    with socket.create_connection(("127.0.0.1", worker.port)) as connection:
+        talk = Conversation(connection)
+        assert len(talk.receive()["challenge"]) == 32
+        talk.send(do="look")
+        assert talk.receive() == {"problem": "token"}
+        assert connection.recv(1) == b""
+
+
+def test_the_devices_are_lent_to_one_at_a_time(worker: TestWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(borrowing, "_BUSY_SECONDS", 0.0)
+    _, fd = borrow(worker.address, TOKEN)
+    assert look(worker.address, TOKEN).is_busy
+    with pytest.raises(WorkerUnavailable, match="lends its devices to another program"):
+        borrow(worker.address, TOKEN)
+    monkeypatch.undo()
+    os.close(fd)
+    _, fd = borrow(worker.address, TOKEN)  # the first one's process ends with its client
+    os.close(fd)
+
+
+def test_both_versions_are_named_where_they_differ(worker: TestWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lending, "version", lambda name: "0.0.1")
+    with pytest.raises(WorkerUnavailable, match=r"has llama-cpp-python 0\.0\.1, and this machine 0\.3"):
+        look(worker.address, TOKEN)
+
+
+@pytest.mark.parametrize("says", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00\x00\x00\x02{}", b""])
+def test_what_is_no_worker_is_called_so(says: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            connection.sendall(says)
+            connection.close()
+
+        threading.Thread(target=answer).start()
+        with pytest.raises(WorkerUnavailable, match="is no worker of this version"):
+            look(f"rpc://127.0.0.1:{listening.getsockname()[1]}", TOKEN)
+
+
+def test_a_worker_that_is_not_there_is_named_with_a_way_to_start_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"rpc://127.0.0.1:{listening.getsockname()[1]}"
+    with pytest.raises(WorkerUnavailable, match=r"cannot be reached .* worker, or leave out"):
+        look(address, TOKEN)
+
+
+@pytest.mark.parametrize("name", ["rpc://", "rpc://host:port", "rpc://a/b", "rpc://user@host:1"])
+def test_a_name_that_is_no_workers_is_an_option_that_cannot_be_used(name: str) -> None:
+    with pytest.raises(BadOption, match="rpc://HOST:PORT"):
+        EngineOptions("model.gguf", devices=(name,))
+
+
+def test_tokens_are_not_in_the_text_of_options() -> None:
+    options = EngineOptions("m.gguf", devices=("CUDA0", "rpc://a:1"), worker_tokens=(("rpc://a:1", TOKEN),))
+    assert TOKEN not in repr(options)
+    assert options.workers == ("rpc://a:1",)
+    assert worker_address("rpc://[::1]") == ("::1", 8643)

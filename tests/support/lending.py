@@ -1,0 +1,40 @@
+"""A worker in this process that lends the processor, for tests; the devices are lent by a real process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import psutil
+
+from core.remote_devices.borrowing import Lent
+from core.remote_devices.lending import Lending, Offer
+
+TOKEN = "a token that only tests know"
+CPU = Lent("CPU", "a processor", "cpu", 1 << 40, 1 << 40, rate=5e9)
+
+
+class TestWorker:
+    """A worker at ``address``, with all that it said. ``port`` 0 takes a free one."""
+
+    __test__ = False
+
+    def __init__(self, port: int = 0, memory: int = 1 << 29) -> None:
+        listening = socket.create_server(("127.0.0.1", port))
+        self.port = listening.getsockname()[1]
+        self.address = f"rpc://127.0.0.1:{self.port}"
+        self.said: list[str] = []
+        self._lending = Lending(listening, TOKEN, Offer((CPU,), memory), self.said.append)
+        self._thread = threading.Thread(target=self._lending.run)
+        self._thread.start()
+
+    @property
+    def lender(self) -> psutil.Process:
+        """The process that serves the client of now."""
+        children = psutil.Process().children()
+        return next(child for child in children if "core.remote_devices.lender" in child.cmdline())
+
+    def close(self) -> None:
+        self._lending.close()
+        self._thread.join(10)
+        assert not self._thread.is_alive()
