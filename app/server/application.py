@@ -36,6 +36,12 @@ from app.server.llama_cpp.metrics import metrics
 from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
 from app.server.llama_cpp.rerank import rerank
 from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
+from app.server.ollama import models as ollama
+from app.server.ollama.chat import chat, generate
+from app.server.ollama.embed import embed
+from app.server.ollama.embed import embeddings as ollama_embeddings
+from app.server.ollama.library import delete, no_blob, pull, unsupported
+from app.server.openai import lm_studio
 from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions
 from app.server.openai.completions import completions
@@ -97,6 +103,28 @@ ROUTES = (
     ("POST", "/slots/{slot_id}", act_on_slot),
     ("GET", "/metrics", metrics),
     ("POST", "/v1/audio/{kind}", audio),
+    ("GET", "/", ollama.root),
+    ("GET", "/api/version", ollama.version),
+    ("GET", "/api/tags", ollama.tags),
+    ("GET", "/api/ps", ollama.processes),
+    ("POST", "/api/show", ollama.show),
+    ("POST", "/api/chat", chat),
+    ("POST", "/api/generate", generate),
+    ("POST", "/api/embed", embed),
+    ("POST", "/api/embeddings", ollama_embeddings),
+    ("POST", "/api/pull", pull),
+    ("DELETE", "/api/delete", delete),
+    ("POST", "/api/copy", unsupported),
+    ("POST", "/api/create", unsupported),
+    ("POST", "/api/push", unsupported),
+    ("POST", "/api/blobs/{digest}", unsupported),
+    ("GET", "/api/blobs/{digest}", no_blob),
+    ("GET", "/api/v0/models", lm_studio.list_models),
+    ("GET", "/api/v0/models/{model_id:path}", lm_studio.get_model),
+    ("POST", "/api/v0/chat/completions", lm_studio.chat_completions),
+    ("POST", "/api/v0/completions", lm_studio.completions),
+    ("POST", "/api/v0/embeddings", lm_studio.embeddings),
+    ("GET", "/api/v1/models", lm_studio.list_models_v1),
     ("GET", "/slipstream/state", state),
     ("GET", "/slipstream/events", events),
     ("GET", "/slipstream/requests", list_requests),
@@ -109,7 +137,13 @@ _SHORT = {path.removeprefix("/v1").partition("/{")[0] for _, path, _ in ROUTES i
     path for _, path, _ in ROUTES
 }
 # By the room that answers.
-_PROTOCOLS = {"openai": "OpenAI", "anthropic": "Anthropic", "batches": "OpenAI", "llama_cpp": "llama.cpp"}
+_PROTOCOLS = {
+    "openai": "OpenAI",
+    "anthropic": "Anthropic",
+    "batches": "OpenAI",
+    "llama_cpp": "llama.cpp",
+    "ollama": "Ollama",
+}
 OFFERS = (
     *((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES),
     ("GET", EVENTS),

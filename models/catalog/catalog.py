@@ -102,7 +102,9 @@ class Catalog:
             return self._last
 
     def find(self, name: str) -> ModelEntry | None:
-        """The model with this name, title (if only one has it) or path; None if there is none.
+        """The model with this name, title (if only one has it), path or tag; None if there is none.
+
+        Tags are as in Ollama's names: ``NAME:latest``, and ``REPOSITORY:QUANTISATION`` of what came from the Hub.
 
         A name that the last scan found needs no new scan while its file is unchanged.
         """
@@ -110,7 +112,8 @@ class Catalog:
         if known is not None and _stamp(known.path) in self._read:
             return known
         entries = self.entries()
-        return _by_name(entries, name) or _by_title(entries, name) or self._by_path(entries, name)
+        known = _by_name(entries, name) or _by_title(entries, name) or self._by_path(entries, name)
+        return known or _by_tag(entries, name)
 
     def _ordered(self, folder: Path, files: Iterable[Path]) -> list[Path]:
         """Files as they come, but the bundled model before its smaller draft."""
@@ -291,3 +294,18 @@ def _by_name(entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
 def _by_title(entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
     titled = [entry for entry in entries if entry.facts and entry.title.casefold() == name.casefold()]
     return titled[0] if len(titled) == 1 else None
+
+
+def _by_tag(entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
+    base, colon, tag = name.casefold().partition(":")
+    if not colon and not base.endswith("-gguf"):  # any folder could have such a name
+        return None
+    if tag == "latest":
+        tag = ""
+        named = _by_name(entries, base)
+        if named is not None:
+            return named
+    # What is downloaded lies in a folder with its repository's name, or one below.
+    there = [entry for entry in entries if base in (folder.name.casefold() for folder in entry.path.parents[:2])]
+    fitting = [entry for entry in there if not tag or entry.name.casefold().endswith(tag)]
+    return fitting[0] if len(fitting) == 1 else None

@@ -74,6 +74,27 @@ def test_find_knows_what_is_not_there(name):
     assert Catalog([]).find(name) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("fox-Q8_0:latest", "fox-Q8_0"),
+        ("fox-GGUF:Q8_0", "fox-Q8_0"),
+        ("FOX-gguf:q4_k_m", "fox-Q4_K_M"),
+        ("bear-GGUF", "bear-Q8_0"),
+        ("bear-GGUF:latest", "bear-Q8_0"),
+        ("fox-GGUF", None),
+        ("fox-GGUF:Q5_K_M", None),
+        ("acme", None),
+        ("fox:7b", None),
+    ],
+)
+def test_find_takes_tags_as_ollamas_names_have(copy, tmp_path, name, found):
+    for file in ("fox-GGUF/fox-Q8_0", "fox-GGUF/Q4_K_M/fox-Q4_K_M", "bear-GGUF/bear-Q8_0"):
+        copy(f"acme/{file}.gguf")
+    entry = Catalog([tmp_path], starter=None).find(name)
+    assert (entry.name if entry is not None else None) == found
+
+
 def test_find_takes_a_path_outside_the_folders(copy):
     path = copy("elsewhere/mine.gguf")
     found = Catalog([]).find(str(path))

@@ -33,6 +33,7 @@ from models.facts.projector import projector_beside
 
 if TYPE_CHECKING:
     from app.server.calls.schemas import LoraScale  # pydantic takes its time
+    from models.facts.model_facts import ModelFacts
 
 _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
@@ -61,6 +62,10 @@ class Entry(Protocol):
     def problem(self) -> str | None:
         """Why the file cannot be used, as a sentence, or None."""
 
+    @property
+    def facts(self) -> ModelFacts | None:
+        """What its header says; None where it was not read."""
+
 
 @dataclass(frozen=True, slots=True)
 class GivenModel:
@@ -70,6 +75,7 @@ class GivenModel:
     path: Path
     is_toy: bool = False
     problem: str | None = None
+    facts: ModelFacts | None = None
 
 
 class ModelCatalog(Protocol):

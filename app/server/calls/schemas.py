@@ -67,6 +67,7 @@ class StreamOptions(LenientBody):
 HINTS = frozenset(
     [
         "cache_prompt",
+        "draft_model",
         "id_slot",
         "include_reasoning",
         "keep_alive",
@@ -87,6 +88,7 @@ HINTS = frozenset(
         "think",
         "thinking",
         "transforms",
+        "ttl",
         "user",
         "verbose",
         "verbosity",
@@ -565,7 +567,7 @@ class CompletionBody(GenerationBody):
         return [prompt if isinstance(prompt, str) else tuple(prompt) for prompt in _prompts(self.prompt)]
 
     @property
-    def token_limit(self) -> int:
+    def token_limit(self) -> int | None:
         """How many tokens may be generated."""
         return DEFAULT_COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
 

@@ -10,7 +10,7 @@ run.choices                                # all that came, with ends and receip
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from app.server.calls.call import Begun, Call, ReplyShape
@@ -20,6 +20,7 @@ from app.server.calls.schemas import ChatCompletionBody
 from app.server.calls.speed import ReplySpeed
 from app.server.chat.deep import DeepReply, DeepReplyProgress
 from app.server.chat.images import image_marks, placed, read_images
+from app.server.http.errors import ApiError
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
@@ -90,11 +91,52 @@ class ChatCall(Call[ChatCompletionBody]):
         tools_or_none = tools if self.body.uses_tools else None
         return ReplyParser(self._form, tools_or_none, thinks=self._thinks, tells_thoughts=told)
 
+    @property
+    def can_think(self) -> bool:
+        """True where the model's thoughts are known from its answer; asked once there are prompts."""
+        return self._form.has_thoughts
+
+    def drop_oldest(self) -> bool:
+        """Leave out the oldest turn, up to what the user said next; False where only the last one is left."""
+        messages = self.body.messages
+        n_system = next((i for i, message in enumerate(messages) if message.role not in ("system", "developer")), 0)
+        turns = [i for i, message in enumerate(messages) if message.role == "user" and i > n_system]
+        if not turns:
+            return False
+        self.body = self.body.model_copy(update={"messages": [*messages[:n_system], *messages[turns[0] :]]})
+        return True
+
+    @asynccontextmanager
+    async def running(
+        self, *, streams: bool, truncates: bool
+    ) -> AsyncIterator[tuple[ChatRun, AsyncGenerator[list[ChatUpdate], None]]]:
+        """Run the call and give what comes of it; ``truncates`` leaves out the oldest turns of what does not fit."""
+        while True:
+            async with AsyncExitStack() as stack:
+                try:
+                    run = await stack.enter_async_context(self.run(streams=streams))
+                    updates = await stack.enter_async_context(aclosing(run.updates()))
+                    first = await anext(updates)
+                except ApiError as error:
+                    if truncates and error.answer.code == "context_length_exceeded" and self.drop_oldest():
+                        continue
+                    raise
+                yield run, _with_first(first, updates)
+                return
+
     @asynccontextmanager
     async def run(self, *, streams: bool) -> AsyncIterator[ChatRun]:
         """Hold the model while the call runs; with ``streams`` False all updates come at once."""
         async with self.begun() as begun:
             yield ChatRun(self, begun, streams)
+
+
+async def _with_first(
+    first: list[ChatUpdate], rest: AsyncGenerator[list[ChatUpdate], None]
+) -> AsyncGenerator[list[ChatUpdate], None]:
+    yield first
+    async for batch in rest:
+        yield batch
 
 
 @dataclass(slots=True)

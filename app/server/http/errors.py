@@ -38,6 +38,7 @@ class ErrorAnswer(NamedTuple):
 
 # The paths of protocols whose errors have a form of their own.
 ANTHROPIC, OLLAMA = "/v1/messages", "/api/"
+LM_STUDIO = ("/api/v0/", "/api/v1/")  # OpenAI's form
 _ANTHROPIC_TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -53,9 +54,14 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
     if path.startswith(ANTHROPIC):
         kind = _ANTHROPIC_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
         return {"type": "error", "error": {"type": kind, "message": error.message}}
-    if path.startswith(OLLAMA):
+    if is_ollama(path):
         return {"error": error.message}
     return error.body()
+
+
+def is_ollama(path: str) -> bool:
+    """Return whether Ollama's protocol is spoken at ``path``."""
+    return path.startswith(OLLAMA) and not path.startswith(LM_STUDIO)
 
 
 class ApiError(Exception):
@@ -76,7 +82,9 @@ class ApiError(Exception):
         return json.dumps(_in_form_of(path, self), ensure_ascii=False).encode("utf-8", "replace")
 
     def event(self, path: str) -> bytes:
-        """Return the event that ends a stream which fails."""
+        """Return the event, or in Ollama's protocol the line, that ends a stream which fails."""
+        if is_ollama(path):
+            return self.encoded(path) + b"\n"
         name = b"event: error\n" if path.startswith(ANTHROPIC) else b""
         return name + b"data: " + self.encoded(path) + b"\n\n"
 

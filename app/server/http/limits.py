@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.server.http.errors import ApiError, refuse
+from app.server.http.errors import ApiError, is_ollama, refuse
 from app.settings.server_settings import ServerSettings
 
 # Six photographs of 4 MB, as base64.
@@ -161,13 +161,21 @@ async def _answer_preflight(scope: Scope, send: Send, fields: list[tuple[bytes, 
 
 
 class JsonOnly:
-    """Refuse POST bodies that are not declared as JSON: a web page can post other types without asking first."""
+    """Refuse POST bodies that are not declared as JSON: a web page can post other types without asking first.
+
+    Clients of Ollama and ``curl -d`` do not declare it: on its paths a body counts as JSON whatever it is called,
+    unless a browser sends it. Those mark what they send for a page (Fetch Metadata, www.w3.org/TR/fetch-metadata),
+    and a page cannot change that; requests of foreign origins were refused before, by OriginCheck.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 415."""
+        if scope["type"] == "http" and is_ollama(scope["path"]) and header(scope, b"sec-fetch-site") is None:
+            others = [field for field in scope["headers"] if field[0] != b"content-type"]
+            scope = {**scope, "headers": [*others, (b"content-type", b"application/json")]}
         is_post = scope["type"] == "http" and scope["method"] == "POST"
         # The upload of files takes forms, which a page can post: OriginCheck has refused those of foreign pages.
         if not is_post or scope["path"].startswith(FORMS) or _is_json(header(scope, b"content-type") or b""):

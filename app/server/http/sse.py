@@ -1,4 +1,4 @@
-"""Server-sent events: the response that streams them, and their encoding."""
+"""Streams: server-sent events and lines of JSON, their responses and their encoding."""
 
 from __future__ import annotations
 
@@ -69,6 +69,9 @@ class EventStream(Response):
     after which the stream ends. While nothing comes, a comment each 15 seconds keeps the connection alive.
     """
 
+    headers_sent = HEADERS
+    ping = PING
+
     def __init__(self, events: AsyncGenerator[bytes, None], ping_seconds: float = PING_SECONDS) -> None:
         self.status_code = 200
         self.background = None
@@ -108,7 +111,7 @@ class EventStream(Response):
 
     async def _start(self, send: Send) -> None:
         self._has_started = True
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        await send({"type": "http.response.start", "status": 200, "headers": self.headers_sent})
 
     async def _ping(self, send: Send) -> None:
         n_seen = 0
@@ -117,5 +120,15 @@ class EventStream(Response):
             if self._n_sent == n_seen:
                 if not self._has_started:
                     await self._start(send)
-                await send({"type": "http.response.body", "body": PING, "more_body": True})
+                await send({"type": "http.response.body", "body": self.ping, "more_body": True})
             n_seen = self._n_sent
+
+
+class LineStream(EventStream):
+    """Sends JSON objects, each in a line of its own (NDJSON). ``ping`` is a line that says nothing new."""
+
+    headers_sent = [(b"content-type", b"application/x-ndjson"), *HEADERS[1:]]  # noqa: RUF012
+
+    def __init__(self, lines: AsyncGenerator[bytes, None], ping: bytes) -> None:
+        super().__init__(lines)
+        self.ping = ping

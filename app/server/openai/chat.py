@@ -20,21 +20,26 @@ from core.values.receipt import Receipt
 
 async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Response:
     """Answer the messages, as one object or as a stream."""
+    return await respond(body, http, ChatReply)
+
+
+async def respond(body: ChatCompletionBody, http: HttpRequest, kind: type[ChatReply]) -> Response:
+    """Answer the messages with a reply of this kind."""
     call = ChatCall(body, http.app.state.host, http.app.state.renderer)
     if body.stream:
-        return EventStream(_stream(call))
-    return JSONResponse(await while_connected(http.receive, _answer(call)))
+        return EventStream(_stream(call, kind))
+    return JSONResponse(await while_connected(http.receive, _answer(call, kind)))
 
 
-async def _answer(call: ChatCall) -> dict[str, Any]:
+async def _answer(call: ChatCall, kind: type[ChatReply]) -> dict[str, Any]:
     async with call.run(streams=False) as run:
         await run.finish()
-        return ChatReply(call, run).whole()
+        return kind(call, run).whole()
 
 
-async def _stream(call: ChatCall) -> AsyncGenerator[bytes, None]:
+async def _stream(call: ChatCall, kind: type[ChatReply]) -> AsyncGenerator[bytes, None]:
     async with call.run(streams=True) as run:
-        reply = ChatReply(call, run)
+        reply = kind(call, run)
         unsent = reply.opening()
         async with aclosing(run.prepare()) as preparing:
             async for progress in preparing:

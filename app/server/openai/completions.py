@@ -23,15 +23,20 @@ from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
 
 async def completions(body: CompletionBody, http: HttpRequest) -> Response:
     """Continue the prompts, as one object or as a stream."""
+    return await respond(body, http, TextReply)
+
+
+async def respond(body: CompletionBody, http: HttpRequest, kind: type[TextReply]) -> Response:
+    """Continue the prompts with a reply of this kind."""
     call = CompletionCall(body, http.app.state.host)
     if body.stream:
-        return EventStream(_stream(call))
-    return JSONResponse(await while_connected(http.receive, _answer(call)))
+        return EventStream(_stream(call, kind))
+    return JSONResponse(await while_connected(http.receive, _answer(call, kind)))
 
 
-async def _answer(call: CompletionCall) -> dict[str, Any]:
+async def _answer(call: CompletionCall, kind: type[TextReply]) -> dict[str, Any]:
     async with call.begun() as begun:
-        reply = TextReply(call, begun)
+        reply = kind(call, begun)
         async with aclosing(call.updates(begun.requests, streams=False)) as batches:
             async for batch in batches:
                 for news in batch:
@@ -39,9 +44,9 @@ async def _answer(call: CompletionCall) -> dict[str, Any]:
         return reply.whole()
 
 
-async def _stream(call: CompletionCall) -> AsyncGenerator[bytes, None]:
+async def _stream(call: CompletionCall, kind: type[TextReply]) -> AsyncGenerator[bytes, None]:
     async with call.begun() as begun:
-        reply = TextReply(call, begun)
+        reply = kind(call, begun)
         unsent = reply.opening()
         async with aclosing(call.updates(begun.requests, streams=True)) as batches:
             async for batch in batches:

@@ -100,7 +100,7 @@ async def vectors_of(
 async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
     """Return the vectors of the inputs, of Euclidean length 1."""
     request = EmbedRequest(new_id("embd"), body.input, dimensions=body.dimensions)
-    vectors = await vectors_of(http, request, body.model, _check)
+    vectors = await vectors_of(http, request, body.model, check_pooling)
     is_base64 = body.encoding_format == "base64"
     data = [
         {"object": "embedding", "index": index, "embedding": base64_of(one[0]) if is_base64 else floats_of(one[0])}
@@ -109,7 +109,8 @@ async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
     return json_response({"object": "list", "data": data, "model": vectors.model, "usage": vectors.usage})
 
 
-def _check(model: LoadedModel) -> None:
+def check_pooling(model: LoadedModel) -> None:
+    """Raise BadRequest for a model that gives no vector of a whole text."""
     if model.pooling == "none":
         raise BadRequest(
             "This model gives a vector for each token (pooling none): use /embedding, or start with --pooling mean.",

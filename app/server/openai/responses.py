@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from fastapi import Request as HttpRequest
@@ -58,16 +58,6 @@ class ResponseCall(ChatCall):
     PROMPT_FIELD = "input"
     ID_PREFIX = "resp"
 
-    def drop_oldest(self) -> bool:
-        """Leave out the oldest turn, up to what the user said next; False where only the last one is left."""
-        messages = self.body.messages
-        n_system = next((i for i, message in enumerate(messages) if message.role not in ("system", "developer")), 0)
-        turns = [i for i, message in enumerate(messages) if message.role == "user" and i > n_system]
-        if not turns:
-            return False
-        self.body = self.body.model_copy(update={"messages": [*messages[:n_system], *messages[turns[0] :]]})
-        return True
-
 
 class Asked(NamedTuple):
     """One request for a response."""
@@ -78,27 +68,13 @@ class Asked(NamedTuple):
 
 
 @asynccontextmanager
-async def _running(asked: Asked, *, streams: bool) -> AsyncIterator[tuple[ChatRun, AsyncIterator[list[ChatUpdate]]]]:
-    """Run the call once its prompt fits; ``truncation`` auto drops the oldest turns of one that is too long."""
-    while True:
-        try:
-            with renamed():
-                async with asked.call.run(streams=streams) as run, aclosing(run.updates()) as updates:
-                    first = await anext(updates)
-                    yield run, _with_first(first, updates)
-                    return
-        except ApiError as error:
-            is_too_long = error.answer.code == "context_length_exceeded"
-            if not (is_too_long and asked.body.truncation == "auto" and asked.call.drop_oldest()):
-                raise
-
-
-async def _with_first(
-    first: list[ChatUpdate], rest: AsyncGenerator[list[ChatUpdate], None]
-) -> AsyncGenerator[list[ChatUpdate], None]:
-    yield first
-    async for batch in rest:
-        yield batch
+async def _running(
+    asked: Asked, *, streams: bool
+) -> AsyncIterator[tuple[ChatRun, AsyncGenerator[list[ChatUpdate], None]]]:
+    """Run the call; ``truncation`` auto drops the oldest turns of a prompt that is too long."""
+    with renamed():
+        async with asked.call.running(streams=streams, truncates=asked.body.truncation == "auto") as running:
+            yield running
 
 
 async def _answer(asked: Asked) -> Item:

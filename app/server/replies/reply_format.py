@@ -12,6 +12,9 @@ ANY = "\0"
 _SEAM = re.compile(r"\s*\n\s*|(?<=>)\s*(?=<)|(?<=\])\s*(?=\[)")
 
 
+NO_HEADER = r"(?!)"  # matches nothing
+
+
 @dataclass(frozen=True, slots=True)
 class Thinking:
     """The markers around what a model thinks before it answers; ``then`` begins what follows, if anything does."""
@@ -86,7 +89,7 @@ class Channels:
     header_end: str
     ends: tuple[str, ...]
     recipient: str
-    thinking: str = r"(?!)"
+    thinking: str = NO_HEADER
     answer: str = ""
 
 
@@ -106,6 +109,16 @@ class ReplyFormat:
     calls: CallForm | None = None
     dropped: tuple[str, ...] = ()
     channels: Channels | None = None
+
+    @property
+    def has_thoughts(self) -> bool:
+        """True where what the model thinks comes apart from its answer."""
+        return self.thinking is not None or (self.channels is not None and self.channels.thinking != NO_HEADER)
+
+    @property
+    def has_calls(self) -> bool:
+        """True where calls of tools come apart from the answer."""
+        return self.calls is not None or self.channels is not None
 
     @property
     def markers(self) -> tuple[str, ...]:

@@ -10,17 +10,16 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from app.server.http.errors import SERVER, ApiError, ErrorAnswer
 from app.server.replies.format_finder import contrasts, found_format
 from app.server.replies.reply_format import ReplyFormat
 from core.values.errors import BadRequest
-from core.values.messages import LoadedModel
 
 SECONDS = 3.0
 MAX_CHARS = 16 * 1024 * 1024
-MAX_FORMATS = 8  # kept at once, each of a template
+MAX_FORMATS = 64  # kept at once, each of a template: a list of models asks for all of theirs
 LENGTH = struct.Struct(">I")
 SCRIPT = Path(__file__).with_name("template_process.py")
 
@@ -40,6 +39,22 @@ class Turn(Enum):
 def _marked(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     *before, last = messages
     return [*before, {**last, "content": f"{last.get('content') or ''}{_END}"}]
+
+
+class Templated(Protocol):
+    """A model as templates know it; fields as in ``LoadedModel``."""
+
+    @property
+    def chat_template(self) -> str | None:
+        """The jinja source, or None."""
+
+    @property
+    def bos(self) -> str:
+        """The text of the first token."""
+
+    @property
+    def eos(self) -> str:
+        """The text of the last token."""
 
 
 class TemplateFailed(ApiError):
@@ -68,7 +83,7 @@ class TemplateRenderer:
         async with self._lock:
             await self._running()
 
-    async def render(self, model: LoadedModel, variables: Mapping[str, Any], turn: Turn = Turn.NEW) -> str:
+    async def render(self, model: Templated, variables: Mapping[str, Any], turn: Turn = Turn.NEW) -> str:
         """Return the prompt for ``variables`` (messages, tools and what else the template may read).
 
         ``turn`` says what stands at its end. Raises BadRequest when the template refuses the messages, TemplateFailed
@@ -105,7 +120,7 @@ class TemplateRenderer:
             raise TemplateFailed("it gave an empty prompt")
         return prompt
 
-    async def reply_format(self, model: LoadedModel) -> ReplyFormat:
+    async def reply_format(self, model: Templated) -> ReplyFormat:
         """Return what the model's replies look like, as its template shows it. Raises TemplateFailed."""
         source = model.chat_template
         if source is None:

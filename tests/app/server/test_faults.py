@@ -152,7 +152,7 @@ def test_a_body_that_is_no_json_object_is_refused(server, body, sentence):
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("POST", "/v1/moderations"), ("GET", "/")],
+    [("POST", "/v1/moderations"), ("GET", "/v1")],
 )
 def test_a_route_that_is_not_there_is_answered_with_those_that_are(server, method, path):
     answer = server.http.request(method, path, json={})

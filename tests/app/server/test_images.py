@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 
+import ollama
 import openai
 import pytest
 
@@ -87,6 +88,18 @@ def test_a_response_takes_images_too(seeing: RunningServer) -> None:
         store=False,
     )
     assert response.output_text == ask(seeing, "What is this? ", part(url)).choices[0].message.content
+
+
+def test_ollamas_client_shows_images(seeing: RunningServer) -> None:
+    file, name = picture(seed=3), seeing.state["model"]
+    parts = part(data_url(file)), "What is it?"
+    expected = ask(seeing, *parts).choices[0].message.content
+    options = {"temperature": 0, "num_predict": _N}
+    with ollama.Client(host=seeing.url, headers=seeing.headers) as client:
+        message = {"role": "user", "content": "What is it?", "images": [file]}
+        assert client.chat(name, [message], options=options).message.content == expected
+        assert client.generate(name, "What is it?", images=[file], options=options).response == expected
+        assert "vision" in client.show(name).capabilities
 
 
 def test_images_stay_in_their_order(seeing: RunningServer) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 
+import ollama
 import openai
 import pytest
 
 from app.client.server_process import ServerProcess
-from tests.app.server.conftest import RunningServer, tool_calls_of
+from tests.app.server.conftest import MODEL, RunningServer, tool_calls_of
 
 OPEN, CLOSE = "<|fim_prefix|>", "<|fim_suffix|>"
 TEMPLATE = """
@@ -152,3 +153,23 @@ def test_responses_have_thoughts_as_an_item_of_their_own(thinker):
 def test_two_budgets_that_differ_are_refused(thinker):
     with pytest.raises(openai.BadRequestError, match="differ"):
         thinker.chat(extra_body={"reasoning_budget": 1, "thinking_budget_tokens": 2})
+
+
+def test_ollamas_client_gets_thoughts_apart_and_can_switch_them(thinker):
+    messages = [{"role": "user", "content": "Tell me a story about a fox."}]
+    options = {"num_predict": 30, "temperature": 0}
+    with ollama.Client(host=thinker.url, headers=thinker.headers) as client:
+        whole = client.chat(MODEL, messages, think=True, options=options).message
+        assert whole.thinking
+        assert whole.content
+        lines = [line.message for line in client.chat(MODEL, messages, think=True, options=options, stream=True)]
+        assert "".join(line.thinking or "" for line in lines) == whole.thinking
+        assert "".join(line.content for line in lines) == whole.content
+        assert client.chat(MODEL, messages, think="low", options=options).message.thinking
+        assert client.generate(MODEL, "A fox.", think=True, options=options).thinking
+        for answer in (
+            client.chat(MODEL, messages, think=False, options=options).message,
+            client.generate(MODEL, "A fox.", think=False, options=options),
+        ):
+            assert not answer.thinking
+        assert "thinking" in client.show(MODEL).capabilities

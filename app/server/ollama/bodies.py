@@ -1,0 +1,303 @@
+"""The bodies of Ollama's routes, translated to those of our calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from app.server.calls.schemas import ChatCompletionBody, GenerationBody
+from app.server.http.body import LenientBody
+from app.server.http.errors import from_validation
+from app.server.llama_cpp.completion import LlamaBody
+from app.server.llama_cpp.infill import InfillBody
+from core.values.errors import BadRequest
+from core.values.request import SamplingParams
+
+Message = dict[str, Any]
+_Body = TypeVar("_Body", bound=GenerationBody)
+# Options that go on as they are.
+_SAMPLING = frozenset(one.name for one in fields(SamplingParams)) & frozenset(GenerationBody.model_fields) | {"stop"}
+# How the model is loaded is said when the server starts; it changes the speed or the memory, and no answer.
+_HINTS = frozenset(
+    [
+        "draft_num_predict",
+        "embedding_only",
+        "f16_kv",
+        "logits_all",
+        "low_vram",
+        "main_gpu",
+        "num_batch",
+        "num_ctx",
+        "num_gpu",
+        "num_gqa",
+        "num_keep",
+        "num_thread",
+        "numa",
+        "use_mlock",
+        "use_mmap",
+        "vocab_only",
+    ]
+)
+# Samplers that llama.cpp no longer has, with the values that say what happens without them.
+_GONE: dict[str, Any] = {"tfs_z": 1, "penalize_newline": True}
+_AS_MANY_AS_FIT = (-1, -2)
+_NO_TIME = re.compile(r"[+-]?0+(\.0*)?(ns|us|µs|ms|s|m|h)?")
+_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "max"}
+
+
+class ModelBody(LenientBody):
+    """A body that names a model, by its newer or its older field."""
+
+    model: str | None = None
+    name: str | None = None
+
+    @property
+    def named(self) -> str:
+        """The name. Raises BadRequest where there is none."""
+        if not (self.model or self.name):
+            raise BadRequest("Say which model is meant, in the field model.", param="model")
+        return self.model or self.name or ""
+
+
+class RunBody(LenientBody):
+    """What all calls of a model have in common. ``keep_alive`` counts where it is 0: the model leaves memory then."""
+
+    model: str = Field(min_length=1)
+    options: dict[str, Any] | None = None
+    keep_alive: Any = None
+
+    @property
+    def unloads(self) -> bool:
+        """True where the model leaves memory when the call is over."""
+        if isinstance(self.keep_alive, str):
+            return _NO_TIME.fullmatch(self.keep_alive) is not None
+        return type(self.keep_alive) in (int, float) and self.keep_alive == 0
+
+
+class WritingBody(RunBody):
+    """What chats and texts have in common."""
+
+    stream: bool | None = None
+    format: Literal["", "json"] | dict[str, Any] | None = None
+    think: bool | Literal["low", "medium", "high", "max"] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    truncate: bool | None = None
+
+    @property
+    def streams(self) -> bool:
+        """True where the answer comes in lines, as it does unless that is switched off."""
+        return self.stream is not False
+
+    def generation(self) -> dict[str, Any]:
+        """Return the fields of a call's body; raises BadRequest for an option that would not be honoured."""
+        asked = {name: value for name, value in (self.options or {}).items() if value is not None}
+        made: dict[str, Any] = {"model": self.model}
+        for name, value in asked.items():
+            if name in _SAMPLING:
+                made[name] = value
+            elif name == "num_predict":
+                made["max_tokens"] = _limit(value)
+            elif name in _GONE:
+                if value != _GONE[name]:
+                    raise BadRequest(f"The option {name} is not honoured here: leave it out.", param=f"options.{name}")
+            elif name not in _HINTS:
+                message = f"The option {name} is not known or not supported here: leave it out."
+                raise BadRequest(message, param=f"options.{name}")
+        if made.get("seed") == -1:  # a random one
+            del made["seed"]
+        if self.format == "json":
+            made["response_format"] = {"type": "json_object"}
+        elif self.format:
+            schema = {"name": "format", "schema": self.format}
+            made["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return made
+
+    def as_chat(self, messages: list[Message], tools: list[Message] | None = None) -> ChatCompletionBody:
+        """Return the chat call's body; raises BadRequest and ApiError."""
+        made = self.generation()
+        made |= {"messages": messages, "tools": tools or None}
+        if self.logprobs:
+            made |= {"logprobs": True, "top_logprobs": self.top_logprobs}
+        if isinstance(self.think, bool):
+            made["enable_thinking"] = self.think
+        elif self.think is not None:
+            made["reasoning_effort"] = _EFFORTS[self.think]
+        return _valid(ChatCompletionBody, made)
+
+
+class SentFunction(LenientBody):
+    """The function of a call."""
+
+    name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class SentCall(LenientBody):
+    """A call that the assistant made earlier."""
+
+    id: str | None = None
+    function: SentFunction
+
+
+class SentMessage(LenientBody):
+    """One turn."""
+
+    role: str
+    content: str | None = None
+    thinking: str | None = None
+    images: list[str] | None = None
+    tool_calls: list[SentCall] | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+
+    @field_validator("role")
+    @classmethod
+    def _in_lower_case(cls, role: str) -> str:
+        return role.lower()
+
+
+class ChatBody(WritingBody):
+    """The body of POST /api/chat; without messages, the model is loaded."""
+
+    messages: list[SentMessage] | None = None
+    tools: list[Message] | None = None
+
+    def chat(self) -> ChatCompletionBody:
+        """Return the chat call's body; raises BadRequest and ApiError."""
+        return self.as_chat(list(_messages(self.messages or [])), [{"type": "function"} | t for t in self.tools or ()])
+
+
+class GenerateBody(WritingBody):
+    """The body of POST /api/generate; without a prompt, the model is loaded."""
+
+    prompt: str | None = None
+    suffix: str | None = None
+    system: str | None = None
+    template: str | None = None
+    context: list[int] | None = None
+    raw: bool | None = None
+    images: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _can_be_done(self) -> GenerateBody:
+        if self.template:
+            raise ValueError("template is not taken: the model's own is used, or none with raw")
+        is_plain = self.raw or self.suffix
+        unfit = [name for name in ("system", "context", "images") if getattr(self, name)] if is_plain else []
+        if unfit:
+            raise ValueError(f"{unfit[0]} cannot be sent with {'raw' if self.raw else 'suffix'}")
+        if self.raw and self.suffix:
+            raise ValueError("suffix cannot be sent with raw: write the model's own tokens into the prompt")
+        if self.context and self.images:
+            raise ValueError("images cannot be sent with context: send all messages to /api/chat")
+        return self
+
+    @property
+    def is_text(self) -> bool:
+        """True where the prompt is no message of a chat."""
+        return bool(self.raw or self.suffix)
+
+    def chat(self) -> ChatCompletionBody:
+        """Return the chat call's body; raises BadRequest and ApiError."""
+        messages: list[Message] = [{"role": "system", "content": self.system}] if self.system else []
+        return self.as_chat([*messages, _turn("user", self.prompt or "", self.images)])
+
+    def text(self) -> LlamaBody:
+        """Return the body of a text that goes on, or of a middle that is filled in; raises BadRequest and ApiError."""
+        made = self.generation()
+        if self.logprobs:
+            made["n_probs"] = max(self.top_logprobs or 0, 1)
+        if self.suffix:
+            around = {"input_prefix": self.prompt or "", "input_suffix": self.suffix}
+            return _valid(InfillBody, made | around)
+        return _valid(LlamaBody, made | {"prompt": self.prompt or ""})
+
+
+class EmbedBody(RunBody):
+    """The body of POST /api/embed; without an input, the model is loaded."""
+
+    input: str | list[str] | None = None
+    truncate: bool | None = None
+    dimensions: int | None = Field(default=None, ge=1)
+
+
+class EmbeddingsBody(RunBody):
+    """The body of POST /api/embeddings."""
+
+    prompt: str | None = None
+
+
+class ShowBody(ModelBody):
+    """The body of POST /api/show."""
+
+    verbose: bool | None = None
+
+
+class PullBody(ModelBody):
+    """The body of POST /api/pull."""
+
+    stream: bool | None = None
+
+
+def _limit(value: Any) -> int | None:
+    if type(value) not in (int, float) or value != int(value) or (value < 1 and value not in _AS_MANY_AS_FIT):
+        raise BadRequest(
+            f"num_predict must be a number of tokens, or -1 for as many as there is room for, not {value!r}.",
+            param="options.num_predict",
+        )
+    return int(value) if value > 0 else None
+
+
+def _valid(kind: type[_Body], made: dict[str, Any]) -> _Body:
+    try:
+        return kind.model_validate(made)
+    except ValidationError as error:
+        raise from_validation(dict(one) for one in error.errors()) from None
+
+
+def _messages(sent: list[SentMessage]) -> Iterator[Message]:
+    """Yield the messages; calls get ids where they have none, and results those of the calls that they answer."""
+    number, open_calls = 0, list[tuple[str, str]]()  # ids and names of calls without a result
+    for one in sent:
+        message = _turn(one.role, one.content or "", one.images)
+        if one.thinking:
+            message["reasoning_content"] = one.thinking
+        if one.tool_calls:
+            calls = []
+            for call in one.tool_calls:
+                number += 1
+                call_id = call.id or f"call{number:05}"  # nine letters and digits, as Mistral's templates want
+                open_calls.append((call_id, call.function.name))
+                calls.append({"id": call_id, "type": "function", "function": call.function.model_dump()})
+            message["tool_calls"] = calls
+        if one.role == "tool":
+            message |= _answered(one, open_calls)
+        yield message
+
+
+def _answered(result: SentMessage, open_calls: list[tuple[str, str]]) -> Message:
+    """Return which call a result is of: the one it names, else the first that waits."""
+    found = next((call for call in open_calls if result.tool_call_id == call[0]), None)
+    if found is None and result.tool_call_id is None:
+        found = next((call for call in open_calls if result.tool_name == call[1]), next(iter(open_calls), None))
+    if found is not None:
+        open_calls.remove(found)
+    call_id, name = found or (result.tool_call_id, result.tool_name)
+    return {"tool_call_id": call_id, "name": result.tool_name or name}
+
+
+def _turn(role: str, text: str, images: list[str] | None) -> Message:
+    if not images:
+        return {"role": role, "content": text}
+    # What kind of image it is says its file.
+    parts: list[Message] = [{"type": "image_url", "image_url": {"url": _data_url(image)}} for image in images]
+    return {"role": role, "content": [*parts, {"type": "text", "text": text}]}
+
+
+def _data_url(image: str) -> str:
+    return image if image.startswith("data:") else f"data:image/png;base64,{image}"

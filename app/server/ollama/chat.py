@@ -1,0 +1,305 @@
+"""POST /api/chat and /api/generate: chats and texts in Ollama's objects, one in a line of a stream."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+
+from app.server.calls.ask import ask
+from app.server.calls.generation import new_id
+from app.server.calls.model_host import ModelHost
+from app.server.calls.schemas import ChatCompletionBody
+from app.server.chat.call import ChatCall, ChatUpdate
+from app.server.http.errors import ApiError, refuse
+from app.server.http.sse import LineStream, while_connected
+from app.server.llama_cpp.completion import LlamaCall
+from app.server.llama_cpp.infill import InfillBody, InfillCall
+from app.server.ollama.bodies import ChatBody, GenerateBody, RunBody, WritingBody
+from app.server.openai.timings import LOWEST
+from app.server.replies.pieces import CallArguments, CallBegun, ContentText, Piece, ReasoningText
+from app.server.templates.chat_template import TemplateRenderer, Turn
+from core.values.errors import SlipstreamError
+from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, TokenLogprob
+from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+
+Line = dict[str, Any]
+Kind = Literal["chat", "generate"]
+Updates = AsyncGenerator[list[ChatUpdate], None]
+
+
+async def chat(body: ChatBody, http: HttpRequest) -> Response:
+    """Answer the messages, in lines or as one object; without messages, load or unload the model."""
+    host: ModelHost = http.app.state.host
+    if not body.messages:
+        return await _prepared(http, body, "chat")
+    return await _response(http, ChatCall(body.chat(), host, http.app.state.renderer), body, "chat")
+
+
+async def generate(body: GenerateBody, http: HttpRequest) -> Response:
+    """Answer the prompt, go on with it (``raw``) or fill in the middle (``suffix``)."""
+    host: ModelHost = http.app.state.host
+    if not body.prompt and not body.suffix:
+        return await _prepared(http, body, "generate")
+    call: ChatCall | LlamaCall
+    if not body.is_text:
+        call = PromptCall(body.chat(), host, http.app.state.renderer, tuple(body.context or ()))
+    else:
+        text = body.text()
+        call = InfillCall(text, host) if isinstance(text, InfillBody) else LlamaCall(text, host)
+    return await _response(http, call, body, "generate")
+
+
+def shown_name(name: str) -> str:
+    """Return a model's name with a tag, as Ollama's have: clients add ``:latest`` to one without and look it up."""
+    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+
+
+def nanoseconds(seconds: float) -> int:
+    """Return a duration; never 0, which clients would divide by."""
+    return max(round(seconds * 1e9), 1)
+
+
+@asynccontextmanager
+async def resting(host: ModelHost, body: RunBody) -> AsyncIterator[None]:
+    """Unload the model behind a call that asks for it (``keep_alive: 0``), as soon as nobody else uses it."""
+    try:
+        yield
+    finally:
+        if body.unloads:
+            with contextlib.suppress(ApiError, SlipstreamError):  # another model was loaded meanwhile
+                await host.request_unload(body.model)
+
+
+class PromptCall(ChatCall):
+    """A chat of one message, which goes on from the tokens of an earlier answer (``context``)."""
+
+    PROMPT_FIELD = "prompt"
+
+    def __init__(
+        self, body: ChatCompletionBody, host: ModelHost, renderer: TemplateRenderer, context: tuple[int, ...]
+    ) -> None:
+        super().__init__(body, host, renderer)
+        self._context = context
+        self._earlier = ""
+
+    async def prompts(self, model: LoadedModel) -> Sequence[str]:
+        """Return what was said earlier and then the message."""
+        (prompt,) = await super().prompts(model)
+        if self._context:
+            request = DetokenizeRequest(new_id("context"), self._context)
+            self._earlier = (await ask(self.host.bridge, request, Detokenized)).text
+        return [self._joined(prompt, model)]
+
+    async def context_after(self, model: LoadedModel, answer: str) -> list[int]:
+        """Return the tokens of all that was said, with the answer."""
+        told = {"role": "assistant", "content": answer}
+        variables = self.body.template_variables()
+        text = await self.renderer.render(model, variables | {"messages": [*variables["messages"], told]}, Turn.NONE)
+        request = TokenizeRequest(new_id("context"), (self._joined(text, model),))
+        return list((await ask(self.host.bridge, request, Tokenized)).tokens)
+
+    def _joined(self, text: str, model: LoadedModel) -> str:
+        return self._earlier + text.removeprefix(model.bos) if self._earlier else text
+
+
+async def _prepared(http: HttpRequest, body: WritingBody, kind: Kind) -> Response:
+    """Load the model, or unload it with ``keep_alive: 0``; either way it is over."""
+    host: ModelHost = http.app.state.host
+    reply = OllamaReply(kind, body.model)
+
+    async def prepare() -> None:
+        if not body.unloads:
+            async with host.lease(body.model):
+                reply.name = shown_name(host.name)
+            return
+        async with resting(host, body):
+            pass
+
+    await while_connected(http.receive, prepare())
+    return JSONResponse(reply.line() | {"done": True, "done_reason": "unload" if body.unloads else "load"})
+
+
+async def _response(http: HttpRequest, call: ChatCall | LlamaCall, body: WritingBody, kind: Kind) -> Response:
+    reply = OllamaReply(kind, shown_name(body.model))
+    if body.streams:
+        return LineStream(_stream(call, body, reply), ping=_encoded(reply.line()))
+    return JSONResponse(await while_connected(http.receive, _answer(call, body, reply)))
+
+
+async def _answer(call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaReply) -> Line:
+    async with resting(call.host, body), _running(call, body, reply, streams=False) as updates:
+        async for batch in updates:
+            for update in batch:
+                reply.take(update)
+        return reply.whole() | await _context(call, reply)
+
+
+async def _stream(call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaReply) -> AsyncGenerator[bytes, None]:
+    async with resting(call.host, body), _running(call, body, reply, streams=True) as updates:
+        async for batch in updates:
+            lines = [line for update in batch for line in reply.take(update)]
+            if lines:
+                yield b"".join(map(_encoded, lines))
+        yield _encoded(reply.last() | await _context(call, reply))
+
+
+@asynccontextmanager
+async def _running(
+    call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaReply, *, streams: bool
+) -> AsyncIterator[Updates]:
+    """Hold the model and run the call; of a chat that is too long the oldest turns are left out, as there."""
+    if isinstance(call, LlamaCall):
+        async with call.begun() as begun:
+            reply.begin(call.host.name, begun.model)
+            async with aclosing(_of_text(call, begun.requests, streams=streams)) as updates:
+                yield updates
+        return
+    async with call.running(streams=streams, truncates=body.truncate is not False) as (run, updates):
+        if body.think not in (None, False) and not call.can_think:
+            raise refuse(400, f"{call.host.name} does not support thinking: leave think out.", param="think")
+        reply.begin(call.host.name, run.model)
+        yield updates
+
+
+async def _of_text(call: LlamaCall, requests: Sequence[Any], *, streams: bool) -> Updates:
+    async with aclosing(call.updates(requests, streams=streams)) as batches:
+        async for batch in batches:
+            yield [
+                ChatUpdate(
+                    news.index,
+                    [ContentText(news.text)] if news.text else [],
+                    news.n_tokens,
+                    news.logprobs,
+                    news.started,
+                    news.end,
+                )
+                for news in batch
+            ]
+
+
+async def _context(call: ChatCall | LlamaCall, reply: OllamaReply) -> Line:
+    """Return the tokens with which a prompt's conversation goes on; nothing for chats, plain texts and images."""
+    if not isinstance(call, PromptCall) or reply.model is None or call.body.images:
+        return {}
+    return {"context": await call.context_after(reply.model, reply.content)}
+
+
+def _encoded(line: Line) -> bytes:
+    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+
+
+class OllamaReply:
+    """Builds the lines of one reply."""
+
+    def __init__(self, kind: Kind, name: str) -> None:
+        self._kind, self.name = kind, name
+        self.model: LoadedModel | None = None
+        self._asked_at = self._begun_at = time.monotonic()
+        self._content: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls: list[Line] = []
+        self._logprobs: list[Line] = []
+        self._called: CallBegun | None = None
+        self._arguments: list[str] = []
+        self._end: Ended | None = None
+
+    @property
+    def content(self) -> str:
+        """The text so far, without thoughts."""
+        return "".join(self._content)
+
+    def begin(self, name: str, model: LoadedModel) -> None:
+        """Note that the model is there."""
+        self.name, self.model, self._begun_at = shown_name(name), model, time.monotonic()
+
+    def take(self, update: ChatUpdate) -> list[Line]:
+        """Keep what is new, and return the lines that tell it."""
+        self._end = update.end or self._end
+        content, thinking, calls = "", "", list[Line]()
+        for piece in update.pieces:
+            if isinstance(piece, ContentText):
+                content += piece.text
+            elif isinstance(piece, ReasoningText):
+                thinking += piece.text
+            elif (call := self._call(piece)) is not None:
+                calls.append(call)
+        logprobs = [_logprob(one) for one in update.logprobs]
+        self._content.append(content)
+        self._thoughts.append(thinking)
+        self._calls += calls
+        self._logprobs += logprobs
+        if not (content or thinking or calls or logprobs):
+            return []
+        return [self.line(content, thinking, calls, logprobs)]
+
+    def line(
+        self, content: str = "", thinking: str = "", calls: Sequence[Line] = (), logprobs: Sequence[Line] = ()
+    ) -> Line:
+        """Return a line with what is told in it."""
+        said: Line = {"role": "assistant", "content": content} if self._kind == "chat" else {"response": content}
+        if thinking:
+            said["thinking"] = thinking
+        if calls:
+            said["tool_calls"] = list(calls)
+        created = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        line: Line = {"model": self.name, "created_at": created}
+        line |= {"message": said} if self._kind == "chat" else said
+        if logprobs:
+            line["logprobs"] = list(logprobs)
+        return line | {"done": False}
+
+    def last(self) -> Line:
+        """Return the line that ends the reply."""
+        return self.line() | self._cost()
+
+    def whole(self) -> Line:
+        """Return the whole reply as one object."""
+        return self.line(self.content, "".join(self._thoughts), self._calls, self._logprobs) | self._cost()
+
+    def _call(self, piece: Piece) -> Line | None:
+        """Return a call that is whole now. One that was cut is left out: its arguments are no object."""
+        if isinstance(piece, CallBegun):
+            self._called, self._arguments = piece, []
+            return None
+        if isinstance(piece, CallArguments):
+            self._arguments.append(piece.text)
+            return None
+        if self._called is None:
+            return None
+        try:
+            arguments = json.loads("".join(self._arguments) or "{}")
+        except ValueError:
+            return None
+        function = {"index": len(self._calls), "name": self._called.name, "arguments": arguments}
+        return {"id": self._called.id, "function": function}
+
+    def _cost(self) -> Line:
+        assert self._end is not None
+        receipt, now = self._end.receipt, time.monotonic()
+        return {
+            "done": True,
+            "done_reason": "length" if self._end.reason is FinishReason.LENGTH else "stop",
+            "total_duration": nanoseconds(now - self._asked_at),
+            "load_duration": nanoseconds(self._begun_at - self._asked_at),
+            "prompt_eval_count": receipt.n_prompt,
+            "prompt_eval_duration": nanoseconds(receipt.prefill),
+            "eval_count": receipt.n_generated,
+            "eval_duration": nanoseconds(receipt.decode),
+        }
+
+
+def _logprob(one: TokenLogprob) -> Line:
+    return _token(one.chosen) | {"top_logprobs": [_token(other) for other in one.top]}
+
+
+def _token(one: Logprob) -> Line:
+    text = one.piece.decode("utf-8", "replace")
+    return {"token": text, "logprob": max(one.logprob, LOWEST), "bytes": list(one.piece)}

@@ -1,0 +1,87 @@
+"""POST /api/embed and /api/embeddings: vectors of texts in Ollama's shapes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import Response
+
+from app.server.calls.ask import ask
+from app.server.calls.generation import new_id
+from app.server.calls.model_host import ModelHost
+from app.server.http.errors import ApiError
+from app.server.http.sse import while_connected
+from app.server.ollama.bodies import EmbedBody, EmbeddingsBody, RunBody
+from app.server.ollama.chat import nanoseconds, resting, shown_name
+from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of, json_response
+from core.values.embedding import Embedded, EmbedRequest
+from core.values.errors import BadRequest
+from core.values.messages import LoadedModel
+from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+
+# Room for the tokens that a model wants before and behind a text.
+_AROUND = 8
+
+
+async def embed(body: EmbedBody, http: HttpRequest) -> Response:
+    """Return a vector of each text; one that is too long is cut, unless ``truncate`` is false."""
+    asked_at = time.monotonic()
+    texts = [body.input] if isinstance(body.input, str) else body.input or []
+    texts = [text for text in texts if text] if isinstance(body.input, str) else texts
+    truncates = body.truncate is not False
+    vectors, loaded_at = await _vectors(http, body, texts, truncates=truncates, dimensions=body.dimensions)
+    return json_response(
+        {
+            "model": shown_name(vectors.model),
+            "embeddings": [floats_of(one[0]) for one in vectors.answer.vectors],
+            "total_duration": nanoseconds(time.monotonic() - asked_at),
+            "load_duration": nanoseconds(loaded_at - asked_at),
+            "prompt_eval_count": sum(vectors.answer.n_tokens),
+        }
+    )
+
+
+async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
+    """Return the vector of a text; the older route."""
+    vectors, _ = await _vectors(http, body, [body.prompt] if body.prompt else [], truncates=True)
+    answers = vectors.answer.vectors
+    return json_response({"embedding": floats_of(answers[0][0]) if answers else []})
+
+
+async def _vectors(
+    http: HttpRequest, body: RunBody, texts: list[str], *, truncates: bool, dimensions: int | None = None
+) -> tuple[Vectors, float]:
+    """Return the vectors, none where there are no texts, and when the model was there."""
+    host: ModelHost = http.app.state.host
+
+    async def answer() -> tuple[Vectors, float]:
+        async with resting(host, body), host.lease(body.model) as loaded:
+            loaded_at = time.monotonic()
+            check_pooling(loaded)
+            if not texts:
+                return Vectors(Embedded("", (), ()), host.name), loaded_at
+            try:
+                inputs: Any = inputs_of(texts, "input")
+            except ValueError as error:
+                raise BadRequest(f"{error}.", param="input") from None
+            try:
+                found = await ask(host.bridge, EmbedRequest(new_id("embd"), inputs, dimensions=dimensions), Embedded)
+            except ApiError as error:
+                if not truncates or error.answer.code != "context_length_exceeded":
+                    raise
+                short = tuple([await _cut(host, loaded, text) for text in texts])
+                found = await ask(host.bridge, EmbedRequest(new_id("embd"), short, dimensions=dimensions), Embedded)
+            return Vectors(found, host.name), loaded_at
+
+    return await while_connected(http.receive, answer())
+
+
+async def _cut(host: ModelHost, model: LoadedModel, text: str) -> str:
+    """Return as much of a text as the context has room for."""
+    limit = model.n_ctx - _AROUND
+    tokens = (await ask(host.bridge, TokenizeRequest(new_id("embd"), (text,)), Tokenized)).tokens
+    if len(tokens) <= limit:
+        return text
+    return (await ask(host.bridge, DetokenizeRequest(new_id("embd"), tokens[:limit]), Detokenized)).text
