@@ -22,8 +22,21 @@ _CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
     (BadRequest, ExitCode.USAGE),
     (LoadFailed, ExitCode.MODEL),
 )
-# Each is a function in the module of its name, as app.cli.commands.chat.chat, and models is a group of more.
-_COMMANDS = ("chat", "serve", "batch", "models", "doctor", "verify", "cache", "worker", "bench", "desktop", "test")
+# Each is a function in the module of its name, as app.cli.commands.chat.chat; models and remotes are groups.
+_COMMANDS = (
+    "chat",
+    "serve",
+    "batch",
+    "models",
+    "remotes",
+    "doctor",
+    "verify",
+    "cache",
+    "worker",
+    "bench",
+    "desktop",
+    "test",
+)
 # What these commands do not know goes to the program behind them.
 _PASSES_ON = ("bench", "test")
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -53,6 +66,10 @@ def build(*, is_pretty: bool, typed: Sequence[str] = ()) -> typer.Typer:
             from app.cli.models import commands as models
 
             app.add_typer(models.build(typed[1:]), name=name)
+        elif name == "remotes":
+            from app.cli.commands import remotes
+
+            app.add_typer(remotes.build(), name=name)
         else:
             command = getattr(import_module(f"app.cli.commands.{name}"), name)
             app.command(context_settings=_PASS_ON if name in _PASSES_ON else None)(command)

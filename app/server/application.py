@@ -55,6 +55,9 @@ from app.server.openai.responses import (
     list_input_items,
     list_responses,
 )
+from app.server.remotes.pass_through import PassThrough, Remotes
+from app.server.remotes.routes import add_remote, list_remotes, remove_remote, test_remote
+from app.server.remotes.store import RemoteStore
 from app.server.status import get_model, health, list_models, load, state, unload
 from app.server.templates.chat_template import TemplateRenderer
 from app.settings.server_settings import ServerSettings
@@ -131,6 +134,10 @@ ROUTES = (
     ("DELETE", "/slipstream/requests/{request_id}", cancel_request),
     ("POST", "/slipstream/load", load),
     ("POST", "/slipstream/unload", unload),
+    ("GET", "/slipstream/remotes", list_remotes),
+    ("POST", "/slipstream/remotes", add_remote),
+    ("POST", "/slipstream/remotes/{name}/test", test_remote),
+    ("DELETE", "/slipstream/remotes/{name}", remove_remote),
 )
 # Paths that are also found without the prefix, unless something else is there.
 _SHORT = {path.removeprefix("/v1").partition("/{")[0] for _, path, _ in ROUTES if path.startswith("/v1/")} - {
@@ -153,11 +160,12 @@ LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("G
 
 def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
     """Return the application; it attaches to the engine when it starts up."""
+    remotes = Remotes(RemoteStore())
     application = FastAPI(
         title="Slipstream",
         version=__version__,
         lifespan=_lifespan,
-        middleware=_middleware(settings),
+        middleware=_middleware(settings, remotes),
         exception_handlers={
             ApiError: _on_error,
             SlipstreamError: _on_error,
@@ -172,6 +180,7 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
         redirect_slashes=False,
     )
     application.state.host = host
+    application.state.remotes = remotes
     application.state.renderer = TemplateRenderer(settings.template_variables)
     application.state.library = LibraryWorker()
     application.state.responses = ResponseStore(data_folder() / "responses.sqlite")
@@ -193,7 +202,7 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
     return application
 
 
-def _middleware(settings: ServerSettings) -> list[Middleware]:
+def _middleware(settings: ServerSettings, remotes: Remotes) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
     middleware = [
         Middleware(PlainPath, routes=_SHORT),
@@ -201,6 +210,7 @@ def _middleware(settings: ServerSettings) -> list[Middleware]:
         Middleware(OriginCheck, settings=settings),
         Middleware(JsonOnly),
         Middleware(BodyLimit),
+        Middleware(PassThrough, remotes=remotes),
     ]
     if settings.api_key is not None:
         middleware.insert(3, Middleware(BearerAuth, api_key=settings.api_key))
@@ -221,6 +231,7 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
     finally:
         await runner.close()
         await library.end()
+        await application.state.remotes.upstream.close()
         application.state.responses.close()
         await asyncio.gather(starting, return_exceptions=True)
         await renderer.close()

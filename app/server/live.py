@@ -14,6 +14,7 @@ from app.server.calls.engine_bridge import LiveRequest
 from app.server.calls.model_host import ModelHost
 from app.server.http.errors import refuse
 from app.server.http.sse import EventStream, encode_event
+from app.server.remotes.figures import RemoteFigures
 from app.server.status import state_of
 
 # As often as a gauge can be read; a state that has not changed is not sent.
@@ -22,36 +23,41 @@ _SECONDS = 0.1
 
 async def list_requests(http: HttpRequest) -> Response:
     """List the requests that have not ended."""
-    return JSONResponse({"object": "list", "data": _requests(http.app.state.host)})
+    return JSONResponse({"object": "list", "data": _requests(http.app.state.host, http.app.state.remotes.figures)})
 
 
 async def cancel_request(request_id: str, http: HttpRequest) -> Response:
     """End a request early, whoever sent it: its reply has what came until now."""
     host: ModelHost = http.app.state.host
-    if not any(live.request.id == request_id for live in host.bridge.live):
+    figures: RemoteFigures = http.app.state.remotes.figures
+    if request_id in figures.live:
+        figures.live[request_id].cancel()
+    elif any(live.request.id == request_id for live in host.bridge.live):
+        host.bridge.cancel(request_id)
+    else:
         raise refuse(404, f"There is no request {request_id[:80]!r} that runs or waits.", param="request_id")
-    host.bridge.cancel(request_id)
     return JSONResponse({"id": request_id, "object": "request", "cancelled": True})
 
 
 async def events(http: HttpRequest) -> Response:
     """Stream the state whenever it changes, with the requests that have not ended."""
-    return EventStream(_states(http.app.state.host))
+    return EventStream(_states(http.app.state.host, http.app.state.remotes.figures))
 
 
-async def _states(host: ModelHost) -> AsyncGenerator[bytes, None]:
+async def _states(host: ModelHost, figures: RemoteFigures) -> AsyncGenerator[bytes, None]:
     last: dict[str, Any] | None = None
     while not host.is_closing:
-        now = {"type": "state", **state_of(host), "requests": _requests(host)}
+        now = {"type": "state", **state_of(host), "requests": _requests(host, figures)}
         if now != last:
             last = now
             yield encode_event(now)
         await asyncio.sleep(_SECONDS)
 
 
-def _requests(host: ModelHost) -> list[dict[str, Any]]:
+def _requests(host: ModelHost, figures: RemoteFigures) -> list[dict[str, Any]]:
     now = time.monotonic()
-    return [_wire(live, host.name, now) for live in host.bridge.live]
+    here = [_wire(live, host.name, now) for live in host.bridge.live]
+    return here + [request.as_dict(now) for request in figures.live.values()]
 
 
 def _wire(live: LiveRequest, model: str, now: float) -> dict[str, Any]:

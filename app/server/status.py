@@ -13,6 +13,8 @@ from fastapi.responses import JSONResponse, Response
 from app.server.calls.model_host import Entry, ModelHost
 from app.server.calls.schemas import LoadBody, UnloadBody
 from app.server.http.errors import ModelNotFound
+from app.server.remotes.pass_through import Remotes
+from app.server.remotes.routes import model_entries
 from core.values.messages import EnginePhase
 from core.values.snapshot import Snapshot
 
@@ -49,6 +51,7 @@ async def list_models(http: HttpRequest) -> Response:
     host: ModelHost = http.app.state.host
     entries = await asyncio.to_thread(host.entries)
     data = [_model(entry, host) for entry in entries if entry.problem is None]
+    data += await _remote_models(http)
     return JSONResponse({"object": "list", "data": data})
 
 
@@ -60,7 +63,15 @@ async def get_model(model_id: str, http: HttpRequest) -> Response:
     for entry in usable:
         if entry.name == model_id:
             return JSONResponse(_model(entry, host))
+    for listed in await _remote_models(http) if "/" in model_id else ():
+        if listed["id"] == model_id:
+            return JSONResponse(listed)
     raise ModelNotFound(model_id, [entry.name for entry in usable])
+
+
+async def _remote_models(http: HttpRequest) -> list[dict[str, Any]]:
+    remotes: Remotes = http.app.state.remotes
+    return model_entries(await remotes.lists.all())
 
 
 def _model(entry: Entry, host: ModelHost) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 
@@ -13,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from app.server.calls.model_host import ModelHost
 from app.server.calls.request_totals import TTFT_BOUNDS
+from app.server.remotes.figures import RemoteFigures
 from core.values.snapshot import Snapshot
 
 
@@ -20,6 +22,7 @@ async def metrics(http: HttpRequest) -> Response:
     """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Metrics(http.app.state.host))
+    registry.register(_RemoteMetrics(http.app.state.remotes.figures))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -82,6 +85,45 @@ class _Metrics(Collector):
             buckets=buckets,
             sum_value=totals.ttft_seconds,
         )
+
+
+class _RemoteMetrics(Collector):
+    """What remotes did for this server's clients, by the remote's name."""
+
+    def __init__(self, figures: RemoteFigures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric with its present value."""
+        counters = (
+            ("prompt_tokens", "Prompt tokens, as the remote counted them.", "n_prompt"),
+            ("tokens_predicted", "Generated tokens, as the remote counted them.", "n_generated"),
+            ("tokens_predicted_seconds", "Seconds between first and last tokens.", "decode_seconds"),
+            ("first_token_seconds", "Seconds that requests waited for their first token.", "ttft_seconds"),
+        )
+        for name, text, field in counters:
+            counter = CounterMetricFamily(f"slipstream:remote_{name}", text, labels=["remote"])
+            for remote, totals in sorted(self._figures.totals.items()):
+                counter.add_metric([remote], getattr(totals, field))
+            yield counter
+        ended = CounterMetricFamily(
+            "slipstream:remote_requests_ended", "Requests that have ended, by reason.", labels=["remote", "reason"]
+        )
+        for remote, totals in sorted(self._figures.totals.items()):
+            for reason, count in sorted(totals.n_ended.items()):
+                ended.add_metric([remote, reason], count)
+        yield ended
+        fallbacks = CounterMetricFamily(
+            "slipstream:remote_fallbacks", "Requests that a model of this machine answered.", labels=["remote"]
+        )
+        for remote, count in sorted(self._figures.n_fallbacks.items()):
+            fallbacks.add_metric([remote], count)
+        yield fallbacks
+        running = GaugeMetricFamily("slipstream:remote_requests_processing", "Requests there now.", labels=["remote"])
+        counts = Counter(request.remote for request in self._figures.live.values())
+        for remote, count in sorted(counts.items()):
+            running.add_metric([remote], count)
+        yield running
 
 
 def _rate(n_tokens: int, seconds: float) -> float:

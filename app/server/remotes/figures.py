@@ -1,0 +1,155 @@
+"""What is seen of requests that pass through: who runs, how many tokens came, and what that adds up to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.server.calls.engine_bridge import MAX_REQUESTS
+from app.server.calls.generation import new_id
+from app.server.calls.request_totals import RequestTotals
+from app.server.http.errors import refuse
+from core.values.messages import Ended, FinishReason
+from core.values.receipt import Receipt
+from core.values.request import Lane
+
+# Where the protocols say how many tokens there were.
+_PROMPT = ("prompt_tokens", "input_tokens")
+_GENERATED = ("completion_tokens", "output_tokens")
+
+
+@dataclass(slots=True, eq=False)
+class RemoteRequest:
+    """A request that a remote answers. Times are on ``time.monotonic``; tokens are chunks until the remote says more.
+
+    ``has_slot`` is True once the remote began its answer.
+    """
+
+    remote: str
+    model: str
+    lane: Lane
+    id: str = field(default_factory=lambda: new_id("remote"))
+    since: float = field(default_factory=time.monotonic)
+    has_slot: bool = False
+    decoding_since: float | None = None
+    last_token: float = 0.0
+    n_prompt: int = 0
+    n_cached: int = 0
+    n_tokens: int = 0
+    is_cancelled: bool = False
+    work: asyncio.Future[Any] | None = None
+
+    def cancel(self) -> None:
+        """End it early: its client is told so."""
+        self.is_cancelled = True
+        if self.work is not None:
+            self.work.cancel()
+
+    def see_line(self, line: bytes) -> None:
+        """Count one line of an event stream."""
+        if line.startswith(b"data:") and not line.startswith(b"data: [DONE]"):
+            self.see_json(line[5:], is_chunk=True)
+
+    def see_json(self, text: bytes, *, is_chunk: bool = False) -> None:
+        """Count one chunk of a stream, or take the figures of a whole reply."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(data, dict):
+            return
+        if is_chunk and _has_text(data):
+            self.last_token = time.monotonic()
+            self.decoding_since = self.decoding_since or self.last_token
+            self.n_tokens += 1
+        for one in (data, data.get("response"), data.get("message")):
+            if isinstance(one, dict) and isinstance(one.get("usage"), dict):
+                self._take(one["usage"])
+
+    def _take(self, usage: dict[str, Any]) -> None:
+        self.n_prompt = max(_first(usage, _PROMPT), self.n_prompt)
+        # Anthropic's first event says 1 token, long before the last one says how many there were.
+        self.n_tokens = max(_first(usage, _GENERATED), self.n_tokens)
+        details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+        if isinstance(details, dict):
+            self.n_cached = max(_first(details, ("cached_tokens",)), self.n_cached)
+
+    def as_dict(self, now: float) -> dict[str, Any]:
+        """Return it as requests are listed; ``phase`` is waiting, prefill or decode."""
+        seconds = now - self.decoding_since if self.decoding_since is not None else 0.0
+        is_decoding = self.decoding_since is not None
+        return {
+            "id": self.id,
+            "model": f"{self.remote}/{self.model}",
+            "remote": self.remote,
+            "lane": self.lane.value,
+            "phase": "decode" if is_decoding else "prefill" if self.has_slot else "waiting",
+            "slot": None,
+            "n_prompt": self.n_prompt,
+            "n_cached": self.n_cached,
+            "n_generated": self.n_tokens,
+            "tokens_per_second": round((self.n_tokens - 1) / seconds, 1) if self.n_tokens > 1 and seconds > 0 else None,
+            "seconds": round(now - self.since, 1),
+        }
+
+    @property
+    def receipt(self) -> Receipt:
+        """What it measured, as far as that can be seen from here."""
+        began = self.decoding_since
+        return Receipt(
+            n_prompt=self.n_prompt,
+            n_cached=self.n_cached,
+            n_generated=self.n_tokens,
+            ttft=began - self.since if began is not None else 0.0,
+            decode=self.last_token - began if began is not None else 0.0,
+            total=time.monotonic() - self.since,
+        )
+
+
+class RemoteFigures:
+    """The requests that run at remotes, and the totals of each remote."""
+
+    def __init__(self) -> None:
+        self.live: dict[str, RemoteRequest] = {}
+        self.totals: defaultdict[str, RequestTotals] = defaultdict(RequestTotals)
+        self.n_fallbacks: defaultdict[str, int] = defaultdict(int)
+
+    def open(self, remote: str, model: str, lane: Lane) -> RemoteRequest:
+        """Add a request; raises 503 where too many wait."""
+        if len(self.live) >= MAX_REQUESTS:
+            raise refuse(503, f"{len(self.live)} requests wait for remotes already: try later.", code="queue_full")
+        request = RemoteRequest(remote, model, lane)
+        self.live[request.id] = request
+        return request
+
+    def close(self, request: RemoteRequest, reason: FinishReason) -> None:
+        """It is over."""
+        if self.live.pop(request.id, None) is not None:
+            self.totals[request.remote].ended(Ended(request.id, reason, receipt=request.receipt))
+
+
+def _first(fields: dict[str, Any], names: tuple[str, ...]) -> int:
+    found = next((fields[name] for name in names if isinstance(fields.get(name), int)), 0)
+    return max(int(found), 0)
+
+
+def _has_text(chunk: dict[str, Any]) -> bool:
+    """Return whether a chunk brings a piece of the reply: text, thoughts or the arguments of a call."""
+    kind = str(chunk.get("type", ""))
+    if kind.endswith("delta"):  # Anthropic's and those of responses
+        return kind != "message_delta"
+    choices = chunk.get("choices")
+    if not isinstance(choices, list):
+        return bool(chunk.get("content"))  # llama-server's own
+    return any(_piece(choice) for choice in choices if isinstance(choice, dict))
+
+
+def _piece(choice: dict[str, Any]) -> bool:
+    delta = choice.get("delta")
+    if not isinstance(delta, dict):
+        return bool(choice.get("text"))
+    return any(delta.get(name) for name in ("content", "reasoning_content", "reasoning", "tool_calls"))

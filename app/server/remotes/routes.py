@@ -1,0 +1,105 @@
+"""``/slipstream/remotes``: which remotes there are, whether they answer; adding and removing them. Keys go in only."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+from pydantic import Field
+
+from app.server.http.body import Body
+from app.server.http.errors import refuse
+from app.server.http.limits import LOOPBACK_NAMES
+from app.server.remotes.pass_through import Remotes
+from app.server.remotes.store import Remote
+from app.server.remotes.upstream import ModelList
+
+
+class RemoteBody(Body):
+    """The body of POST /slipstream/remotes."""
+
+    name: str = Field(min_length=1)
+    url: str = Field(min_length=1)
+    key: str | None = None
+    fallback: str | None = None
+    models: list[str] = Field(default_factory=list)
+
+
+async def list_remotes(http: HttpRequest) -> Response:
+    """List the remotes with their models; ``problem`` says why one does not answer."""
+    remotes = _remotes(http)
+    lists = await remotes.lists.all()
+    return JSONResponse({"object": "list", "data": [_wire(one, known) for one, known in lists.items()]})
+
+
+async def add_remote(body: RemoteBody, http: HttpRequest) -> Response:
+    """Add a remote, or replace the one of this name, and say whether it answers."""
+    _check_owner(http)
+    remotes = _remotes(http)
+    remote = await asyncio.to_thread(
+        remotes.store.add, body.name, body.url, key=body.key, fallback=body.fallback, models=body.models
+    )
+    return JSONResponse(_wire(remote, await remotes.lists.ask(remote)), 201)
+
+
+async def test_remote(name: str, http: HttpRequest) -> Response:
+    """Ask a remote for its models now."""
+    remotes = _remotes(http)
+    remote = remotes.store.named(name)
+    began = time.monotonic()
+    known = await remotes.lists.ask(remote)
+    return JSONResponse(_wire(remote, known) | {"seconds": round(time.monotonic() - began, 3)})
+
+
+async def remove_remote(name: str, http: HttpRequest) -> Response:
+    """Forget a remote and its key."""
+    _check_owner(http)
+    await asyncio.to_thread(_remotes(http).store.remove, name)
+    return JSONResponse({"name": name, "removed": True})
+
+
+def _check_owner(http: HttpRequest) -> None:
+    """Refuse to change where requests and keys go for anybody but the owner: here, and with a key."""
+    if not http.app.state.has_key:
+        raise refuse(
+            403, "Only a server with an API key changes remotes: start it with --api-key.", code="api_key_needed"
+        )
+    # A Unix socket has no address, and belongs to this machine.
+    if http.client is not None and http.client.host not in LOOPBACK_NAMES:
+        raise refuse(403, "Remotes are changed on the machine of the server only.", code="not_local")
+
+
+def model_entries(lists: dict[Remote, ModelList]) -> list[dict[str, Any]]:
+    """Return the remotes' models as /v1/models lists them."""
+    return [
+        {
+            "id": f"{remote.name}/{one['id']}",
+            "object": "model",
+            "created": one["created"] if isinstance(one.get("created"), int) else 0,
+            "owned_by": remote.name,
+            "is_toy": False,
+            "loaded": known.problem is None,
+            "remote": remote.name,
+        }
+        for remote, known in lists.items()
+        for one in known.listed
+    ]
+
+
+def _wire(remote: Remote, known: ModelList) -> dict[str, Any]:
+    return {
+        "name": remote.name,
+        "url": remote.url,
+        "has_key": remote.has_key,
+        "fallback": remote.fallback,
+        "models": [f"{remote.name}/{one['id']}" for one in known.listed],
+        "problem": known.problem,
+    }
+
+
+def _remotes(http: HttpRequest) -> Remotes:
+    remotes: Remotes = http.app.state.remotes
+    return remotes

@@ -1,0 +1,219 @@
+"""Which other servers there are: names and addresses in the settings, keys in the system's keyring."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import config_folder
+from core.values.errors import BadRequest, SlipstreamError
+from models.files.json_store import JsonStore, StoreRefused
+from models.formatting.program import PROGRAM
+
+_SERVICE = "slipstream remotes"
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
+_LONGEST_URL, _LONGEST_KEY, _LONGEST_MODEL, _MOST_MODELS = 2_000, 4_096, 300, 1_000
+
+
+class BadRemote(BadRequest):
+    """What was said of a remote cannot be."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A server that speaks OpenAI's protocol, at ``url``, which ends as base URLs do (``…/v1``).
+
+    Only ``models`` of it can be named; all where there are none. ``fallback`` is the model of this machine that answers
+    while the remote does not. ``changed`` is in seconds since 1970: a remote that was added again is another one.
+    """
+
+    name: str
+    url: str
+    has_key: bool = False
+    fallback: str | None = None
+    models: tuple[str, ...] = ()
+    changed: float = 0.0
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that may hold the key: it goes before the keyring."""
+        return "SLIPSTREAM_REMOTE_KEY_" + re.sub(r"\W", "_", self.name.upper().replace(".", "_"))
+
+
+class RemoteStore:
+    """The remotes in one file. A key is kept for a name *and* its address: it cannot be sent anywhere else."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path or config_folder() / "remotes.json"
+        self._store = JsonStore(self._path, what="the remote servers")
+        self._read_at: tuple[int, int] | None = None
+        self._remotes: dict[str, Remote] = {}
+
+    def all(self) -> dict[str, Remote]:
+        """Return the remotes by name; the file is read again where it has changed."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            self._read_at, self._remotes = None, {}
+            return self._remotes
+        stamp = status.st_mtime_ns, status.st_size
+        if stamp != self._read_at:
+            read = (_remote(name, entry) for name, entry in self._store.read().items())
+            self._remotes, self._read_at = {remote.name: remote for remote in read if remote is not None}, stamp
+        return self._remotes
+
+    def add(
+        self, name: str, url: str, *, key: str | None = None, fallback: str | None = None, models: Sequence[str] = ()
+    ) -> Remote:
+        """Keep a remote, in place of the one of this name. Raises BadRemote."""
+        key = (key or "").strip()
+        remote = Remote(
+            _checked_name(name),
+            _checked_url(url),
+            bool(key),
+            (fallback or "").strip() or None,
+            tuple(dict.fromkeys(models)),
+            time.time(),
+        )
+        if len(key) > _LONGEST_KEY or not key.isascii() or not key.isprintable() or " " in key:
+            raise BadRemote("That is no API key: it is one word of printable ASCII characters.", param="key")
+        if remote.fallback is not None and "/" in remote.fallback:
+            raise BadRemote(
+                f"{remote.fallback!r} is no model of this machine: name one that `{PROGRAM} models list` shows.",
+                param="fallback",
+            )
+        if len(remote.models) > _MOST_MODELS or any(not 0 < len(model) <= _LONGEST_MODEL for model in remote.models):
+            raise BadRemote(
+                f"At most {_MOST_MODELS:,} models of up to {_LONGEST_MODEL} characters can be listed.", param="models"
+            )
+        before = self.all().get(remote.name)
+        if key:
+            _keep_key(remote, key)
+        if before is not None and before.has_key and (not key or before.url != remote.url):
+            _forget_key(before)
+        entry = {
+            "url": remote.url,
+            "key": remote.has_key,
+            "fallback": remote.fallback,
+            "models": list(remote.models),
+            "changed": remote.changed,
+        }
+        self._update(lambda entries: entries.update({remote.name: entry}))
+        return remote
+
+    def remove(self, name: str) -> None:
+        """Forget a remote and its key. Raises BadRemote where there is none of this name."""
+        remote = self.named(name)
+        self._update(lambda entries: entries.pop(remote.name, None))
+        if remote.has_key:
+            _forget_key(remote)
+
+    def named(self, name: str) -> Remote:
+        """Return the remote of this name. Raises BadRemote, which says which there are."""
+        remotes = self.all()
+        if name.lower() not in remotes:
+            known = ", ".join(sorted(remotes)) or f"none: add one with `{PROGRAM} remotes add NAME URL`"
+            raise BadRemote(f"There is no remote {name[:80]!r}. There are {known}.", param="name")
+        return remotes[name.lower()]
+
+    def _update(self, change: Any) -> None:
+        try:
+            self._store.update(change)
+        except StoreRefused as error:
+            raise SlipstreamError(str(error)) from error
+        self._read_at = None
+
+
+def key_of(remote: Remote) -> str | None:
+    """Return a remote's key: the environment's, else the keyring's. Can take long: a keyring may ask its owner."""
+    named = os.environ.get(remote.key_variable, "").strip()
+    if named or not remote.has_key:
+        return named or None
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        return None
+    try:
+        return keyring.get_password(_SERVICE, _entry_name(remote))
+    except KeyringError:  # none there, or locked
+        return None
+
+
+def _keep_key(remote: Remote, key: str) -> None:
+    import keyring
+    from keyring.errors import KeyringError
+
+    try:
+        keyring.set_password(_SERVICE, _entry_name(remote), key)
+    except KeyringError as error:
+        raise BadRemote(
+            "This system has no keyring that could keep the key (on Linux: GNOME Keyring or KWallet in a desktop "
+            f"session). Add the remote without a key, and set {remote.key_variable} in the environment of the server.",
+            param="key",
+        ) from error
+
+
+def _forget_key(remote: Remote) -> None:
+    import keyring
+    from keyring.errors import KeyringError
+
+    try:
+        keyring.delete_password(_SERVICE, _entry_name(remote))
+    except KeyringError:  # none there, or no keyring any more
+        return
+
+
+def _entry_name(remote: Remote) -> str:
+    return f"{remote.name} {remote.url}"
+
+
+def _checked_name(name: str) -> str:
+    plain = name.strip().lower()
+    if not _NAME.fullmatch(plain):
+        raise BadRemote(
+            f"{name[:80]!r} cannot name a remote: use up to 40 letters, digits, dots, dashes and underscores.",
+            param="name",
+        )
+    return plain
+
+
+def _checked_url(url: str) -> str:
+    plain = url.strip().rstrip("/")
+    try:
+        parts = urlsplit(plain)
+        parts.port  # noqa: B018  raises ValueError
+    except ValueError:
+        parts = urlsplit("")
+    is_plain = plain.isascii() and plain.isprintable() and " " not in plain and len(plain) <= _LONGEST_URL
+    if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
+        raise BadRemote(
+            f"{url[:80]!r} is not the address of a server; it looks like https://host.example/v1.", param="url"
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise BadRemote("Leave names, keys and what begins with ? or # out of the address.", param="url")
+    return plain if parts.path else f"{plain}/v1"
+
+
+def _remote(name: str, entry: Any) -> Remote | None:
+    """Return what the file says of a remote; None where somebody wrote what cannot be."""
+    try:
+        return Remote(
+            _checked_name(name),
+            _checked_url(entry["url"]),
+            bool(entry.get("key")),
+            str(entry["fallback"]) if entry.get("fallback") else None,
+            tuple(str(model) for model in entry.get("models") or ()),
+            float(entry.get("changed") or 0.0),
+        )
+    except (BadRemote, AttributeError, KeyError, TypeError, ValueError):
+        return None

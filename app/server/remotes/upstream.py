@@ -1,0 +1,241 @@
+"""Connections to remotes: how they are asked, what is sent of a request's headers and kept of a reply's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from app.environment.exit_codes import ExitCode
+from app.server.http.errors import ANTHROPIC
+from app.server.remotes.store import Remote, RemoteStore, key_of
+from core.values.errors import SlipstreamError
+
+if TYPE_CHECKING:
+    import httpx
+
+_CONNECT_SECONDS = 5.0
+# A list of models comes at once or is not worth waiting for.
+_LIST_SECONDS = 10.0
+_MOST_LISTED, _MOST_LIST_BYTES = 5_000, 16 << 20
+# A peer that is gone without a word is noticed after a minute: 30 s of silence, then three questions.
+_KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+# Headers of one connection, those that name us to the client, and whatever the client shows to us alone.
+_NOT_SENT = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade expect host "
+    b"content-length accept-encoding authorization x-api-key api-key cookie origin referer forwarded".split()
+)
+_NOT_SENT_BEGINNINGS = (b"sec-", b"x-forwarded-", b"x-real-ip", b"access-control-")
+_KEPT = frozenset({"content-type", "retry-after", "x-should-retry", "x-request-id", "request-id"})
+_KEPT_BEGINNINGS = ("openai-", "anthropic-", "x-ratelimit-")
+
+
+class RemoteUnreachable(SlipstreamError):
+    """A remote gives no answer that could be used; the text names it and says why."""
+
+    exit_code = ExitCode.UNREACHABLE
+
+
+class Upstream:
+    """All connections of this server to remotes. The HTTP client is made when the first one is asked."""
+
+    def __init__(self, store: RemoteStore) -> None:
+        self.store = store
+        self._client: httpx.AsyncClient | None = None
+        self._making = asyncio.Lock()
+        self._keys: dict[Remote, str] = {}
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def request(
+        self, remote: Remote, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, query: bytes = b""
+    ) -> httpx.Request:
+        """Return the request to be sent on for one that came for ``path``, as "/v1/chat/completions"."""
+        client = await self.client()
+        fields = [(name, value) for name, value in headers if _is_sent(name)]
+        fields += await self._auth(remote, path)
+        url = _address(remote, path) + (f"?{query.decode('latin-1')}" if query else "")
+        return client.build_request("POST", url, headers=[*fields, (b"accept-encoding", b"identity")], content=body)
+
+    async def client(self) -> httpx.AsyncClient:
+        """Return the HTTP client."""
+        async with self._making:
+            if self._client is None:
+                self._client = await asyncio.to_thread(_new_client)  # certificates take a while to read
+        return self._client
+
+    async def models(self, remote: Remote) -> list[dict[str, Any]]:
+        """Return the remote's models as it lists them; raises RemoteUnreachable."""
+        import httpx
+
+        client = await self.client()
+        headers = await self._auth(remote, "/v1/models")
+        try:
+            async with (
+                asyncio.timeout(_LIST_SECONDS),
+                client.stream("GET", _address(remote, "/v1/models"), headers=headers) as response,
+            ):
+                body = await read_all(response, _MOST_LIST_BYTES)
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
+            raise unreachable(remote, error) from error
+        if response.status_code in (401, 403):
+            raise RemoteUnreachable(f"The remote {remote.name} refuses its key: {error_text(body)}")
+        if response.status_code != httpx.codes.OK:
+            raise RemoteUnreachable(
+                f"The remote {remote.name} answers {response.status_code} at {response.url}: is its address right?"
+            )
+        return _listed(remote, body)
+
+    async def _auth(self, remote: Remote, path: str) -> list[tuple[bytes, bytes]]:
+        found = self._keys.get(remote)
+        if found is None:
+            found = await asyncio.to_thread(key_of, remote)
+            self._keys = {known: self._keys[known] for known in self.store.all().values() if known in self._keys}
+            if found is not None:
+                self._keys[remote] = found
+        if found is None:
+            return []
+        named = [(b"x-api-key", found.encode())] if path.startswith(ANTHROPIC) else []
+        return [(b"authorization", b"Bearer " + found.encode()), *named]
+
+
+def _new_client() -> httpx.AsyncClient:
+    import httpx
+
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    options += [(socket.IPPROTO_TCP, getattr(socket, name), n) for name, n in _KEEP_ALIVE if hasattr(socket, name)]
+    return httpx.AsyncClient(
+        transport=httpx.AsyncHTTPTransport(
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20), socket_options=options
+        ),
+        timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
+        follow_redirects=False,
+        trust_env=False,
+        headers={"user-agent": "slipstream"},
+    )
+
+
+def _address(remote: Remote, path: str) -> str:
+    """Return where a path of ours is found there: below its base URL, or beside that for what is not under /v1."""
+    if path.startswith("/v1/"):
+        return remote.url + path.removeprefix("/v1")
+    return remote.url.removesuffix("/v1") + path
+
+
+def _is_sent(name: bytes) -> bool:
+    return name not in _NOT_SENT and not name.startswith(_NOT_SENT_BEGINNINGS)
+
+
+def kept_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return those headers of a remote's reply that are for the client."""
+    kept = ((name.lower(), value) for name, value in headers.items())
+    return [
+        (name.encode(), value.encode("latin-1", "replace"))
+        for name, value in kept
+        if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
+    ]
+
+
+async def read_all(response: httpx.Response, limit: int) -> bytes:
+    """Return the whole body; raises ValueError where it is larger than ``limit`` bytes."""
+    parts, n_bytes = [], 0
+    async for part in response.aiter_bytes():
+        n_bytes += len(part)
+        if n_bytes > limit:
+            raise ValueError(f"its answer is larger than {limit:,} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def unreachable(remote: Remote, error: Exception) -> RemoteUnreachable:
+    """Return what to say of a remote that could not be asked."""
+    import httpx
+
+    why = str(error) or type(error).__name__
+    if isinstance(error, (TimeoutError, httpx.TimeoutException)):
+        why = "it took too long"
+    elif isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError)):
+        why = "it ended the connection before the answer was complete"
+    return RemoteUnreachable(f"The remote {remote.name} ({remote.url}) does not answer: {why}.")
+
+
+def error_text(body: bytes) -> str:
+    """Return what the body of an error says, whatever its form: OpenAI's, vLLM's, FastAPI's, or text."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return " ".join(body[:500].decode("utf-8", "replace").split()) or "it does not say why."
+    for name in ("error", "message", "detail"):
+        if isinstance(found, dict) and found.get(name):
+            found = found[name]
+    return str(found)[:2_000]
+
+
+def _listed(remote: Remote, body: bytes) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(body)
+        data = found["data"] if isinstance(found, dict) else found
+        return [one for one in data[:_MOST_LISTED] if isinstance(one.get("id"), str)]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise RemoteUnreachable(
+            f"What answers at {remote.url}/models lists no models: the address of an OpenAI-style server ends with /v1."
+        ) from error
+
+
+class ModelList(NamedTuple):
+    """What a remote listed, and why it could not be asked the last time; ``at`` is on ``time.monotonic``."""
+
+    listed: list[dict[str, Any]]
+    problem: str | None
+    at: float
+
+
+class ModelLists:
+    """What remotes said of their models. A list is asked for again after a minute, beside those who read it."""
+
+    MAX_AGE = 60.0
+    # Who lists models is not kept waiting longer by a remote that does not answer.
+    PATIENCE = 2.0
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._lists: dict[Remote, ModelList] = {}
+        self._asking: dict[Remote, asyncio.Task[None]] = {}
+
+    async def all(self) -> dict[Remote, ModelList]:
+        """Return all lists, also old ones; one that was never asked for is waited for a little."""
+        remotes = list(self._upstream.store.all().values())
+        self._lists = {remote: known for remote, known in self._lists.items() if remote in remotes}
+        now = time.monotonic()
+        for remote in remotes:
+            known = self._lists.get(remote)
+            if remote not in self._asking and (known is None or now - known.at > self.MAX_AGE):
+                self._asking[remote] = asyncio.ensure_future(self._ask(remote))
+        unknown = [self._asking[remote] for remote in remotes if remote not in self._lists]
+        if unknown:
+            await asyncio.wait(unknown, timeout=self.PATIENCE)
+        return {remote: self._lists.get(remote, ModelList([], "It has not answered yet.", now)) for remote in remotes}
+
+    async def ask(self, remote: Remote) -> ModelList:
+        """Ask now, and return the answer."""
+        await self._ask(remote)
+        return self._lists[remote]
+
+    async def _ask(self, remote: Remote) -> None:
+        before = self._lists.get(remote)
+        listed = before.listed if before is not None else [{"id": model} for model in remote.models]
+        problem = None
+        try:
+            found = await self._upstream.models(remote)
+            listed = [one for one in found if one["id"] in remote.models] if remote.models else found
+        except RemoteUnreachable as error:
+            problem = error.message
+        finally:
+            self._asking.pop(remote, None)
+        self._lists[remote] = ModelList(listed, problem, time.monotonic())

@@ -1,0 +1,309 @@
+"""Models of other servers: a second server of ours, and one that answers what it was told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import openai
+import pytest
+
+from app.client.server_process import ServerProcess
+from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.scripted_remote import HEAD, ScriptedRemote, chunk, json_reply
+
+MESSAGES = [{"role": "user", "content": "Tell me a story about a fox."}]
+CHAT = {"messages": MESSAGES, "max_tokens": 12, "temperature": 0, "seed": 1}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look_up",
+        "parameters": {"type": "object", "properties": {"word": {"enum": ["fox", "owl"]}}, "required": ["word"]},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def front(server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A second server of ours, for which the first is the remote ``rack``."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("front")
+        patch.setenv("PYTHON_KEYRING_BACKEND", "tests.support.file_keyring.FileKeyring")
+        patch.setenv("KEYRING_FILE", str(folder / "keys.json"))
+        patch.setenv("SLIPSTREAM_HOME", str(folder / "home"))
+        running = RunningServer(ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"]))
+    added = add(running, "rack", f"{server.url}/v1", key=server.process.api_key)
+    assert f"rack/{MODEL}" in added["models"]
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def scripted(front: RunningServer) -> Iterator[ScriptedRemote]:
+    """A remote called ``odd``."""
+    remote = ScriptedRemote()
+    remote.reply = json_reply("200 OK", b'{"data": []}')
+    add(front, "odd", remote.url, key="other-key")
+    remote.requests.clear()
+    yield remote
+    front.http.delete("/slipstream/remotes/odd")
+    remote.close()
+
+
+def add(front: RunningServer, name: str, url: str, **fields) -> dict:
+    answer = front.http.post("/slipstream/remotes", json={"name": name, "url": url, **fields})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def events(front: RunningServer, path: str, body: dict) -> list[str]:
+    """The events of a stream, without comments."""
+    with front.http.stream("POST", path, json=body | {"stream": True}) as stream:
+        text = "".join(stream.iter_text())
+    return [event for event in text.split("\n\n") if event and not event.startswith(":")]
+
+
+def test_models_are_listed_and_answer_as_at_home(front, server):
+    listed = {one["id"]: one["owned_by"] for one in front.http.get("/v1/models").json()["data"]}
+    assert listed[f"rack/{MODEL}"] == "rack"
+    assert listed[MODEL] == "slipstream"
+    assert front.http.get(f"/v1/models/rack/{MODEL}").json()["owned_by"] == "rack"
+    here = server.http.post("/v1/chat/completions", json=CHAT | {"model": MODEL})
+    there = front.http.post("/v1/chat/completions", json=CHAT | {"model": f"rack/{MODEL}"})
+    assert there.headers["x-slipstream-remote"] == "rack"
+    assert there.json()["choices"] == here.json()["choices"]
+    assert "x-slipstream-remote" not in front.http.post("/v1/chat/completions", json=CHAT).headers
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": "Once", "max_tokens": 8, "temperature": 0, "seed": 1}),
+        ("/v1/responses", {"input": "Tell me.", "max_output_tokens": 8, "temperature": 0, "store": False}),
+        ("/v1/messages", {"messages": MESSAGES, "max_tokens": 8, "temperature": 0}),
+        ("/v1/messages/count_tokens", {"messages": MESSAGES}),
+        ("/v1/embeddings", {"input": ["a fox", "an owl"]}),
+        ("/tokenize", {"content": "a fox"}),
+        ("/completion", {"prompt": "Once", "n_predict": 4, "temperature": 0, "seed": 1}),
+    ],
+)
+def test_every_protocol_passes(front, server, path, body):
+    named = {"model": f"rack/{MODEL}"}
+    answer = front.http.post(path, json=body | named)
+    assert answer.status_code == 200, answer.text
+    home = server.http.post(path, json=body | {"model": MODEL})
+    kept = ("choices", "content", "data", "tokens", "input_tokens")
+    assert {key: answer.json().get(key) for key in kept} == {key: home.json().get(key) for key in kept}
+
+
+def test_streams_and_tools_pass(front):
+    client = openai.OpenAI(base_url=f"{front.url}/v1", api_key=front.process.api_key, max_retries=0)
+    asked = {"model": f"rack/{MODEL}", **CHAT}
+    chunks = list(client.chat.completions.create(stream=True, stream_options={"include_usage": True}, **asked))
+    text = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
+    whole = client.chat.completions.create(**asked)
+    assert text == whole.choices[0].message.content
+    assert chunks[-1].usage.completion_tokens == 12
+    called = client.chat.completions.create(
+        model=f"rack/{MODEL}", messages=MESSAGES, tools=[TOOL], tool_choice="required", max_tokens=60
+    )
+    assert called.choices[0].message.tool_calls[0].function.name == "look_up"
+    named = events(front, "/v1/messages", {"model": f"rack/{MODEL}", "messages": MESSAGES, "max_tokens": 4})
+    assert named[0].startswith("event: message_start")
+    assert named[-1].startswith("event: message_stop")
+
+
+def test_errors_are_the_remotes_own(front, server):
+    wrong = CHAT | {"temperature": "hot"}
+    here = server.http.post("/v1/chat/completions", json=wrong | {"model": MODEL})
+    there = front.http.post("/v1/chat/completions", json=wrong | {"model": f"rack/{MODEL}"})
+    assert (there.status_code, there.json()) == (here.status_code, here.json())
+
+
+def wait_for(find, seconds: float = 10.0):
+    deadline = time.monotonic() + seconds
+    while not (found := find()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+@pytest.mark.parametrize("how", ["client leaves", "DELETE"])
+def test_an_early_end_reaches_the_remote(front, server, how):
+    body = {"model": f"rack/{MODEL}", "prompt": "Tell me.", "max_tokens": 900, "ignore_eos": True, "speed": "fast"}
+    with front.http.stream("POST", "/v1/completions", json=body | {"stream": True}) as stream:
+        pieces = stream.iter_text()
+        next(pieces)
+        (running,) = wait_for(lambda: [one for one in requests(front) if one["n_generated"] > 2])
+        assert (running["model"], running["lane"], running["phase"]) == (f"rack/{MODEL}", "fast", "decode")
+        assert running["tokens_per_second"] > 0
+        wait_for(lambda: server.state["active"] == 1)
+        if how == "DELETE":
+            assert front.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
+            rest = "".join(pieces)
+            assert rest.count("cancelled") == 2  # the sentence, and its code
+            assert "[DONE]" not in rest
+    wait_for(lambda: server.state["active"] == 0)
+    assert requests(front) == []
+
+
+def requests(front: RunningServer) -> list[dict]:
+    return front.http.get("/slipstream/requests").json()["data"]
+
+
+def test_figures_are_kept_by_remote(front):
+    front.http.post("/v1/chat/completions", json=CHAT | {"model": f"rack/{MODEL}"})
+    lines = front.http.get("/metrics").text.splitlines()
+    figures = dict(line.rsplit(" ", 1) for line in lines if line.startswith("slipstream:remote_"))
+    assert float(figures['slipstream:remote_tokens_predicted_total{remote="rack"}']) >= 12
+    assert float(figures['slipstream:remote_requests_ended_total{reason="stop",remote="rack"}']) >= 1
+
+
+def test_a_request_goes_on_with_the_remotes_key_and_without_the_clients(front, scripted):
+    scripted.reply = json_reply("200 OK", b'{"choices": []}', "set-cookie: a=b", "x-request-id: 7", "server: odd")
+    body = CHAT | {"model": "odd/some/model", "n": 1e3, "big": 2**70, "text": "ä\ud800"}
+    own = {"cookie": "secret", "x-mine": "1", "content-type": "application/json"}
+    answer = front.http.post("/v1/chat/completions?beta=true", content=json.dumps(body), headers=own)
+    head, _, sent = scripted.requests[0].partition(b"\r\n\r\n")
+    assert json.loads(sent) == body | {"model": "some/model"}
+    lines = head.decode().lower().split("\r\n")
+    assert lines[0].startswith("post /v1/chat/completions?beta=true")
+    assert "authorization: bearer other-key" in lines
+    assert "x-mine: 1" in lines
+    assert not [line for line in lines if "secret" in line or front.process.api_key in line]
+    assert answer.headers["x-request-id"] == "7"
+    assert not {"set-cookie", "server"} & set(answer.headers)
+
+
+BROKEN = b'data: {"choices": [{"index": 0, "delta": {"content": "a"}}]}\n\n'
+OVERLOADED = b'{"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}'
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "words"),
+    [
+        (
+            json_reply("401 Unauthorized", b'{"error": {"message": "bad key"}}'),
+            401,
+            "odd refuses its key (401: bad key)",
+        ),
+        (json_reply("429 Too Many", b'{"error": {"message": "slow down", "type": "x"}}'), 429, "slow down"),
+        (json_reply("500 Oops", b"<h1>Broken</h1>", kind="text/html"), 500, "odd answers 500: <h1>Broken</h1>"),
+        (json_reply("302 Found", b"", "location: http://169.254.169.254/"), 502, "another address"),
+        (json_reply("200 OK", b"<html>", kind="text/html"), 502, "address right"),
+        (b"", 502, "odd"),
+        (HEAD.replace(b"200", b"503"), 502, "odd"),
+        (b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{", 502, "odd"),
+    ],
+)
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_remote_that_fails_is_named(front, scripted, reply, status, words, streams):
+    scripted.reply = reply
+    answer = front.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/m", "stream": streams})
+    assert answer.status_code == status
+    assert words in answer.json()["error"]["message"]
+
+
+def test_errors_have_the_form_of_the_path(front, scripted):
+    body = {"model": "odd/m", "messages": MESSAGES, "max_tokens": 4}
+    scripted.reply = json_reply("529 Overloaded", OVERLOADED, "retry-after: 9")
+    kept = front.http.post("/v1/messages", json=body)
+    assert (kept.status_code, kept.content, kept.headers["retry-after"]) == (529, OVERLOADED, "9")
+    scripted.reply = json_reply("500 Oops", b'{"detail": "oops"}')
+    made = front.http.post("/v1/messages", json=body).json()
+    assert (made["type"], made["error"]["message"]) == ("error", "The remote odd answers 500: oops")
+
+
+@pytest.mark.parametrize("rest", [b'data: {"half', BROKEN[:-1], b""])
+def test_a_remote_that_dies_in_a_stream_is_one_error_and_one_end(front, scripted, rest):
+    scripted.reply = HEAD + chunk(BROKEN + rest)
+    got = events(front, "/v1/chat/completions", CHAT | {"model": "odd/m"})
+    parsed = [json.loads(event.removeprefix("data: ")) for event in got]
+    assert ["error" in one for one in parsed] == [False] * (len(parsed) - 1) + [True]
+    assert "odd" in parsed[-1]["error"]["message"]
+
+
+def test_a_client_that_leaves_before_the_first_byte_is_noticed(front, scripted):
+    scripted.reply, scripted.stays = b"", True
+    with pytest.raises(httpx.ReadTimeout):
+        front.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/m"}, timeout=0.3)
+    assert scripted.left.wait(5)
+
+
+@pytest.mark.parametrize(
+    ("reply", "streams"),
+    [(b"", False), (json_reply("503 No", b"{}"), False), (json_reply("429 No", b"{}"), True), (HEAD, True)],
+)
+def test_a_model_of_this_machine_steps_in(front, scripted, reply, streams):
+    add(front, "odd", scripted.url, fallback=MODEL)
+    scripted.reply = reply
+    body = CHAT | {"model": "odd/m", "stream": streams}
+    answer = front.http.post("/v1/chat/completions", json=body)
+    assert (answer.status_code, answer.headers["x-slipstream-fallback"]) == (200, MODEL)
+    assert MODEL in answer.text
+
+
+def test_two_remotes_may_have_the_same_models_and_a_remote_a_models_name(front, scripted):
+    scripted.reply = json_reply("200 OK", json.dumps({"data": [{"id": MODEL}]}).encode())
+    add(front, MODEL, scripted.url)
+    front.http.post("/slipstream/remotes/odd/test", json={})
+    names = {one["id"] for one in front.http.get("/v1/models").json()["data"]}
+    assert {MODEL, f"rack/{MODEL}", f"odd/{MODEL}", f"{MODEL}/{MODEL}"} <= names
+    scripted.requests.clear()
+    scripted.reply = json_reply("200 OK", b'{"choices": []}')
+    assert front.http.post("/v1/chat/completions", json=CHAT | {"model": MODEL}).json()["choices"]
+    assert front.http.post("/v1/chat/completions", json=CHAT | {"model": f"openai/{MODEL}"}).json()["choices"]
+    assert scripted.requests == []
+    assert front.http.post("/v1/chat/completions", json=CHAT | {"model": f"{MODEL}/x"}).json() == {"choices": []}
+    front.http.delete(f"/slipstream/remotes/{MODEL}")
+
+
+def test_what_is_not_passed_on_is_refused(front, scripted):
+    loaded = front.http.post("/slipstream/load", json={"model": f"rack/{MODEL}"})
+    assert (loaded.status_code, loaded.json()["error"]["param"]) == (400, "model")
+    add(front, "odd", scripted.url, models=["a", "b/c"])
+    unknown = front.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/z"})
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "model_not_found")
+    assert "odd/b/c" in unknown.json()["error"]["message"]
+
+
+def test_remotes_are_shown_without_their_keys(front, scripted):
+    scripted.close()
+    front.http.post("/slipstream/remotes/odd/test", json={})
+    answer = front.http.get("/slipstream/remotes")
+    listed = {one["name"]: one for one in answer.json()["data"]}
+    assert (listed["rack"]["problem"], listed["rack"]["has_key"]) == (None, True)
+    assert "does not answer" in listed["odd"]["problem"]
+    assert "other-key" not in answer.text
+    missing = front.http.delete("/slipstream/remotes/nobody")
+    assert (missing.status_code, missing.json()["error"]["param"]) == (400, "name")
+
+
+def test_a_batch_may_name_a_remotes_model(front, scripted):
+    scripted.reply = json_reply("200 OK", b'{"choices": [], "usage": {"completion_tokens": 3}}')
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": CHAT | {"model": "odd/m"}}
+    uploaded = front.client.files.create(file=("in.jsonl", json.dumps(line).encode()), purpose="batch")
+    batch = front.client.batches.create(
+        input_file_id=uploaded.id, endpoint="/v1/chat/completions", completion_window="24h"
+    )
+    wait_for(lambda: front.client.batches.retrieve(batch.id).status == "completed")
+    sent = json.loads(scripted.requests[0].partition(b"\r\n\r\n")[2])
+    assert sent == CHAT | {"model": "m"}
+
+
+def test_the_live_events_show_remote_requests(front, scripted):
+    scripted.reply, scripted.stays = HEAD + chunk(BROKEN), True
+    with front.http.stream("GET", "/slipstream/events") as stream:
+        lines = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: "))
+        next(lines)
+        asking = threading.Thread(
+            target=lambda: front.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/m", "stream": True})
+        )
+        asking.start()
+        seen = next(one for state in lines for one in state["requests"] if one["phase"] == "decode")
+        assert (seen["remote"], seen["n_generated"]) == ("odd", 1)
+        front.http.delete(f"/slipstream/requests/{seen['id']}")
+        asking.join()

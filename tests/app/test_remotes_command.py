@@ -1,0 +1,101 @@
+"""``slipstream remotes`` against a server with a key, and a keyring in a file."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import keyring
+import pytest
+
+from app.cli import main as cli
+from app.environment.exit_codes import ExitCode
+from app.server.remotes.store import RemoteStore, key_of
+from tests.support.file_keyring import FileKeyring
+from tools.stand_ins.fake_openai import FakeServer
+
+KEY = "sk-very-secret"
+
+
+@pytest.fixture
+def remotes(home: Path, tmp_path: Path, fake: FakeServer, monkeypatch, capsys):
+    """Runs a command; gives its exit code and what it printed."""
+    fake.api_key = KEY
+    monkeypatch.setenv("KEYRING_FILE", str(tmp_path / "keys.json"))
+    before = keyring.get_keyring()
+    keyring.set_keyring(FileKeyring())
+
+    def run(*arguments: str, typed: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+        code = cli.main(["remotes", *arguments])
+        return int(code), *capsys.readouterr()
+
+    yield run
+    keyring.set_keyring(before)
+
+
+def test_a_remote_is_added_listed_tested_and_removed(remotes, fake, home, tmp_path):
+    code, out, err = remotes("add", "Rack", fake.url, "--key-stdin", "--fallback", "ember-q8_0", typed=f"{KEY}\n")
+    assert (code, err) == (ExitCode.OK, "")
+    assert f"Added rack at {fake.url}/v1." in out
+    assert "unencrypted" in out
+    assert "has 2 models, as rack/ember-q8_0" in out
+    assert KEY not in (home / "config" / "remotes.json").read_text()
+    assert KEY in (tmp_path / "keys.json").read_text()
+    (listed,) = json.loads(remotes("list", "--json")[1])
+    assert (listed["has_key"], listed["fallback"], listed["problem"]) == (True, "ember-q8_0", None)
+    assert "rack/ember-draft-q8_0" in remotes("test", "rack")[1]
+    assert remotes("remove", "rack") == (ExitCode.OK, "Removed rack.\n", "")
+    assert KEY not in (tmp_path / "keys.json").read_text()
+    assert remotes("list")[1] == "There are no remotes.\n"
+
+
+def test_a_remote_that_does_not_answer_is_kept_and_said(remotes, fake):
+    code, out, _ = remotes("add", "rack", fake.url, "--no-key")
+    assert code == ExitCode.OK
+    assert "refuses its key: The API key is wrong." in out
+    assert remotes("test", "rack")[0] == ExitCode.UNREACHABLE
+    fake.stop()
+    code, _, err = remotes("test", "rack")
+    assert code == ExitCode.UNREACHABLE
+    assert f"The remote rack ({fake.url}/v1) does not answer" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("add", "a/b", "http://x"), "cannot name"),
+        (("add", "a", "ftp://x"), "not the address"),
+        (("add", "a", "http://me:pw@x/v1"), "Leave names"),
+        (("add", "a", "http://x:99999"), "not the address"),
+        (("add", "a", "http://x", "--fallback", "b/c"), "no model of this machine"),
+        (("remove", "nobody"), "There are none"),
+        (("test", "nobody"), "There are none"),
+    ],
+)
+def test_what_cannot_be_is_refused(remotes, arguments, word):
+    code, _, err = remotes(*arguments)
+    assert (code, word in err) == (ExitCode.USAGE, True)
+
+
+def test_a_key_is_for_one_address_only(remotes, fake, home, monkeypatch):
+    remotes("add", "rack", fake.url, "--key-stdin", typed=KEY)
+    store = RemoteStore()
+    assert key_of(store.named("rack")) == KEY
+    file = home / "config" / "remotes.json"
+    file.write_text(file.read_text().replace("127.0.0.1", "localhost"))
+    moved = store.named("rack")
+    assert (moved.url.partition("//")[2][:9], key_of(moved)) == ("localhost", None)
+    monkeypatch.setenv("SLIPSTREAM_REMOTE_KEY_RACK", "other")
+    assert key_of(moved) == "other"
+
+
+def test_without_a_keyring_the_key_is_written_nowhere(remotes, fake, home):
+    from keyring.backends.fail import Keyring
+
+    keyring.set_keyring(Keyring())
+    code, _, err = remotes("add", "rack", fake.url, "--key-stdin", typed=KEY)
+    assert code == ExitCode.USAGE
+    assert "SLIPSTREAM_REMOTE_KEY_RACK" in err
+    assert not (home / "config" / "remotes.json").exists()
