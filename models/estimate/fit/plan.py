@@ -80,6 +80,12 @@ class PlacementPlan:
         return _share(self._host_need, self.needs[0].free)
 
     @property
+    def gpu_use(self) -> float:
+        """The same of the fullest GPU alone; 0 where none takes part."""
+        gpus = (need for need in self.needs if need.kind is not DeviceKind.CPU)
+        return max((_share(need.total, need.free) for need in gpus), default=0.0)
+
+    @property
     def _host_need(self) -> int:
         return sum(need.total for need in self.needs if need.kind is not DeviceKind.GPU)
 

@@ -114,6 +114,11 @@ def fits(plan: PlacementPlan) -> bool:
     return plan.use() <= USABLE_SHARE
 
 
+def _fits_gpus(plan: PlacementPlan) -> bool:
+    """Whether every GPU has the memory. The fewer layers are there the more likely it is, and host memory the less."""
+    return plan.gpu_use <= USABLE_SHARE
+
+
 def is_close(plan: PlacementPlan) -> bool:
     """Whether it nearly fits or nearly does not, so that llama.cpp itself should say what it takes."""
     return _CLOSE[0] <= plan.use() <= _CLOSE[1]
@@ -165,13 +170,13 @@ def _plans(
         yield plan(0)
     if not most:
         return
-    whole = most_possible(most, lambda n: fits(plan(n))) if may_choose else most
+    whole = most_possible(most, lambda n: _fits_gpus(plan(n))) if may_choose else most
     yield plan(whole)
     if wanted.n_cpu_moe is not None or not facts.n_experts or (whole == most and fits(plan(most))):
         return
     # Further layers have room where experts of the first ones stay behind.
     for n in range(most, whole, -max(1, most // _TRIED_LAYERS)) if may_choose else (most,):
-        kept = most_possible(facts.n_layers, lambda k, n=n: fits(plan(n, facts.n_layers - k)))  # type: ignore[misc]
+        kept = most_possible(facts.n_layers, lambda k, n=n: _fits_gpus(plan(n, facts.n_layers - k)))  # type: ignore[misc]
         yield plan(n, facts.n_layers - kept)
 
 
