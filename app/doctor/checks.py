@@ -66,9 +66,7 @@ def check_workers(workers: Sequence[tuple[str, str]]) -> tuple[tuple[DeviceFacts
             lost.append(error.message)
             continue
         lent += [
-            DeviceFacts(
-                f"{address}/{one.name}", one.description, one.kind, one.free, one.total, address, one.rate, found.link
-            )
+            DeviceFacts(f"{address}/{one.name}", one.description, one.kind.value, one.free, one.total, found.lent(one))
             for one in found.devices
         ]
     return tuple(lent), tuple(lost)

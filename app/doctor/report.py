@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from models.estimate.speed.machine import Link
+from models.estimate.speed.machine import Lent
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,14 @@ class SystemFacts:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
-    """A device of llama.cpp; memory in bytes, ``rate`` in bytes per second where a worker lends it and knows."""
+    """A device of llama.cpp; memory in bytes; ``lent`` says more of one that a worker lends."""
 
     name: str
     description: str
     kind: str
     free: int
     total: int
-    worker: str = ""
-    rate: float | None = None
-    link: Link | None = None
+    lent: Lent | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def _llama(report: DoctorReport) -> Iterator[TextRow]:
 
 def _device(device: DeviceFacts) -> TextRow:
     memory = f"{size(device.free)} free of {size(device.total)}"
-    link = device.link
+    link = device.lent.link if device.lent is not None else None
     over = f", over {link.bandwidth / 1e6:,.0f} MB/s with {link.latency * 1000:.2f} ms" if link is not None else ""
     return "device", f"{device.name}: {device.description} ({device.kind}), {memory}{over}"
 

@@ -17,7 +17,7 @@ from core.machine.known_machine import known_machine, known_runs
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.fit.search import best_plan, least_plan
 from models.estimate.speed import runs
-from models.estimate.speed.machine import DeviceKind, Link, Machine, MachineDevice, machine_of
+from models.estimate.speed.machine import DeviceKind, Lent, Machine, MachineDevice, machine_of
 from models.estimate.speed.runs import ModelRun
 from models.facts.model_facts import ModelFacts
 from models.pairing.forecast import GPU_ROW, pace_of, row_cost
@@ -61,8 +61,7 @@ class _Probed:
     kind: str = "gpu"
     free: int = 0
     total: int = 0
-    rate: float | None = None
-    link: Link | None = None
+    lent: Lent | None = None
 
 
 def _stamps(folder: Path) -> tuple[int, ...]:

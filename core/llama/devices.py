@@ -13,7 +13,7 @@ from core.values.errors import BadOption
 from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
-    from models.estimate.speed.machine import Link
+    from models.estimate.speed.machine import Lent
 
 _count = declare(ggml, "ggml_backend_dev_count", ctypes.c_size_t)
 _get = declare(ggml, "ggml_backend_dev_get", ctypes.c_void_p, ctypes.c_size_t)
@@ -53,8 +53,7 @@ _KINDS = {
 class Device:
     """A device; ``free`` and ``total`` are bytes (the host's memory for the CPU).
 
-    One that ``worker`` (rpc://HOST:PORT) lends is behind ``link`` and reads ``rate`` bytes per second, where that is
-    known. llama.cpp takes it for a GPU, whatever it is.
+    llama.cpp takes what is ``lent`` by another machine for a GPU, whatever it is there.
     """
 
     name: str
@@ -62,9 +61,7 @@ class Device:
     kind: BackendDeviceType
     free: int
     total: int
-    worker: str = ""
-    rate: float | None = None
-    link: Link | None = None
+    lent: Lent | None = None
 
     @property
     def is_gpu(self) -> bool:
@@ -96,8 +93,13 @@ def list_devices() -> tuple[Device, ...]:
 def device_handles(name: str) -> list[int]:
     """Return the ``ggml_backend_dev_t`` of the device called ``name``, or those that the worker ``name`` lends."""
     handles = [int(_get(index)) for index in range(n_devices())]
-    lent = [handle for handle in handles if handle in _borrowed and _borrowed[handle].worker == name]
+    lent = [handle for handle in handles if _worker_of(handle) == name]
     return lent or [handle for handle in handles if _name(handle).decode("utf-8", "replace") == name]
+
+
+def _worker_of(handle: int) -> str | None:
+    lent = _borrowed[handle].lent if handle in _borrowed else None
+    return lent.worker if lent is not None else None
 
 
 def handles_of(names: Sequence[str]) -> list[int]:

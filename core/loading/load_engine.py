@@ -34,7 +34,7 @@ from core.loading.load_embedder import pooling_in_effect
 from core.loading.load_heads import file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
 from core.loading.load_projector import open_projector, prompt_reader, with_whole_images
 from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
-from core.loading.workers import connect_workers
+from core.loading.workers import connect_workers, why_so
 from core.machine.bandwidth import remembered
 from core.machine.host import last_level_cache, this_machine
 from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores
@@ -78,7 +78,7 @@ def load_engine(
     machine = machine_with(gpus, cache_folder)
     found = fit(facts, options, machine, compute_bytes)
     options, n_gpu_layers, size = found.options, found.n_gpu_layers, found.size
-    notices += found.notices
+    notices += (*found.notices, *why_so(facts, found, machine))
     if measured is None:
         measured = Measurements(cache_folder / MEASURED_FILE if cache_folder else None)
     draft_path = options.draft_path if options.draft_path and options.speculation != "off" else ""

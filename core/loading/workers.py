@@ -1,10 +1,11 @@
-"""Borrows the devices of the workers that options name, before a model is loaded."""
+"""Borrows the devices of the workers that options name, before a model is loaded, and says what is put there."""
 
 from __future__ import annotations
 
 import os
 import select
 import threading
+from typing import TYPE_CHECKING
 
 from core.llama import rpc
 from core.llama.devices import BackendDeviceType, Device, device_handles, n_devices, name_borrowed
@@ -12,7 +13,13 @@ from core.remote_devices.borrowing import borrow
 from core.remote_devices.handshake import WorkerUnavailable
 from core.values.engine_options import EngineOptions
 from core.values.worker_address import LOST_WORKER
+from models.estimate.speed.work import work
 from models.formatting.program import PROGRAM
+
+if TYPE_CHECKING:
+    from core.loading.memory_fit import LoadPlan
+    from models.estimate.speed.machine import Machine
+    from models.facts.model_facts import ModelFacts
 
 
 def connect_workers(options: EngineOptions) -> None:
@@ -40,13 +47,29 @@ def connect_workers(options: EngineOptions) -> None:
                     BackendDeviceType.GPU,
                     one.free,
                     one.total,
-                    worker,
-                    one.rate,
-                    found.link,
+                    found.lent(one),
                 )
                 for one in found.devices
             ],
         )
+
+
+def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ...]:
+    """Return a sentence on what is on workers and how fast that is expected to be; none without workers."""
+    workers = " and ".join(plan.options.workers)
+    if not workers:
+        return ()
+    used = {*plan.placement.layers, plan.placement.output}
+    lent = [device.lent for number, device in enumerate(machine.devices) if number in used and device.lent is not None]
+    if not lent:
+        return (f"This machine alone is expected to be faster, so nothing is on {workers}; --gpu-layers insists.",)
+    n_layers = sum(machine.devices[where].lent is not None for where in plan.placement.layers)
+    amounts = work(facts, plan.placement, machine.traits, n_past=0, kv_type=plan.options.cache_type)
+    seconds = machine.efficiency.seconds(amounts)
+    slowest = min((one.link for one in lent), key=lambda link: link.bandwidth)
+    over = f"{slowest.bandwidth / 1e6:,.0f} MB/s with {slowest.latency * 1000:.2f} ms there and back"
+    expected = f": about {1.0 / seconds:,.1f} tokens/s are expected (an estimate)" if seconds else ""
+    return (f"{n_layers} of {facts.n_layers} layers are on {workers}, over {over}{expected}.",)
 
 
 def _watch(worker: str, fd: int) -> None:

@@ -16,7 +16,7 @@ from core.machine.host import this_machine
 from core.machine.probe import CPU, MachineProbe
 from models.catalog.catalog import STARTER_FOLDER
 from models.estimate.speed.efficiency import Observation
-from models.estimate.speed.machine import DeviceKind, Link, Machine, MachineDevice, machine_of
+from models.estimate.speed.machine import DeviceKind, Lent, Machine, MachineDevice, machine_of
 from models.estimate.speed.runs import ModelRun, observations, read_runs
 from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import read_model
@@ -44,12 +44,8 @@ class DeviceLike(Protocol):
         """All bytes."""
 
     @property
-    def rate(self) -> float | None:
-        """Bytes per second that it reads, as its worker says; None where that is not known."""
-
-    @property
-    def link(self) -> Link | None:
-        """The network to its worker."""
+    def lent(self) -> Lent | None:
+        """What is known of it where another machine lends it."""
 
 
 def identity() -> str:
@@ -91,8 +87,11 @@ def _devices(
     for device in devices:
         if device.kind in (DeviceKind.GPU, DeviceKind.IGPU):
             kind = DeviceKind(device.kind)
-            measured = probes.get(device.name)
-            yield MachineDevice(device.name, kind, device.total, device.free, device.rate, measured, device.link)
+            if device.lent is not None:
+                known_there = (device.lent.bandwidth, device.lent.probe, device.lent)
+                yield MachineDevice(device.name, kind, device.total, device.free, *known_there)
+            else:
+                yield MachineDevice(device.name, kind, device.total, device.free, None, probes.get(device.name))
 
 
 def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:

@@ -10,7 +10,8 @@ from typing import Any
 
 from core.remote_devices.handshake import Conversation, NotUnderstood, WorkerUnavailable, enter
 from core.values.worker_address import worker_address
-from models.estimate.speed.machine import Link
+from models.estimate.speed.machine import DeviceKind, Lent, Link
+from models.estimate.speed.probe import Probe
 from models.formatting.json_values import value_of
 from models.formatting.program import PROGRAM
 
@@ -22,15 +23,16 @@ _MEASURED_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
-    """A device as a worker describes it: memory in bytes, ``rate`` in bytes per second where it is known there."""
+class Offered:
+    """A device as a worker describes it: memory in bytes, and its speed as far as it was measured there."""
 
     name: str
     description: str
-    kind: str
+    kind: DeviceKind
     free: int
     total: int
-    rate: float | None = None
+    bandwidth: float | None = None
+    probe: Probe | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,14 @@ class Worker:
     """A worker and the link to it. ``is_busy``: somebody else uses its devices."""
 
     address: str
-    devices: tuple[Lent, ...]
+    devices: tuple[Offered, ...]
     link: Link
     is_busy: bool
+
+    def lent(self, device: Offered) -> Lent:
+        """Return what the speed of one of its devices is predicted from."""
+        probe = device.probe if device.probe is not None and device.probe.is_possible else None
+        return Lent(self.address, device.kind, self.link, device.bandwidth, probe)
 
 
 def look(address: str, token: str) -> Worker:
@@ -99,7 +106,7 @@ def _met(talk: Conversation, address: str, token: str) -> Worker:
             "Both must be the same: update Slipstream on the machine with the older one."
         )
     try:
-        devices = tuple(value_of(Lent, fields) for fields in facts["devices"])
+        devices = tuple(value_of(Offered, fields) for fields in facts["devices"])
     except (KeyError, TypeError, ValueError) as error:
         raise _not_a_worker(address, error) from error
     return Worker(address, devices, _measure(talk, address), bool(facts.get("busy")))

@@ -7,15 +7,17 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import NamedTuple
 
 from core.ipc.child_process import ChildProcess, start_module
 from core.ipc.pipe import PipeClosed
-from core.remote_devices.borrowing import Lent
+from core.remote_devices.borrowing import Offered
 from core.remote_devices.handshake import Conversation, NotUnderstood, admit
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
+from models.estimate.speed.machine import DeviceKind
+from models.formatting.json_values import plain
 
 # Connections that have not proved the token yet; more are closed at once.
 _MOST_STRANGERS = 16
@@ -34,10 +36,10 @@ class Lend(NamedTuple):
 class Offer:
     """The devices that a worker lends, and at most how many bytes of each (None: what is free)."""
 
-    devices: tuple[Lent, ...]
+    devices: tuple[Offered, ...]
     memory: int | None = None
 
-    def now(self) -> tuple[Lent, ...]:
+    def now(self) -> tuple[Offered, ...]:
         """Return the devices with the memory that a client would get now."""
         most = self.limit
         return tuple(replace(one, free=min(one.free, most), total=min(one.total, most)) for one in self.devices)
@@ -46,7 +48,7 @@ class Offer:
     def limit(self) -> int:
         """At most how many bytes of each device are lent now. llama.cpp takes all of a machine's memory for free."""
         most = sys.maxsize if self.memory is None else self.memory
-        uses_host = any(one.kind == "cpu" for one in self.devices)
+        uses_host = any(one.kind is DeviceKind.CPU for one in self.devices)
         return min(most, int(free_memory() * USABLE_SHARE)) if uses_host else most
 
 
@@ -100,7 +102,7 @@ class Lending:
             question = talk.receive()
             match question.get("do"):
                 case "look":
-                    devices = [asdict(one) for one in self._offer.now()]
+                    devices = [plain(one) for one in self._offer.now()]
                     talk.send(llama=version("llama-cpp-python"), devices=devices, busy=self._lender is not None)
                 case "measure":
                     talk.skip(min(int(question.get("bytes", 0)), _MOST_MEASURED))

@@ -7,11 +7,12 @@ import threading
 
 import psutil
 
-from core.remote_devices.borrowing import Lent
+from core.remote_devices.borrowing import Offered
 from core.remote_devices.lending import Lending, Offer
+from models.estimate.speed.machine import DeviceKind
 
 TOKEN = "a token that only tests know"
-CPU = Lent("CPU", "a processor", "cpu", 1 << 40, 1 << 40, rate=5e9)
+CPU = Offered("CPU", "a processor", DeviceKind.CPU, 1 << 40, 1 << 40, bandwidth=5e9)
 
 
 class TestWorker:

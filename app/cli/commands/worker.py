@@ -13,7 +13,7 @@ from core.values.worker_address import DEFAULT_WORKER_PORT, SCHEME
 from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
-    from core.remote_devices.borrowing import Lent
+    from core.remote_devices.borrowing import Offered
     from core.remote_devices.lending import Offer
 
 
@@ -71,22 +71,21 @@ def _remember(address: str) -> None:
     print("Its token is in the system's keyring.")
 
 
-def _show(devices: tuple[Lent, ...]) -> None:
+def _show(devices: tuple[Offered, ...]) -> None:
     from models.formatting.figures import size
 
     for one in devices:
-        print(f"  {one.name}: {one.description} ({one.kind}), {size(one.free)} free of {size(one.total)}")
+        print(f"  {one.name}: {one.description} ({one.kind.value}), {size(one.free)} free of {size(one.total)}")
 
 
 def _offer(names: list[str], memory: float | None) -> Offer:
     """Return what is lent; raises BadOption for a device that is not there."""
-    from app.doctor.checks import check_bandwidth, check_llama
+    from app.doctor.checks import check_llama
     from app.environment.paths import cache_folder
     from core.machine.known_machine import known_machine
-    from core.remote_devices.borrowing import Lent
+    from core.remote_devices.borrowing import Offered
     from core.remote_devices.lending import Offer
     from models.estimate.fit.memory import free_memory
-    from models.estimate.speed.machine import highest_rate
 
     llama = check_llama()
     if llama.problem:
@@ -97,15 +96,20 @@ def _offer(names: list[str], memory: float | None) -> Offer:
     for name in wanted:
         if name not in by_name:
             raise BadOption(f"There is no device called {name!r}. This machine has {', '.join(by_name)}.")
-    if any(by_name[name].kind == "cpu" for name in wanted):
-        check_bandwidth()  # so that the other machine can predict its speed
-    known = known_machine(llama.devices, free_memory(), cache_folder()).devices
-    rates = {one.name: highest_rate(one) for one in known}
-    chosen = [by_name[name] for name in dict.fromkeys(wanted)]
-    devices = tuple(
-        Lent(one.name, one.description, one.kind, one.free, one.total, rates.get(one.name)) for one in chosen
-    )
-    return Offer(devices, None if memory is None else int(memory * 2**30))
+    known = {one.name: one for one in known_machine(llama.devices, free_memory(), cache_folder()).devices}
+    devices = []
+    for name in dict.fromkeys(wanted):
+        if name not in known:
+            raise BadOption(f"{name} cannot be lent: it is neither a processor nor a GPU.")
+        if known[name].probe is None and known[name].bandwidth is None:
+            print(f"The speed of {name} is not known. {PROGRAM} doctor measures it, so that others can predict theirs.")
+        one = by_name[name]
+        devices.append(
+            Offered(
+                name, one.description, known[name].kind, one.free, one.total, known[name].bandwidth, known[name].probe
+            )
+        )
+    return Offer(tuple(devices), None if memory is None else int(memory * 2**30))
 
 
 def _lend(host: str, port: int, offer: Offer, token_file: Path | None) -> None:

@@ -45,12 +45,14 @@ def describe() -> LlamaSystem:
         package = version("llama-cpp-python")
     except PackageNotFoundError:
         package = "unknown"
+    devices = list_devices()
     return LlamaSystem(
         package=package,
         version=llama_version(),
         features=features(),
-        can_offload=bool(L.llama_supports_gpu_offload()),
-        devices=list_devices(),
+        # llama_supports_gpu_offload says yes to every build that can use devices of other machines.
+        can_offload=any(device.is_gpu for device in devices),
+        devices=devices,
         heads={kind.value: why_unavailable(kind) for kind in HeadKind},
     )
 

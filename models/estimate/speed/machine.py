@@ -29,10 +29,21 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Lent:
+    """What is known of a device that ``worker`` (rpc://HOST:PORT) lends: what it is there, and how fast."""
+
+    worker: str
+    kind: DeviceKind
+    link: Link
+    bandwidth: float | None = None
+    probe: Probe | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MachineDevice:
     """One device: bytes of memory in ``total`` and ``free``, ``bandwidth`` in bytes per second where it is known.
 
-    ``link`` leads to a device of another machine.
+    One that is ``lent`` by another machine is placed on as a GPU is.
     """
 
     name: str
@@ -41,7 +52,7 @@ class MachineDevice:
     free: int
     bandwidth: float | None = None
     probe: Probe | None = None
-    link: Link | None = None
+    lent: Lent | None = None
 
     @property
     def is_cpu(self) -> bool:
@@ -52,7 +63,12 @@ class MachineDevice:
     def traits(self) -> DeviceTraits:
         """How work is counted on it."""
         cache = self.probe.cache if self.probe is not None else 0.0
-        return DeviceTraits(self.name, reads_keys_per_head=self.is_cpu, cache=cache, is_remote=self.link is not None)
+        return DeviceTraits(self.name, self.is_processor, cache, is_remote=self.lent is not None)
+
+    @property
+    def is_processor(self) -> bool:
+        """Whether a processor computes, here or on another machine."""
+        return self.is_cpu or (self.lent is not None and self.lent.kind is DeviceKind.CPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +96,9 @@ def machine_of(devices: Iterable[MachineDevice], runs: Sequence[Observation] = (
         raise ValueError("a machine needs a processor and its memory")
     before: dict[str, Constant] = {}
     for device in ordered:
-        before |= prior(device.name, is_cpu=device.is_cpu, bandwidth=device.bandwidth, probe=device.probe)
-        if device.link is not None and f"{device.name}: {STEP}" in before:
-            before |= over_link(device.name, before[f"{device.name}: {STEP}"], *astuple(device.link))
+        before |= prior(device.name, is_cpu=device.is_processor, bandwidth=device.bandwidth, probe=device.probe)
+        if device.lent is not None and f"{device.name}: {STEP}" in before:
+            before |= over_link(device.name, before[f"{device.name}: {STEP}"], *astuple(device.lent.link))
     if not runs:
         return Machine(ordered, Efficiency(before))
     return Machine(ordered, learn(before, runs))
@@ -97,14 +113,14 @@ def peak_of(facts: ModelFacts, placement: Placement, machine: Machine) -> float 
     read = bytes_on(facts, placement, len(machine.devices), share)
     seconds = 0.0
     for device, n_bytes in zip(machine.devices, read, strict=True):
-        rate = highest_rate(device)
+        rate = _highest(device)
         if n_bytes and not rate:
             return None
         seconds += n_bytes / rate if rate else 0.0
     return sum(read) / seconds if seconds else None
 
 
-def highest_rate(device: MachineDevice) -> float | None:
+def _highest(device: MachineDevice) -> float | None:
     """The bandwidth, or the highest rate at which matrices of any type were read, in bytes per second."""
     if device.bandwidth is not None:
         return device.bandwidth

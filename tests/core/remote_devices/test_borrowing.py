@@ -28,7 +28,7 @@ def worker() -> Iterator[TestWorker]:
 def test_a_worker_says_what_it_lends_and_the_link_is_measured(worker: TestWorker) -> None:
     found = look(worker.address, TOKEN)
     (device,) = found.devices
-    assert (device.name, device.kind, device.free, device.rate) == ("CPU", "cpu", 1 << 29, 5e9)
+    assert (device.name, device.kind, device.free, device.bandwidth) == ("CPU", "cpu", 1 << 29, 5e9)
     assert 0 < found.link.latency < 1
     assert found.link.bandwidth > 1e6
     assert not found.is_busy
