@@ -7,11 +7,13 @@ model. None of them measures anything: ``doctor`` and the server do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.environment.paths import cache_folder
+from core.values.errors import LoadFailed
 from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
@@ -47,16 +49,23 @@ class CurrentMachine:
         return why_no_head(kind)
 
 
-def current_machine() -> CurrentMachine:
-    """Look at memory and devices, and read what was measured before."""
-    from app.doctor.checks import check_llama
+def current_machine(workers: Sequence[tuple[str, str]] = ()) -> CurrentMachine:
+    """Look at memory and devices, and read what was measured before.
+
+    ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token. Raises LoadFailed where one of them
+    cannot be used.
+    """
+    from app.doctor.checks import check_llama, check_workers
     from core.llama.checks.system import gpu_backends
     from core.machine.known_machine import known_machine, known_runs
     from models.estimate.fit.memory import free_memory
 
     folder = cache_folder()
     runs = known_runs(folder)
-    devices = check_llama().devices if gpu_backends() else ()
+    lent, lost = check_workers(workers)
+    if lost:
+        raise LoadFailed(lost[0])
+    devices = (*lent, *(check_llama().devices if gpu_backends() else ()))
     return CurrentMachine(known_machine(devices, free_memory(), folder, runs), runs)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.environment.paths import config_folder, make_private
 from core.values.errors import BadOption
-from core.values.worker_address import is_worker
+from core.values.worker_address import is_worker, worker_address
 from models.hub.errors import HubError
 from models.hub.token import from_keyring
 from models.hub.token import keep_token as keep_in_keyring
@@ -52,6 +52,15 @@ def tokens_for(devices: Iterable[str], file: Path | None = None) -> tuple[tuple[
     given = read_token(file) if file is not None else os.environ.get(VARIABLE, "").strip()
     found = {worker: given or from_keyring(worker) for worker in devices if is_worker(worker)}
     return tuple((worker, token) for worker, token in found.items() if token)
+
+
+def named_workers(devices: Iterable[str], file: Path | None = None) -> tuple[tuple[str, str], ...]:
+    """Return ``devices``, which must be workers, with their tokens ("" where there is none); raises BadOption."""
+    names = tuple(devices)
+    for name in names:
+        worker_address(name)
+    known = dict(tokens_for(names, file))
+    return tuple((name, known.get(name, "")) for name in names)
 
 
 def keep_token(worker: str, token: str) -> bool:

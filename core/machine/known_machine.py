@@ -85,13 +85,12 @@ def _devices(
     rate = known.bytes_per_second if known is not None else None
     yield MachineDevice(CPU, DeviceKind.CPU, machine.ram, free, rate, probes.get(CPU))
     for device in devices:
-        if device.kind in (DeviceKind.GPU, DeviceKind.IGPU):
+        if (lent := device.lent) is not None:
+            speed = (lent.bandwidth, lent.probe)
+            yield MachineDevice(device.name, DeviceKind.GPU, device.total, device.free, *speed, lent=lent)
+        elif device.kind in (DeviceKind.GPU, DeviceKind.IGPU):
             kind = DeviceKind(device.kind)
-            if device.lent is not None:
-                known_there = (device.lent.bandwidth, device.lent.probe, device.lent)
-                yield MachineDevice(device.name, kind, device.total, device.free, *known_there)
-            else:
-                yield MachineDevice(device.name, kind, device.total, device.free, None, probes.get(device.name))
+            yield MachineDevice(device.name, kind, device.total, device.free, None, probes.get(device.name))
 
 
 def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:

@@ -86,7 +86,7 @@ class Lending:
         with connection:
             try:
                 lent = self._answer(Conversation(connection), peer)
-            except (NotUnderstood, OSError):
+            except (NotUnderstood, OSError, ValueError, TypeError):  # whoever speaks so is no client of ours
                 return
             finally:
                 self._strangers.release()

@@ -24,6 +24,6 @@ def worker_address(device: str) -> tuple[str, int]:
         host, port = parts.hostname, parts.port or DEFAULT_WORKER_PORT
     except ValueError:
         host = None
-    if not host or parts.path or parts.query or parts.username:
+    if not is_worker(device) or not host or parts.path or parts.query or parts.username:
         raise BadOption(f"A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device!r}.")
     return host, port

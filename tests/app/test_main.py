@@ -35,7 +35,7 @@ def _home(home: Path) -> None:
 def test_the_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == ExitCode.OK
     text = capsys.readouterr().out
-    for command in ("chat", "serve", "batch", "models", "doctor", "verify", "bench", "desktop", "test"):
+    for command in ("chat", "serve", "batch", "models", "doctor", "verify", "worker", "bench", "desktop", "test"):
         assert f"\n  {command} " in text
     for code in ExitCode:
         assert f"{code.value:>3}  {code.meaning}" in text
@@ -50,7 +50,8 @@ def test_lists_of_commands_hold_whole_sentences(words: list[str], capsys: pytest
 
 
 @pytest.mark.parametrize(
-    "command", ["chat", "serve", "batch", "models", "models list", "models show", "doctor", "verify", "bench", "test"]
+    "command",
+    ["chat", "serve", "batch", "models", "models list", "models show", "doctor", "verify", "worker", "bench", "test"],
 )
 @pytest.mark.parametrize("is_pretty", [False, True])
 def test_each_command_explains_itself(command: str, is_pretty: bool, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,11 +33,9 @@ def doctor(
     from app.doctor.advice import advice, faults
     from app.doctor.checks import examine
     from app.doctor.text import render
-    from app.settings.worker_tokens import tokens_for
+    from app.settings.worker_tokens import named_workers
 
-    # Without a token, the worker says what is missing.
-    tokens = dict(tokens_for(device or (), worker_token_file))
-    workers = [(name, tokens.get(name, "")) for name in device or ()]
+    workers = named_workers(device or (), worker_token_file)
     line = LoadingLine(sys.stderr, quiet_seconds=0)
     line.show("Looking around and measuring ...")
     report = examine(measure_again=measure, workers=workers)

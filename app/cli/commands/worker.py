@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,6 +81,7 @@ def _show(devices: tuple[Offered, ...]) -> None:
 
 def _offer(names: list[str], memory: float | None) -> Offer:
     """Return what is lent; raises BadOption for a device that is not there."""
+    from app.cli.terminal.text import say_on_stderr
     from app.doctor.checks import check_llama
     from app.environment.paths import cache_folder
     from core.machine.known_machine import known_machine
@@ -102,7 +104,9 @@ def _offer(names: list[str], memory: float | None) -> Offer:
         if name not in known:
             raise BadOption(f"{name} cannot be lent: it is neither a processor nor a GPU.")
         if known[name].probe is None and known[name].bandwidth is None:
-            print(f"The speed of {name} is not known. {PROGRAM} doctor measures it, so that others can predict theirs.")
+            say_on_stderr(
+                f"The speed of {name} is not known here: {PROGRAM} doctor measures it, for predictions there."
+            )
         one = by_name[name]
         devices.append(
             Offered(
@@ -120,7 +124,8 @@ def _lend(host: str, port: int, offer: Offer, token_file: Path | None) -> None:
 
     token, path, is_new = own_token(token_file)
     listening = listen(host, port)
-    address = f"{SCHEME}{host}:{listening.getsockname()[1]}"
+    everywhere = host in ("0.0.0.0", "::")
+    address = f"{SCHEME}{socket.gethostname() if everywhere else host}:{listening.getsockname()[1]}"
     print(f"This machine lends its devices as {address}")
     _show(offer.now())
     print(f"Its token{f' is {token}, kept' if is_new else ' is'} in {path}. Use the devices on the other machine with")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -100,6 +102,15 @@ def _show(
             metavar="NAME", help="Judge with this draft model or head (mtp: those in the file).", show_default=False
         ),
     ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORKER", help="Count what the worker rpc://HOST:PORT lends; may be repeated.", show_default=False
+        ),
+    ] = None,
+    worker_token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with the token of the workers.", show_default=False)
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Describe one model of this machine, or what a repository of the Hub has: will it run here, and how fast.
@@ -110,9 +121,11 @@ def _show(
     from app.fit_reports.fit_reports import as_fields, as_lines, current_machine, report_file
     from app.library.find_model import UnknownModel, catalog, find_draft, find_model
     from app.pairing.service import pairing, uses_heads
+    from app.settings.worker_tokens import named_workers
     from models.pairing.gain import ProposerKind
 
     models = catalog()
+    look = partial(current_machine, named_workers(device or (), worker_token_file))
     try:
         entry = find_model(name, models)
     except UnknownModel:
@@ -121,7 +134,7 @@ def _show(
         from app.cli.models import search as models_search
 
         beside = find_draft(draft, models).facts if draft is not None else None
-        models_search.show_remote(name, as_json, context, beside)
+        models_search.show_remote(name, as_json, look, context, beside)
         return
     found = pairing(entry, models)
     used = found.used if draft is None else _named(entry, draft, models)
@@ -131,7 +144,7 @@ def _show(
         report_file(
             known,
             entry.path,
-            current_machine(),
+            look(),
             n_ctx=context,
             draft=drafting.facts if drafting is not None else None,
             must_draft=draft is not None,

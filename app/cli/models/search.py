@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from models.formatting.figures import parameters, size
 from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
+    from app.fit_reports.fit_reports import CurrentMachine
     from models.facts.model_facts import ModelFacts
     from models.hub.client import Hub
     from models.hub.repository import RemoteModel, Repository
@@ -75,9 +77,18 @@ def search(
         )
 
 
-def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: ModelFacts | None = None) -> None:
-    """Describe a repository, or with ``REPO:QUANT`` one of its models by its header, and judge it for this machine."""
-    from app.fit_reports.fit_reports import as_fields, as_lines, current_machine, report_remote
+def show_remote(
+    name: str,
+    as_json: bool,
+    look: Callable[[], CurrentMachine],
+    n_ctx: int | None = None,
+    draft: ModelFacts | None = None,
+) -> None:
+    """Describe a repository, or with ``REPO:QUANT`` one of its models by its header.
+
+    It is judged for the machine that ``look`` returns.
+    """
+    from app.fit_reports.fit_reports import as_fields, as_lines, report_remote
     from app.library.hub_access import as_library_errors, hub
     from models.download.model_download import choose_one
     from models.hub.remote_source import remote_facts
@@ -87,14 +98,14 @@ def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: Model
         client = hub()
         repository = client.repository(repo_id)
         if not wanted:
-            advice = _advice(client, repository, n_ctx)
+            advice = _advice(client, repository, look, n_ctx)
             shown = {**_repository(repository), "recommendation": advice}
             print(_json(shown)) if as_json else say(f"{_describe(repository)}\n\n{advice['sentence']}")
             return
         model = choose_one(repository, wanted)
         known = remote_facts(client, repository, model)
     facts = _facts(model, known)
-    judgement = report_remote(known, current_machine(), n_ctx=n_ctx, draft=draft)
+    judgement = report_remote(known, look(), n_ctx=n_ctx, draft=draft)
     if as_json:
         print(_json({"repository": repository.repo_id, **facts, "judgement": as_fields(judgement)}))
         return
@@ -102,16 +113,17 @@ def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: Model
     print(table([*rows, *as_lines(judgement)]))
 
 
-def _advice(client: Hub, repository: Repository, n_ctx: int | None) -> dict[str, Any]:
+def _advice(
+    client: Hub, repository: Repository, look: Callable[[], CurrentMachine], n_ctx: int | None
+) -> dict[str, Any]:
     """Which of the models to take here; where no header can be read, why nothing is said."""
-    from app.fit_reports.fit_reports import current_machine
     from app.fit_reports.repository_reports import RepositoryReports
     from app.library.remedies import told
     from models.gguf.errors import GgufError
     from models.hub.errors import HubError
 
     try:
-        found = RepositoryReports(client, repository, current_machine, n_ctx).recommended()
+        found = RepositoryReports(client, repository, look, n_ctx).recommended()
     except (HubError, GgufError) as error:
         return {"name": None, "quantisation": None, "sentence": f"No advice on what to take: {told(error)}"}
     if found is None or found.candidate is None:

@@ -1,0 +1,103 @@
+"""``slipstream worker``: what it prints, whom it lets in, and how others see it."""
+
+from __future__ import annotations
+
+import io
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import keyring
+import pytest
+
+from app.cli import main as cli
+from app.environment.exit_codes import ExitCode
+from app.fit_reports.fit_reports import current_machine
+from app.settings.worker_tokens import VARIABLE, named_workers, own_token, tokens_for
+from core.remote_devices.borrowing import look
+from core.values.errors import BadOption
+from tests.support.lending import TOKEN, TestWorker
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Path) -> None:
+    """Every test here has folders of its own."""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[TestWorker]:
+    made = TestWorker()
+    yield made
+    made.close()
+
+
+def test_a_worker_prints_address_and_token_once_and_ends_with_ctrl_c(home: Path) -> None:
+    for is_first in (True, False):
+        with subprocess.Popen(
+            [sys.executable, "-m", "app", "worker", "--port", "0", "--device", "CPU", "--memory", "0.5"],
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(4)]  # stderr may say that no speed is known
+            address = lines[0].split()[-1]
+            token, file, is_new = own_token(None)
+            assert (token in lines[2], is_new) == (is_first, False)
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+            (device,) = look(address, token).devices
+            assert (device.name, device.total) == ("CPU", 1 << 29)
+            process.send_signal(signal.SIGINT)
+            assert "The devices are this machine's own again." in process.stdout.read()
+        assert process.returncode == ExitCode.OK
+
+
+def test_a_device_that_is_not_there_is_not_lent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["worker", "--port", "0", "--device", "CUDA7"]) == ExitCode.USAGE
+    assert "There is no device called 'CUDA7'. This machine has CPU" in capsys.readouterr().err
+
+
+def test_a_model_is_judged_with_the_memory_of_a_worker(
+    worker: TestWorker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, TOKEN)
+    here = current_machine(named_workers([worker.address])).machine
+    (lent,) = [here.devices[number] for number in here.gpus if here.devices[number].lent is not None]
+    assert (lent.name, lent.free, lent.is_processor) == (f"{worker.address}/CPU", 1 << 29, True)
+    assert cli.main(["models", "show", "ember-q8_0", "--device", worker.address]) == ExitCode.OK
+    assert "fits" in capsys.readouterr().out
+
+
+def test_a_worker_that_is_away_is_told_instead_of_a_judgement(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["models", "show", "ember-q8_0", "--device", "rpc://127.0.0.1:1"]) == ExitCode.MODEL
+    assert "cannot be reached" in capsys.readouterr().err
+
+
+def test_a_token_that_was_tried_is_remembered_in_the_keyring(
+    worker: TestWorker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept: dict[tuple[str, str], str] = {}
+    monkeypatch.setattr(keyring, "set_password", lambda service, name, secret: kept.update({(service, name): secret}))
+    monkeypatch.setattr(keyring, "get_password", lambda service, name: kept.get((service, name)))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a wrong token that is long\n"))
+    assert cli.main(["worker", "--remember", worker.address]) == ExitCode.MODEL
+    assert not kept
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TOKEN}\n"))
+    assert cli.main(["worker", "--remember", worker.address]) == ExitCode.OK
+    assert "Its token is in the system's keyring." in capsys.readouterr().out
+    assert tokens_for(["CUDA0", worker.address]) == ((worker.address, TOKEN),)
+
+
+def test_a_token_comes_from_a_file_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "from the environment")
+    file = tmp_path / "token"
+    with pytest.raises(BadOption, match="cannot be read"):
+        tokens_for(["rpc://a:1"], file)
+    file.write_text("short\n")
+    with pytest.raises(BadOption, match="at least 16 characters"):
+        tokens_for(["rpc://a:1"], file)
+    file.write_text("from a file of the user's\n")
+    assert tokens_for(["rpc://a:1"], file) == (("rpc://a:1", "from a file of the user's"),)
+    assert tokens_for(["rpc://a:1"]) == (("rpc://a:1", "from the environment"),)
