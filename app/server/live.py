@@ -31,7 +31,7 @@ async def cancel_request(request_id: str, http: HttpRequest) -> Response:
     host: ModelHost = http.app.state.host
     figures: RemoteFigures = http.app.state.remotes.figures
     if request_id in figures.live:
-        figures.live[request_id].cancel()
+        figures.live[request_id].end(refuse(503, "The request was cancelled.", code="cancelled"))
     elif any(live.request.id == request_id for live in host.bridge.live):
         host.bridge.cancel(request_id)
     else:

@@ -122,6 +122,7 @@ def _serve(
     def on_stop() -> None:
         host.close()
         application.state.library.close()
+        application.state.remotes.figures.end_all()
 
     recorder = RunRecorder(cache_folder(), lambda: host.model)
     bridge.observers.append(recorder)

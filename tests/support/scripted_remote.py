@@ -19,11 +19,13 @@ def chunk(data: bytes) -> bytes:
 
 
 class ScriptedRemote:
-    """``reply`` is sent to each request at once; the connection closes then, unless it ``stays``."""
+    """``reply`` is sent to each request, unless ``go`` is cleared; the connection closes then, unless it ``stays``."""
 
     def __init__(self) -> None:
         self.reply = b""
         self.stays = False
+        self.go = threading.Event()
+        self.go.set()
         self.requests: list[bytes] = []
         self.left = threading.Event()  # a client went away while its connection stayed
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -55,6 +57,7 @@ class ScriptedRemote:
             while len(body) < length:
                 body += connection.recv(1 << 16)
             self.requests.append(head + b"\r\n\r\n" + body)
+            self.go.wait()
             connection.sendall(self.reply)
             if self.stays:
                 connection.recv(1)

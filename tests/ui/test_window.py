@@ -618,6 +618,18 @@ def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: Mai
     assert window.desk.current.chat.settings == ChatSettings(system_prompt="Be brief.")
 
 
+def test_a_model_of_another_server_needs_no_loading(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.models.append({"id": "rack/big", "object": "model", "created": 0, "owned_by": "rack", "remote": "rack"})
+    window.watch.start()
+    picker = window.page.picker
+    qtbot.waitUntil(lambda: len(picker.menu.actions()) == 3)
+    picker.menu.actions()[2].trigger()
+    assert (picker.button.text(), picker.status.text()) == ("rack/big", "Runs on rack")
+    ask(qtbot, window, "Hi")
+    assert server.requests[0]["model"] == "rack/big"
+    assert server.loads == []
+
+
 def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     picker = window.page.picker

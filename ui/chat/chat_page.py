@@ -379,13 +379,13 @@ class ChatPage(QWidget):
         self.composer.setFocus()
 
     def choose_model(self, name: str) -> None:
-        """Let this chat ask for a model, and load it."""
+        """Let this chat ask for a model, and load it where it is one of this machine."""
         settings = replace(self._conversation.chat.settings, model=name)
         self._conversation.change_settings(settings)
         self.picker.set_wanted(name)
         self.settings_shown.emit(settings)
         self._show_spark()
-        if name != self._watch.state.model:
+        if name != self._watch.state.model and self.picker.remote is None:
             self._watch.load(name)
 
     # Links.

@@ -62,6 +62,11 @@ class ModelPicker(QWidget):
         """The model of this chat: the one it asks for, else the one that is loaded."""
         return self._wanted or self._state.model
 
+    @property
+    def remote(self) -> str | None:
+        """The server that has the model of this chat, where it is another one."""
+        return next((model.remote for model in self._models if model.name == self._wanted), None)
+
     def set_models(self, models: tuple[ModelChoice, ...]) -> None:
         """Offer other models."""
         self._models = models
@@ -95,6 +100,8 @@ class ModelPicker(QWidget):
 
     def _status(self) -> str:
         state = self._state
+        if self.remote is not None:
+            return f"Runs on {self.remote}"
         match state.phase:
             case "unknown":
                 return "Starting the engine…"

@@ -17,10 +17,11 @@ LIVE_MS = 160  # while a reply is on its way, for the gauges
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model that can be chosen."""
+    """A model that can be chosen; one of a ``remote`` server needs no loading."""
 
     name: str
     is_toy: bool = False
+    remote: str | None = None
 
 
 class ServerWatch(QObject):
@@ -112,7 +113,7 @@ class ServerWatch(QObject):
             self.look_at_models()
 
     def _on_models(self, found: list[dict[str, Any]]) -> None:
-        models = tuple(ModelChoice(str(m.get("id")), bool(m.get("is_toy"))) for m in found if m.get("id"))
+        models = tuple(ModelChoice(str(m["id"]), bool(m.get("is_toy")), m.get("remote")) for m in found if m.get("id"))
         if models != self.models:
             self.models = models
             self.models_changed.emit(models)

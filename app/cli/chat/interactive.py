@@ -95,6 +95,10 @@ class TerminalChat:
             current = self._client.state().model
             _say("\n".join(f"{'*' if model == current else ' '} {model}" for model in self._client.models()))
             return
+        if "/" in name and name in self._client.models():  # of another server: there is nothing to load
+            self._conversation.model = name
+            _say(f"{name} answers from here on.")
+            return
         self._client.load(name)
         state = wait_ready(self._client, LoadingLine(sys.stderr))
         self._conversation.model = state.model

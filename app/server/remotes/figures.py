@@ -11,8 +11,9 @@ from typing import Any
 
 from app.server.calls.engine_bridge import MAX_REQUESTS
 from app.server.calls.generation import new_id
+from app.server.calls.model_host import LEAVING
 from app.server.calls.request_totals import RequestTotals
-from app.server.http.errors import refuse
+from app.server.http.errors import ApiError, refuse
 from core.values.messages import Ended, FinishReason
 from core.values.receipt import Receipt
 from core.values.request import Lane
@@ -40,12 +41,12 @@ class RemoteRequest:
     n_prompt: int = 0
     n_cached: int = 0
     n_tokens: int = 0
-    is_cancelled: bool = False
+    ended_by: ApiError | None = None
     work: asyncio.Future[Any] | None = None
 
-    def cancel(self) -> None:
-        """End it early: its client is told so."""
-        self.is_cancelled = True
+    def end(self, error: ApiError) -> None:
+        """End it early; its client is told this."""
+        self.ended_by = error
         if self.work is not None:
             self.work.cancel()
 
@@ -125,6 +126,11 @@ class RemoteFigures:
         request = RemoteRequest(remote, model, lane)
         self.live[request.id] = request
         return request
+
+    def end_all(self) -> None:
+        """End every request: the server is leaving."""
+        for request in self.live.values():
+            request.end(refuse(503, LEAVING, code="shutting_down"))
 
     def close(self, request: RemoteRequest, reason: FinishReason) -> None:
         """It is over."""

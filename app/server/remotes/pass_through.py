@@ -150,7 +150,7 @@ class PassThrough:
             reason = FinishReason.CANCELLED
             return
         except Exception as error:
-            if request.is_cancelled:
+            if request.ended_by is not None:
                 reason = FinishReason.CANCELLED
             await reply.refuse(from_exception(error))
         finally:
@@ -172,9 +172,9 @@ class PassThrough:
         try:
             return await work
         except asyncio.CancelledError:
-            if not request.is_cancelled:
+            if request.ended_by is None:
                 raise
-            raise refuse(503, "The request was cancelled.", code="cancelled") from None
+            raise request.ended_by from None
         finally:
             work.cancel()
             if pinging is not None:

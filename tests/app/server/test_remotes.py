@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import httpx
 import openai
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from app.client.server_process import ServerProcess
+from app.server.http.sse import PING
+from app.server.remotes.pass_through import PassThrough, Remotes
+from app.server.remotes.store import RemoteStore
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.scripted_remote import HEAD, ScriptedRemote, chunk, json_reply
 
@@ -307,3 +313,75 @@ def test_the_live_events_show_remote_requests(front, scripted):
         assert (seen["remote"], seen["n_generated"]) == ("odd", 1)
         front.http.delete(f"/slipstream/requests/{seen['id']}")
         asking.join()
+
+
+async def local_app(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers the model ``good`` with a stream, and refuses others."""
+    is_good = json.loads((await receive())["body"])["model"] == "good"
+    status, body = (200, b"data: local\n\n") if is_good else (404, b'{"error": {"message": "no such model"}}')
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+
+FAILING = json_reply("500 Oops", b'{"error": {"message": "oops"}}')
+
+
+async def exchange(remotes: Remotes, see: Callable[[dict], None], *, ping_seconds: float = 99.0) -> list[dict]:
+    """Send a streamed chat for ``odd/m`` through the layer; return what was sent back, each shown to ``see``."""
+    incoming = [{"type": "http.request", "body": json.dumps(CHAT | {"model": "odd/m", "stream": True}).encode()}]
+    sent: list[dict] = []
+
+    async def receive() -> dict:
+        return incoming.pop() if incoming else await asyncio.Event().wait()
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+        see(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/chat/completions", "headers": []}
+    await PassThrough(local_app, remotes, ping_seconds)(scope, receive, send)
+    await remotes.upstream.close()
+    return sent
+
+
+@pytest.fixture
+def unserved(tmp_path: Path) -> Iterator[tuple[Remotes, ScriptedRemote]]:
+    """The remote ``odd``, without a server of ours before it."""
+    remote = ScriptedRemote()
+    remotes = Remotes(RemoteStore(tmp_path / "remotes.json"))
+    remotes.store.add("odd", remote.url)
+    yield remotes, remote
+    remote.close()
+
+
+def test_a_server_that_leaves_ends_remote_requests_with_a_sentence(unserved):
+    remotes, remote = unserved
+    remote.reply, remote.stays = HEAD + chunk(BROKEN), True
+    sent = asyncio.run(exchange(remotes, lambda one: remotes.figures.end_all() if one.get("body") == BROKEN else None))
+    assert (sent[1]["body"], len(sent)) == (BROKEN, 4)
+    assert b"shutting down" in sent[2]["body"]
+    assert sent[3]["more_body"] is False
+
+
+@pytest.mark.parametrize(
+    ("reply", "fallback", "last"),
+    [
+        (HEAD + chunk(BROKEN) + chunk(b""), None, '"a"'),
+        (json_reply("200 OK", b'{\n"a": 1\n}'), None, 'data: { "a": 1 }'),
+        (FAILING, None, "oops"),
+        (FAILING, "good", "data: local"),
+        (FAILING, "bad", "no such model"),
+    ],
+)
+def test_a_stream_that_waits_gets_comments_and_then_the_answer(unserved, reply, fallback, last):
+    remotes, remote = unserved
+    remotes.store.add("odd", remote.url, fallback=fallback)
+    remote.reply = reply
+    remote.go.clear()
+    ping = exchange(remotes, lambda one: remote.go.set() if one.get("body") == PING else None, ping_seconds=0.02)
+    sent = asyncio.run(ping)
+    assert [one["type"] for one in sent].count("http.response.start") == 1
+    assert (sent[0]["status"], sent[1]["body"]) == (200, PING)
+    (event,) = (one["body"].decode() for one in sent[1:] if one["body"] not in (PING, b""))
+    assert last in event
+    assert [one.get("more_body", False) for one in sent[1:]] == [True] * (len(sent) - 2) + [False]
