@@ -1,0 +1,370 @@
+"""The endpoint beside its engine: what HTTP adds, 64 streams, 10,000 requests, and an agent's reuse of its prompts.
+
+The model is Ember, deep Ember where rates are compared. The engine is the same engine process as the server's, driven
+by this program over its pipe. Nothing is drafted. Parts:
+
+- ttft: the same prompt to the engine and over HTTP, in turns, one client; the difference of the times to first text.
+- rate: tokens per second of some streams over HTTP beside the engine's own; the engine again is the control.
+- streams: texts of streams at once beside those of the same requests without a stream, in each protocol.
+- requests: memory and slots after a tenth of many small requests and after all, some cancelled.
+- agent: the share of the text before that a turn of an agent's conversation with tools does not read again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import queue
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from app.client.server_process import ServerProcess
+from benchmarks.api_agent import CONVERSATIONS, converse, drops_thoughts, reread, shares
+from benchmarks.api_client import PROTOCOLS, ApiClient, Protocol, Stream, as_turn
+from benchmarks.http_load import run_load
+from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
+from core.machine.measurements import physical_cores
+from core.process.supervisor import Supervisor
+from core.values.engine_options import EngineOptions
+from core.values.messages import Ended, Event, FinishReason, Token
+from core.values.request import Request, SamplingParams
+from tools.model_factory import gguf_factory
+
+PARTS = ("ttft", "rate", "streams", "requests", "agent")
+_GREEDY = SamplingParams(temperature=0, ignore_eos=True)
+_N_CTX = 512
+_AGENT_CTX = 8_192
+_TTFT_TOKENS = 2
+_THOUGHT_TOKENS = "16"  # most of a thought of the agent's: the bundled model finds no end
+_LONGEST_LOAD = 120.0  # seconds
+_FRESH = itertools.count()
+
+
+def _prompt() -> str:
+    """Return what no cache has seen."""
+    return f"Tell me story number {next(_FRESH)} about a fox and a jar of honey."
+
+
+class EngineSide:
+    """An engine process of its own, as the server has one."""
+
+    def __init__(self, model: Path, n_slots: int, n_threads: int, folder: Path) -> None:
+        self._events: queue.SimpleQueue[tuple[float, Event]] = queue.SimpleQueue()
+        self._supervisor = Supervisor(self._listen, log_folder=folder, cache_folder=folder)
+        options = EngineOptions(str(model), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads, speculation="off")
+        self._supervisor.load(options)
+        self._supervisor.wait_ready(_LONGEST_LOAD)
+
+    def _listen(self, events: tuple[Event, ...]) -> None:
+        now = time.perf_counter()
+        for event in events:
+            if isinstance(event, Token | Ended):
+                self._events.put((now, event))
+
+    def run(self, prompts: Sequence[str], n_tokens: int) -> tuple[float, float]:
+        """Run requests at once; return the seconds to the first text, and to the end of all."""
+        began = time.perf_counter()
+        for prompt in prompts:
+            self._supervisor.submit(Request(str(next(_FRESH)), prompt, n_tokens, sampling=_GREEDY))
+        n_open, first = len(prompts), 0.0
+        while n_open:
+            at, event = self._events.get()
+            if isinstance(event, Ended):
+                assert event.reason is FinishReason.LENGTH, event
+                n_open -= 1
+            elif isinstance(event, Token) and event.text:
+                first = first or at
+        return first - began, at - began
+
+    def close(self) -> None:
+        """End it."""
+        self._supervisor.close()
+
+
+@contextmanager
+def serving(model: Path, n_slots: int, n_threads: int, *more: str, n_ctx: int = _N_CTX) -> Iterator[ServerProcess]:
+    """Run a server, and wait until its model is loaded."""
+    options = ["--model", str(model), "--parallel", str(n_slots), "--ctx", str(n_ctx), "--threads", str(n_threads)]
+    # No disk cache: prompts of an earlier run would be found there.
+    with ServerProcess([*options, "--speculation", "off", "--cache-disk", "0", *more]) as server:
+        client = ApiClient(server.wait_listening(), server.api_key)
+        deadline = time.monotonic() + _LONGEST_LOAD
+        while (state := client.get("/slipstream/state"))["phase"] != "ready":
+            if state["phase"] == "failed" or time.monotonic() > deadline:
+                raise SystemExit(f"The server did not load its model: {state}")
+            time.sleep(0.05)
+        client.close()
+        yield server
+
+
+def measure_ttft(engine: EngineSide, client: ApiClient, protocol: Protocol, rounds: int) -> ReportRow:
+    """Return how much later the first text comes over HTTP than from the engine."""
+    direct, http, added = [], [], []
+    for turn in range(rounds + 1):
+        prompt = _prompt()
+        times: dict[bool, float] = {}
+        for is_http in (turn % 2 == 0, turn % 2 == 1):
+            if is_http:
+                times[is_http] = client.stream(protocol, prompt, _TTFT_TOKENS).ttft
+            else:
+                times[is_http] = engine.run([as_turn(prompt)], _TTFT_TOKENS)[0]
+        if turn:  # the first warms up
+            direct.append(times[False])
+            http.append(times[True])
+            added.append(times[True] - times[False])
+    return {
+        "protocol": protocol.name,
+        "engine_ttft_ms": round(median(direct) * 1e3, 2),
+        "http_ttft_ms": round(median(http) * 1e3, 2),
+        "added_ms_p50": round(median(added) * 1e3, 2),
+    }
+
+
+def measure_rate(engine: EngineSide, server: ServerProcess, n_streams: int, options: argparse.Namespace) -> ReportRow:
+    """Return tokens per second over HTTP beside the engine's, and the engine's beside its own."""
+    n_tokens: int = options.tokens
+    url = server.wait_listening()
+
+    def over_http() -> float:
+        bodies: list[dict[str, object]] = [
+            {"prompt": as_turn(_prompt()), "max_tokens": n_tokens, "temperature": 0, "ignore_eos": True}
+            for _ in range(n_streams)
+        ]
+        load = run_load(url, bodies, server.api_key)
+        assert load.n_tokens == n_streams * n_tokens, "a reply came back short"
+        return load.rate
+
+    def direct() -> float:
+        seconds = engine.run([as_turn(_prompt()) for _ in range(n_streams)], n_tokens)[1]
+        return n_streams * n_tokens / seconds
+
+    sides = (direct, over_http, direct)
+    rates: list[list[float]] = [[], [], []]
+    for turn in range(options.rounds + 1):
+        for place in range(len(sides)):
+            index = (turn + place) % len(sides)
+            rate = sides[index]()
+            if turn:
+                rates[index].append(rate)
+    pairs = list(zip(*rates, strict=True))
+    return {
+        "streams": n_streams,
+        "engine_tokens_per_s": round(median(rates[0]), 1),
+        "http_tokens_per_s": round(median(rates[1]), 1),
+        "http_vs_engine": round(median([http / ((first + again) / 2) for first, http, again in pairs]), 4),
+        "engine_vs_engine": round(median([again / first for first, _, again in pairs]), 4),
+    }
+
+
+def measure_streams(server: ServerProcess, protocol: Protocol, n_streams: int, n_tokens: int) -> ReportRow:
+    """Return how many of the streams at once differ from the texts of the same requests, or have not one end."""
+    clients = [ApiClient(server.wait_listening(), server.api_key) for _ in range(n_streams)]
+    prompts = [_prompt() for _ in clients]
+    with ThreadPoolExecutor(n_streams) as threads:
+
+        def stream(index: int) -> Stream:
+            return clients[index].stream(protocol, prompts[index], n_tokens)
+
+        streams = list(threads.map(stream, range(n_streams)))
+    texts = [clients[0].ask(protocol, prompt, n_tokens) for prompt in prompts]
+    for client in clients:
+        client.close()
+    pairs = list(zip(streams, texts, strict=True))
+    return {
+        "protocol": protocol.name,
+        "streams": n_streams,
+        "chunks": sum(stream.n_chunks for stream in streams),
+        "wrong_texts": sum(stream.text != text or not text for stream, text in pairs),
+        "wrong_ends": sum(bool(stream.faults) for stream in streams),
+    }
+
+
+def measure_requests(server: ServerProcess, options: argparse.Namespace) -> ReportRow:
+    """Return memory after a tenth of the requests and after all, and what still holds a slot then."""
+    n_clients = min(options.slots, options.requests)
+    clients = [ApiClient(server.wait_listening(), server.api_key) for _ in range(n_clients)]
+    n_cancelled = 0
+
+    def send(indices: range) -> int:
+        """Send these requests over one connection, and leave one in twenty."""
+        client, n_left = clients[indices.start % n_clients], 0
+        for index in indices:
+            protocol, prompt = PROTOCOLS[index % len(PROTOCOLS)], f"What is {index % 100} and 1?"
+            if index % 20 == 19:
+                client.leave_stream(protocol, prompt, 64)
+                n_left += 1
+            elif index % 2:
+                client.stream(protocol, prompt, 4)
+            else:
+                client.ask(protocol, prompt, 4)
+        return n_left
+
+    memory, began, n_done = [], time.perf_counter(), 0
+    with ThreadPoolExecutor(n_clients) as threads:
+        for n_until in (options.requests // 10, options.requests):
+            ranges = [range(n_done + first, n_until, n_clients) for first in range(n_clients)]
+            n_cancelled += sum(threads.map(send, [one for one in ranges if one]))
+            n_done = n_until
+            _wait_idle(clients[0])
+            memory.append(_memory(server.pid))
+            say(f"{n_done} requests: {memory[-1]}")
+    slots = clients[0].get("/slots")
+    for client in clients:
+        client.close()
+    early, late = memory
+    return {
+        "requests": options.requests,
+        "cancelled": n_cancelled,
+        "requests_per_s": round(options.requests / (time.perf_counter() - began), 1),
+        "slots": len(slots),
+        "busy_slots": sum(slot["is_processing"] for slot in slots),
+        **{f"{name}_mib_early": round(early[name], 1) for name in early},
+        **{f"{name}_mib_growth": round(late[name] - early[name], 1) for name in early},
+    }
+
+
+def _wait_idle(client: ApiClient) -> None:
+    deadline = time.monotonic() + 30
+    while client.get("/slipstream/requests")["data"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _memory(pid: int) -> dict[str, float]:
+    """Return the MiB of the server and of its engine."""
+    server = psutil.Process(pid)
+    engine = next(child for child in server.children() if "core.process.worker" in " ".join(child.cmdline()))
+    return {"server": server.memory_info().rss / 2**20, "engine": engine.memory_info().rss / 2**20}
+
+
+def measure_agent(server: ServerProcess, template: str, n_turns: int) -> list[ReportRow]:
+    """Return a row for each protocol: the lowest share of the text before that was not read again."""
+    client = ApiClient(server.wait_listening(), server.api_key)
+    drops = drops_thoughts(client)
+    rows: list[ReportRow] = []
+    for name, kind in CONVERSATIONS.items():
+        turns = converse(kind(client), n_turns, name)
+        of_all, of_kept = shares(turns, drops_thoughts=drops)
+        rows.append(
+            {
+                "template": template,
+                "protocol": name,
+                "turns": n_turns,
+                "reused_min": round(min(of_all), 4),
+                "reused_p50": round(median(of_all), 4),
+                "reused_of_kept_min": round(min(of_kept), 4) if of_kept else None,
+                "first_prompt_tokens": turns[0].n_prompt,
+                "reread_tokens_p50": median([float(count) for count in reread(turns)]),
+            }
+        )
+        say(f"{template}, {name}: {rows[-1]['reused_min']}")
+    client.close()
+    return rows
+
+
+def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the parts that are wanted."""
+    n_threads = options.threads or physical_cores()
+    names = ("rounds", "tokens", "slots", "layers", "requests", "turns")
+    report = BenchReport("api", settings={name: getattr(options, name) for name in names} | {"threads": n_threads})
+    deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))
+    for part in options.parts:
+        say(part)
+        rows, summary = _PARTS[part](options, deep, n_threads)
+        report.rows += [{"part": part, **row} for row in rows]
+        report.summary |= summary
+    return report
+
+
+_Found = tuple[list[ReportRow], dict[str, float | str | None]]
+
+
+def _ttft(options: argparse.Namespace, _deep: Path, n_threads: int) -> _Found:
+    model = gguf_factory.EMBER
+    with _engine(model, 1, n_threads) as engine, serving(model, 1, n_threads) as server:
+        client = ApiClient(server.wait_listening(), server.api_key)
+        # Many rounds: each takes some milliseconds.
+        rows = [measure_ttft(engine, client, protocol, 10 * options.rounds) for protocol in PROTOCOLS[:3]]
+        client.close()
+    return rows, {"added_ttft_ms_max": max(row["added_ms_p50"] for row in rows)}
+
+
+def _rate(options: argparse.Namespace, deep: Path, n_threads: int) -> _Found:
+    n_most = options.slots
+    with _engine(deep, n_most, n_threads) as engine, serving(deep, n_most, n_threads) as server:
+        counts = sorted({1, max(1, n_most // 4), n_most})
+        rows = [measure_rate(engine, server, count, options) for count in counts]
+    lowest = min(rows, key=lambda row: row["http_vs_engine"])
+    return rows, {
+        "http_vs_engine_min": lowest["http_vs_engine"],
+        "engine_vs_engine_min": min(row["engine_vs_engine"] for row in rows),
+    }
+
+
+def _streams(options: argparse.Namespace, deep: Path, n_threads: int) -> _Found:
+    with serving(deep, options.slots, n_threads) as server:
+        rows = [measure_streams(server, protocol, options.slots, options.tokens) for protocol in PROTOCOLS]
+    return rows, {"wrong_streams": sum(row["wrong_texts"] + row["wrong_ends"] for row in rows)}
+
+
+def _requests(options: argparse.Namespace, _deep: Path, n_threads: int) -> _Found:
+    with serving(gguf_factory.EMBER, min(8, options.slots), n_threads) as server:
+        row = measure_requests(server, options)
+    growth = max(row["server_mib_growth"], row["engine_mib_growth"])
+    return [row], {"memory_growth_mib_max": growth, "busy_slots_after": row["busy_slots"]}
+
+
+def _agent(options: argparse.Namespace, _deep: Path, n_threads: int) -> _Found:
+    rows: list[ReportRow] = []
+    for template in (None, *options.templates):
+        more = ["--reasoning-budget", _THOUGHT_TOKENS]
+        if template is not None:
+            more += ["--chat-template-file", str(template)]
+        with serving(gguf_factory.EMBER, 1, n_threads, *more, n_ctx=_AGENT_CTX) as server:
+            rows += measure_agent(server, template.stem if template else "ember", options.turns)
+    return rows, {"agent_reused_min": min(row["reused_min"] for row in rows)}
+
+
+_PARTS = {"ttft": _ttft, "rate": _rate, "streams": _streams, "requests": _requests, "agent": _agent}
+
+
+@contextmanager
+def _engine(model: Path, n_slots: int, n_threads: int) -> Iterator[EngineSide]:
+    with tempfile.TemporaryDirectory() as folder:
+        engine = EngineSide(model, n_slots, n_threads, Path(folder))
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="only these")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each side; ten times as many for ttft")
+    parser.add_argument(
+        "--tokens", type=int, default=32, help="tokens of a reply, where rates and streams are compared"
+    )
+    parser.add_argument("--slots", type=int, default=64, choices=range(1, 65), metavar="N", help="most streams at once")
+    parser.add_argument("--layers", type=int, default=60, help="layers of deep Ember")
+    parser.add_argument("--requests", type=int, default=10_000, help="small requests, at least 20")
+    parser.add_argument("--turns", type=int, default=20, help="turns of the agent")
+    parser.add_argument(
+        "--templates",
+        type=Path,
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help="chat templates for the agent, beside Ember's",
+    )
+    parser.add_argument("--threads", type=int, default=None, help="threads of both sides (default: all cores)")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_bench("api", measure, _parser()))
