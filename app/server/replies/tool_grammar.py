@@ -24,6 +24,9 @@ from core.values.request import Constraint
 # What stands in a marker for an id or a number, and what a key may be where no schema lists them.
 _ID, _KEY = "/[A-Za-z0-9_.:-]{1,40}/", '/[^<>"\\n]{1,100}/'
 _COMMA = ' ", " '
+# White space as templates write it (``tojson``): the next turn's prompt has a call as it was generated, so none of it
+# is read again.
+_AS_RENDERED = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 _SCALARS = ("integer", "number", "boolean", "null")
 
 
@@ -248,6 +251,8 @@ def _rooted(schema: JsonSchema, root: Mapping[str, Any]) -> JsonSchema:
 
 
 def _json(schema: JsonSchema) -> str:
+    if schema is not False:
+        schema = (schema if isinstance(schema, dict) else {}) | {"x-guidance": _AS_RENDERED}
     return f"%json {written(schema, 'tools')}"
 
 

@@ -11,9 +11,11 @@ import hashlib
 import importlib
 import json
 import re
+import secrets
 import signal
 import struct
 import sys
+from collections import UserDict
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -32,6 +34,7 @@ LENGTH = struct.Struct(">I")
 # What a model thought before it answered, as templates name it; the first is how messages come here.
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 THINKING_PART = "part"  # a part of the content, as Mistral's want it
+_SOURCE = secrets.token_hex(8)  # around the number of a text in JSON that is replaced by it; in no message
 _SHORT_ID = re.compile("[a-zA-Z0-9]{9}")
 _IDS = ("call_probe", "abcdefghi")  # for trying, an ordinary and a short one
 TemplateMessage = dict[str, Any]
@@ -73,17 +76,37 @@ def tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Dump as plain JSON, without the HTML escapes of jinja2's own filter."""
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys, default=_listed
+    """Dump as plain JSON, without the HTML escapes of jinja2's own filter.
+
+    The arguments of calls stay as the model wrote them, unless the template wants a form of its own.
+    """
+    is_plain = indent is None and separators is None and not sort_keys
+    sources: list[str] = []
+
+    def convert(other: Any) -> Any:
+        if isinstance(other, CallArguments):
+            if not is_plain:
+                return other.data
+            sources.append(other.source)
+            return f"{_SOURCE}{len(sources) - 1}{_SOURCE}"
+        if isinstance(other, Iterator):  # as of ``map``, which llama.cpp's renderer takes for a list
+            return list(other)
+        raise TypeError(f"a value of type {type(other).__name__} cannot be written as JSON")
+
+    text = json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys, default=convert
     )
+    if not sources:
+        return text
+    return re.sub(f'"{_SOURCE}(\\d+){_SOURCE}"', lambda found: sources[int(found[1])], text)
 
 
-def _listed(value: Any) -> Any:
-    """Return what a filter such as ``map`` yields, which llama.cpp's renderer takes for a list."""
-    if isinstance(value, Iterator):
-        return list(value)
-    raise TypeError(f"a value of type {type(value).__name__} cannot be written as JSON")
+class CallArguments(UserDict[str, Any]):
+    """The arguments of a call that came as text: an object for templates, with the text in ``source``."""
+
+    def __init__(self, arguments: dict[str, Any], source: str) -> None:
+        super().__init__(arguments)
+        self.source = source
 
 
 def raise_exception(message: str) -> None:
@@ -265,9 +288,10 @@ def _to_object(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return arguments
     try:
-        return json.loads(arguments or "{}")
+        value = json.loads(arguments or "{}")
     except ValueError:
-        return arguments
+        value = None  # a call that was cut: many templates would fail
+    return CallArguments(value if isinstance(value, dict) else {}, arguments or "{}")
 
 
 def _to_text(arguments: Any) -> Any:

@@ -65,6 +65,15 @@ def test_arguments_are_an_object_where_the_template_writes_them_as_json():
     assert render(source + "{% endfor %}", [call('{"a": 1}')]) == '{"a": 1}'
 
 
+@pytest.mark.parametrize("arguments", ['{"a":1,\n "b": [ ]}', '{"a": "cut he'])
+def test_arguments_are_rendered_as_the_model_wrote_them(arguments):
+    loop = "{% for m in messages %}{% for c in m.tool_calls %}"
+    written = loop + "{{ c.function | tojson }}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}"
+    assert render(written, [USER, call(arguments)]) == f'{{"name": "add", "arguments": {arguments}}}{arguments}'
+    keys = loop + "{% for key, value in c.function.arguments | items %}{{ key }}{% endfor %}{% endfor %}{% endfor %}"
+    assert render(keys, [USER, call(arguments)]) == ("ab" if arguments.endswith("}") else "")
+
+
 def test_arguments_are_text_where_the_template_writes_them_as_they_are():
     source = "{% for m in messages %}{% for c in m.tool_calls %}{{ '<' + c.function.arguments + '>' }}{% endfor %}"
     assert render(source + "{% endfor %}", [call({"a": "é"})]) == '<{"a": "é"}>'
