@@ -73,6 +73,13 @@ CLIENTS = (
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
     Client("codex", "@openai/codex", "one shot (`codex exec`)", ("codex_client.mjs",), "npm"),
     Client("opencode", "opencode-ai", "one shot (`opencode run`)", ("opencode_client.mjs",), "npm"),
+    Client(
+        "llama-server as a remote",
+        "",
+        "streams, tools, errors, an early end, its death in a stream, a model that steps in",
+        ("llama_server_remote.py",),
+        "peer",
+    ),
     Client("llama-server", "", "images: the same seen in the same files", ("images_as_llama_server.py",), "peer"),
     Client(
         "schemathesis", "schemathesis", "made-up requests to every route: no error 5xx", ("schemathesis_client.py",)
