@@ -6,6 +6,7 @@ import sys
 
 # Routes that change what the server is, that wait for what does not come, or that say 501 on purpose.
 LEFT_OUT = "/slipstream/(load|unload|events|library)|/v1/batches|/v1/audio|^/props|^/slots/"
+LEFT_OUT += "|^/api/(pull|delete|copy|create|push|blobs)"
 command = ["schemathesis", "run", f"{os.environ['BASE']}/openapi.json", "--checks", "not_a_server_error"]
 command += ["--exclude-path-regex", LEFT_OUT, "--max-examples", "20", "--request-timeout", "60", "--seed", "1"]
 command += ["--header", f"Authorization: Bearer {os.environ['API_KEY']}"]

@@ -109,7 +109,7 @@ class TemplateRenderer:
                 raise BadRequest(f"The chat template refuses these messages: {answer['error']}.", param="messages")
             raise TemplateFailed(answer["error"])
         if variables.get("tools") and not answer["has_tools"]:
-            raise BadRequest("This model cannot use tools: its chat template has no place for them.", param="tools")
+            raise BadRequest("This model does not support tools: its template has no place for them.", param="tools")
         prompt: str = answer["text"].encode("utf-8", "replace").decode()
         if turn is Turn.CONTINUED:
             prompt, mark, _ = prompt.partition(_END)
