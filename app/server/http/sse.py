@@ -129,6 +129,6 @@ class LineStream(EventStream):
 
     headers_sent = [(b"content-type", b"application/x-ndjson"), *HEADERS[1:]]  # noqa: RUF012
 
-    def __init__(self, lines: AsyncGenerator[bytes, None], ping: bytes) -> None:
-        super().__init__(lines)
+    def __init__(self, lines: AsyncGenerator[bytes, None], ping: bytes, ping_seconds: float = PING_SECONDS) -> None:
+        super().__init__(lines, ping_seconds)
         self.ping = ping

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from app.server.http.errors import ApiError, refuse
-from app.server.http.sse import EventStream, encode_text
+from app.server.http.sse import EventStream, LineStream, encode_text
 
 
 class Client:
@@ -131,3 +131,21 @@ def test_a_client_that_leaves_closes_the_generator():
 @pytest.mark.parametrize("text", ['"\\\n\x00\u2028', "grüße 🦊", "</script>", ""])
 def test_text_becomes_a_json_string(text):
     assert json.loads(encode_text(text)) == text
+
+
+def test_lines_keep_a_connection_alive_with_lines_and_end_with_an_error_as_one():
+    client = Client(None)
+
+    async def lines():
+        while client.text.count('{"done":false}\n') < 2:
+            await asyncio.sleep(0.01)
+        yield b'{"done":true}\n'
+        raise refuse(400, "No.")
+
+    async def run() -> None:
+        response = LineStream(lines(), ping=b'{"done":false}\n', ping_seconds=0.01)
+        await asyncio.wait_for(response({"type": "http", "path": "/api/chat"}, client.receive, client.send), 60)
+
+    asyncio.run(run())
+    assert client.text.endswith('{"done":true}\n{"error": "No."}\n')
+    assert (b"content-type", b"application/x-ndjson") in client.sent[0]["headers"]
