@@ -46,7 +46,6 @@ _HINTS = frozenset(
 _GONE: dict[str, Any] = {"tfs_z": 1, "penalize_newline": True}
 _AS_MANY_AS_FIT = (-1, -2)
 _NO_TIME = re.compile(r"[+-]?0+(\.0*)?(ns|us|µs|ms|s|m|h)?")
-_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "max"}
 
 
 class ModelBody(LenientBody):
@@ -126,7 +125,7 @@ class WritingBody(RunBody):
         if isinstance(self.think, bool):
             made["enable_thinking"] = self.think
         elif self.think is not None:
-            made["reasoning_effort"] = _EFFORTS[self.think]
+            made["reasoning_effort"] = self.think
         return _valid(ChatCompletionBody, made)
 
 
