@@ -86,6 +86,23 @@ def find_entry(name: str, models: Catalog | None = None) -> ModelEntry:
     return entry
 
 
+def downloaded_from(repo_id: str, wanted: str) -> ModelEntry | None:
+    """Return the model that came from a repository of the Hub, without asking the Hub.
+
+    ``wanted`` is in its name, as a quantisation; None where no usable model is such a one, or several are.
+    """
+    from models.files.provenance import read_record
+
+    folder, found = models_folder(), []
+    for entry in catalog().entries():
+        record = read_record(folder, entry.path) if entry.problem is None else None
+        if record is not None and record.repo_id.casefold() == repo_id.casefold():
+            name = record.path.casefold()
+            if wanted.casefold() in name and "mmproj" not in name:
+                found.append(entry)
+    return found[0] if len(found) == 1 else None
+
+
 def _likeliest(typed: str, names: Sequence[str]) -> str:
     """All names where they are few, else those most like what was typed."""
     if len(names) <= _MOST_NAMED:

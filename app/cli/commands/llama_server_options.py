@@ -88,6 +88,16 @@ class LlamaServerChoice:
         _option("--pooling", metavar="KIND", help="Vectors of all tokens become one: none, mean, cls, last or rank."),
     ] = None
     reranking: Annotated[bool, _option("--reranking", "--rerank", help="As --pooling rank.")] = False
+    hf_repo: Annotated[
+        str | None,
+        _option(
+            "--hf-repo",
+            "-hf",
+            "-hfr",
+            metavar="REPO[:QUANT]",
+            help="Model of the Hugging Face Hub; downloaded first where it is not here.",
+        ),
+    ] = None
     lora: Annotated[
         list[str] | None,
         _option("--lora", "--lora-scaled", metavar="FILE[:SCALE]", help="LoRA adapter of the model; can be repeated."),
@@ -137,6 +147,23 @@ class LlamaServerChoice:
     def adapters(self) -> tuple[tuple[str, float], ...]:
         """Return the files of LoRA adapters with their scales. Raises BadOption."""
         return tuple(_adapter(given) for given in self.lora or ())
+
+    def model(self, own: str | None) -> str | None:
+        """Return which model is served; ``own`` is what ``--model`` says. Downloads it where it comes from the Hub.
+
+        Raises BadOption, and LibraryError where it cannot be downloaded.
+        """
+        if self.hf_repo is None:
+            return own
+        if own is not None:
+            raise BadOption("--model names a model that is here and -hf one of the Hub: leave out one of them.")
+        from app.cli.models.pull import download
+        from app.library.find_model import downloaded_from
+        from models.download.model_download import DownloadRequest
+
+        repo_id, _, wanted = self.hf_repo.partition(":")
+        entry = downloaded_from(repo_id, wanted)
+        return str(entry.path if entry is not None else download(DownloadRequest(repo_id, wanted)).files[0])
 
     def template(self) -> str | None:
         """Return the chat template that replaces the model's. Raises BadOption."""

@@ -175,7 +175,7 @@ def serve(
         host=host[0] if host else DEFAULT_HOST,
         more_hosts=tuple(host[1:]) if host else (),
         port=port,
-        model=model,
+        model=llama_server.model(model),
         last_model=last_model,
         n_slots=parallel,
         n_ctx=llama_server.n_ctx(engine.n_ctx, parallel),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from models.download.model_download import Downloaded, DownloadRequest
     from models.download.progress import DownloadProgress
 
+N_CONNECTIONS = 4  # per file
+
 
 def pull(
     name: Annotated[
@@ -28,7 +30,7 @@ def pull(
         str | None,
         typer.Option(metavar="REVISION", help="Branch, tag or commit instead of the newest.", show_default=False),
     ] = None,
-    connections: Annotated[int, typer.Option(metavar="N", help="Connections per file.", min=1, max=16)] = 4,
+    connections: Annotated[int, typer.Option(metavar="N", help="Connections per file.", min=1, max=16)] = N_CONNECTIONS,
     with_draft: Annotated[
         bool, typer.Option("--with-draft", help="Then download what would draft best for it, where nothing here does.")
     ] = False,
@@ -42,7 +44,7 @@ def pull(
     from models.download.model_download import DownloadRequest
 
     repo_id, _, wanted = name.partition(":")
-    done = _download(DownloadRequest(repo_id, wanted, revision), connections)
+    done = download(DownloadRequest(repo_id, wanted, revision), connections)
     if not as_json:
         _say(done)
     beside, sentence = _pull_draft(done, connections) if with_draft else (None, "")
@@ -73,10 +75,10 @@ def _pull_draft(done: Downloaded, connections: int) -> tuple[Downloaded | None, 
     extra = offers(entry)
     if not extra.offers:
         return None, " ".join(extra.notes)
-    return _download(DownloadRequest(extra.offers[0].repo_id, extra.offers[0].wanted), connections), ""
+    return download(DownloadRequest(extra.offers[0].repo_id, extra.offers[0].wanted), connections), ""
 
 
-def _download(request: DownloadRequest, connections: int) -> Downloaded:
+def download(request: DownloadRequest, connections: int = N_CONNECTIONS) -> Downloaded:
     """Download with a line that says how far it is; raises LibraryError, and Exit after Ctrl-C."""
     from app.environment.paths import models_folder
     from app.library.hub_access import as_library_errors, hub

@@ -11,8 +11,12 @@ import httpx
 import openai
 import pytest
 
+from app.cli.commands.llama_server_options import LlamaServerChoice
 from app.client.server_process import ServerProcess
+from app.library.hub_access import LibraryError
+from core.values.errors import BadOption
 from tests.app.server.conftest import MODEL, RunningServer
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +105,18 @@ def test_options_that_cannot_be_met_end_the_start_with_a_sentence(home, argument
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode != 0
     assert sentence in " ".join(ended.stderr.split())
+
+
+def test_a_model_of_the_hub_is_downloaded_once_and_then_served_without_asking_it(hub_server):
+    hub_server.add("acme/fox-GGUF", {"fox-Q8_0.gguf": EMBER_DRAFT.read_bytes(), "fox-F16.gguf": b"GGUF"})
+    choice = LlamaServerChoice(hf_repo="acme/fox-GGUF:Q8_0")
+    path = choice.model(None)
+    assert path is not None
+    assert path.endswith("fox-Q8_0.gguf")
+    n_asked = len(hub_server.asked)
+    assert choice.model(None) == LlamaServerChoice(hf_repo="acme/fox-gguf:q8_0").model(None) == path
+    assert len(hub_server.asked) == n_asked
+    with pytest.raises(BadOption, match="leave out one"):
+        choice.model("ember-q8_0")
+    with pytest.raises(LibraryError, match="acme/none"):
+        LlamaServerChoice(hf_repo="acme/none:Q8_0").model(None)
