@@ -133,6 +133,7 @@ class ChatPage(QWidget):
         self._desk.current_changed.connect(self._show_conversation)
         self._desk.path_changed.connect(self._on_path)
         self._desk.grew.connect(self.transcript.append)
+        self._desk.thought.connect(self.transcript.append_thought)
         self._desk.ended.connect(self._on_ended)
         self._desk.current_running_changed.connect(self._on_running)
         self._watch.state_changed.connect(self._on_state)
@@ -212,7 +213,8 @@ class ChatPage(QWidget):
         self.stack.setCurrentWidget(self.welcome if conversation.is_new else self.transcript)
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
         if conversation.running_id is not None:
-            self.transcript.show_running(conversation.running_id, conversation.text_of(conversation.running_id))
+            text = conversation.text_of(conversation.running_id)
+            self.transcript.show_running(conversation.running_id, text, conversation.live_thoughts)
 
     # What fits into the context.
 
@@ -318,6 +320,7 @@ class ChatPage(QWidget):
             self._what_it_waits_for(),
             conversation.live_progress,
         )
+        self.transcript.show_thinking(conversation.running_id, conversation.live_thinking)
         self.transcript.show_answered_by(conversation.running_id, conversation.answered_by)
 
     def _what_it_waits_for(self) -> str:

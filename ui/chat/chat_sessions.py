@@ -25,6 +25,7 @@ class ChatSessions(QObject):
     current_changed = Signal(object)  # Conversation
     path_changed = Signal()  # this and the next three are about the open chat, as in Conversation
     grew = Signal(object, str)
+    thought = Signal(object, str)
     ended = Signal(object)
     current_running_changed = Signal(bool)
     listed = Signal(object, str)  # list[ChatSummary], the words searched for
@@ -159,6 +160,7 @@ class ChatSessions(QObject):
         forwards = (
             (conversation.path_changed, self.path_changed),
             (conversation.grew, self.grew),
+            (conversation.thought, self.thought),
             (conversation.ended, self.ended),
             (conversation.running_changed, self.current_running_changed),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections import deque
 from collections.abc import Callable
@@ -57,6 +58,7 @@ class ChatSession(QObject):
 
     path_changed = Signal()  # other messages are shown now
     grew = Signal(object, str)  # id of the running reply, what was added
+    thought = Signal(object, str)  # the same of what the model thinks before it answers
     ended = Signal(object)  # the message that came to its end
     running_changed = Signal(bool)
     saved = Signal(object)  # the chat, whenever its line in the history may have changed
@@ -118,6 +120,16 @@ class ChatSession(QObject):
     def answered_by(self) -> str | None:
         """The small model that gives the running reply, None where it is the full one."""
         return None if self._running is None else self._running.stream.answered_by
+
+    @property
+    def live_thinking(self) -> float | None:
+        """Seconds for which the running reply was thought over, so far; None where it was not."""
+        return None if self._running is None else self._running.thinking(self._clock())
+
+    @property
+    def live_thoughts(self) -> str:
+        """What the running reply was thought over with so far."""
+        return "" if self._running is None else self._running.thoughts
 
     def text_of(self, message_id: int) -> str:
         """Return the text of a message, for a running reply all that came so far."""
@@ -188,6 +200,7 @@ class ChatSession(QObject):
         stream = self._api.chat(request_body(settings, self.tree.path_to(parent_id)))
         self._running = _Running(message, stream, self._clock())
         stream.text.connect(self._on_text)
+        stream.thought.connect(self._on_thought)
         stream.progressed.connect(self._on_progress)
         stream.finished.connect(self._on_finished)
         stream.failed.connect(self._on_failed)
@@ -203,6 +216,13 @@ class ChatSession(QObject):
         now = self._clock()
         running.take(text, n_tokens, now)
         self.grew.emit(running.message.id, text)
+
+    def _on_thought(self, text: str, n_tokens: int) -> None:
+        running = self._running
+        if running is None:
+            return
+        running.think(text, n_tokens, self._clock())
+        self.thought.emit(running.message.id, text)
 
     def _on_progress(self, progress: DeepProgress) -> None:
         if self._running is not None:
@@ -226,7 +246,7 @@ class ChatSession(QObject):
         running.stream.deleteLater()
         # Who leaves before the end gets no receipt of the server: the figures are then those that were seen here.
         how.setdefault("timings", running.seen(self._clock()))
-        message = replace(running.message, content=running.text, answered_by=running.stream.answered_by, **how)
+        message = replace(running.so_far(self._clock()), answered_by=running.stream.answered_by, **how)
         self.tree.replace(message)
         self._archive.save_message(message)
         self._save_chat()
@@ -237,7 +257,7 @@ class ChatSession(QObject):
         running = self._running
         if running is not None and running.has_unsaved:
             running.has_unsaved = False
-            self._archive.save_message(replace(running.message, content=running.text))
+            self._archive.save_message(running.so_far(self._clock()))
 
     def _save_chat(self, touch: bool = True) -> None:
         updated = now_ms() if touch else self.chat.updated_ms
@@ -257,21 +277,50 @@ class _Running:
         self._last_at = began
         self.progress: DeepProgress | None = None
         self.has_unsaved = False
-        self._pieces: list[str] = []
+        self._text, self._thoughts = io.StringIO(), io.StringIO()
+        self._thought_from: float | None = None
+        self._thought_to: float | None = None
 
     @property
     def text(self) -> str:
         """All text so far."""
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
+        return self._text.getvalue()
+
+    @property
+    def thoughts(self) -> str:
+        """All thoughts so far."""
+        return self._thoughts.getvalue()
+
+    def so_far(self, now: float) -> Message:
+        """Return the message with what has come."""
+        seconds = self.thinking(now)
+        ms = None if seconds is None else seconds * 1_000
+        return replace(self.message, content=self.text, thoughts=self.thoughts, thinking_ms=ms)
+
+    def thinking(self, now: float) -> float | None:
+        """Return for how many seconds the model thought, or has thought by now; None where it did not."""
+        if self._thought_from is None:
+            return None
+        return (now if self._thought_to is None else self._thought_to) - self._thought_from
+
+    def think(self, text: str, n_tokens: int, now: float) -> None:
+        """Add thoughts that came at ``now``."""
+        if self._thought_from is None:
+            self._thought_from = now
+        self._thoughts.write(text)
+        self._count(n_tokens, now)
 
     def take(self, text: str, n_tokens: int, now: float) -> None:
         """Add text that came at ``now``."""
+        if self._thought_to is None:
+            self._thought_to = now
+        self._text.write(text)
+        self._count(n_tokens, now)
+
+    def _count(self, n_tokens: int, now: float) -> None:
         if self.ttft is None:
             self.ttft, self._first_tokens = now - self.began, n_tokens
         self._n_tokens, self._last_at = self._n_tokens + n_tokens, now
-        self._pieces.append(text)
         self.rate.add(n_tokens, now)
         self.has_unsaved = True
 

@@ -276,7 +276,8 @@ class ReplyStream(QObject):
     """One streamed reply. After any number of ``text`` comes exactly one of ``finished``, ``failed``, ``cancelled``."""
 
     text = Signal(str, int)  # what was added, and how many tokens that is
-    progressed = Signal(object)  # DeepProgress, before the text of a reply that is thought over
+    thought = Signal(str, int)  # the same of what a model thinks before it answers
+    progressed = Signal(object)  # DeepProgress, before the text of a deep reply
     finished = Signal(object)  # ReplyEnd
     failed = Signal(str, str)  # a sentence, and the code of the server's error, "" where it gave none
     cancelled = Signal()
@@ -289,7 +290,7 @@ class ReplyStream(QObject):
         self._timings: Timings | None = None
         self._answered_by: str | None = None
         self._has_ended = False
-        self._n_tokens = self._n_told = self._n_thoughts = 0
+        self._n_tokens = self._n_told = 0
 
     @property
     def has_ended(self) -> bool:
@@ -318,22 +319,23 @@ class ReplyStream(QObject):
     def _on_bytes(self) -> None:
         if self._has_ended or self._reply is None or not _is_event_stream(self._reply):
             return
-        added: list[str] = []
+        added = _Added()
         for data in self._parser.feed(bytes(self._reply.readAll().data())):
             problem = self._take(data, added)
             if problem is not None:
-                self._emit_text(added)
+                self._emit(added)
                 self.fail(*problem)
                 self._reply.abort()
                 return
-        self._emit_text(added)
+        self._emit(added)
 
-    def _emit_text(self, added: list[str]) -> None:
-        if added:
-            n_new, self._n_told = self._n_tokens - self._n_told, self._n_tokens
-            self.text.emit("".join(added), n_new)
+    def _emit(self, added: _Added) -> None:
+        for signal, pieces in ((self.thought, added.thoughts), (self.text, added.text)):
+            if pieces:
+                n_new, self._n_told = self._n_tokens - self._n_told, self._n_tokens
+                signal.emit("".join(pieces), n_new)
 
-    def _take(self, data: str, added: list[str]) -> tuple[str, str] | None:
+    def _take(self, data: str, added: _Added) -> tuple[str, str] | None:
         """Take one event; return a sentence and its code where it says that the reply failed."""
         if data == "[DONE]":
             return None
@@ -352,12 +354,12 @@ class ReplyStream(QObject):
             self.progressed.emit(progress)
         for choice in event.get("choices") or ():
             delta = choice.get("delta") or {}
-            content = delta.get("content")
-            if delta.get("reasoning_content"):
-                self._n_thoughts += 1
-                self.progressed.emit(DeepProgress("thinking", tokens=self._n_thoughts))
+            content, thought = delta.get("content"), delta.get("reasoning_content") or delta.get("reasoning")
+            if thought:
+                added.thoughts.append(thought)
             if content:
-                added.append(content)
+                added.text.append(content)
+            if thought or content:
                 # Before the end only the tokens so far are known; of a server that does not say, one for each chunk.
                 self._n_tokens = timings.decode_tokens if timings is not None else self._n_tokens + 1
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
@@ -388,6 +390,14 @@ class ReplyStream(QObject):
     def _end(self) -> bool:
         was_open, self._has_ended = not self._has_ended, True
         return was_open
+
+
+@dataclass(slots=True)
+class _Added:
+    """What one read of the network brought."""
+
+    thoughts: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
 
 
 def describe(reply: QNetworkReply) -> str:

@@ -136,7 +136,8 @@ class Message:
     """One thing said. ``parent_id`` is the message before it: several with one parent are versions of each other.
 
     ``finish_reason`` of a failed reply is the code of the server's error, where it gave one. ``speed`` is how a reply
-    was asked for; ``answered_by`` names the small model where that one gave it.
+    was asked for; ``answered_by`` names the small model where that one gave it. ``thoughts`` came before the reply and
+    took ``thinking_ms``.
     """
 
     id: int
@@ -152,6 +153,8 @@ class Message:
     timings: Timings | None = None
     speed: Speed = Speed.STANDARD
     answered_by: str | None = None
+    thoughts: str = ""
+    thinking_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,9 @@ def speed_of(value: object, otherwise: Speed = Speed.STANDARD) -> Speed:
 
 @dataclass(frozen=True, slots=True)
 class DeepProgress:
-    """How far a reply is that is thought over first: a deep one, from the ``progress`` of a chunk, or a reasoning one.
+    """How far a deep reply is, from the ``progress`` of a chunk.
 
-    ``stage`` is drafting, distilling, refining, or plain with the ``reason``; ``tokens`` counts all stages. It is
-    thinking while a model reasons.
+    ``stage`` is drafting, distilling, refining, or plain with the ``reason``; ``tokens`` counts all stages.
     """
 
     stage: str

@@ -121,6 +121,11 @@ QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${la
 #bubble { background: $bubble; border-radius: ${corner_l}px; }
 #editCard { background: $raised; border: 2px solid $focus; border-radius: ${corner_m}px; }
 #editCard QPlainTextEdit { background: transparent; border: 0; font-size: ${large}px; }
+#thoughtsHead { border: 2px solid transparent; border-radius: ${corner_s}px; color: $muted; padding: 2px 6px 2px 2px;
+    font-size: ${body}px; }
+#thoughtsHead:hover, #thoughtsHead:checked { background: transparent; color: $text; }
+#thoughtsHead:focus { border-color: $focus; }
+#thoughtsBody { border-left: 2px solid $border; border-radius: 0; }
 #problemCard { background: $danger_soft; border-radius: ${corner_m}px; }
 #problemCard QLabel { color: $text; }
 #banner[tone="warning"] { background: $warning_soft; border-bottom: 1px solid $border; }

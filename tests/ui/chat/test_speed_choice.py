@@ -160,18 +160,6 @@ def test_a_deep_reply_shows_its_stages_and_what_they_took(qtbot, window: MainWin
     assert "Drafting: 96 tokens in 200 ms" in view.receipt.toolTip()
 
 
-def test_a_reply_that_is_thought_over_says_so_until_its_first_word(
-    qtbot, window: MainWindow, server: FakeServer
-) -> None:
-    server.thoughts, server.steps = ["Hm", "."], threading.Semaphore(0)
-    window.desk.send("A hard question")
-    server.steps.release(2)
-    qtbot.waitUntil(lambda: "2 tokens of thought" in last_view(window).receipt.text())
-    server.steps.release(len(server.pieces))
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    assert window.desk.current.tree.path[-1].content == "".join(server.pieces)
-
-
 @pytest.mark.parametrize("at", range(len(STAGES)))
 def test_a_deep_reply_can_be_stopped_at_each_stage(qtbot, window: MainWindow, server: FakeServer, at: int) -> None:
     # The last stage goes on until somebody leaves.

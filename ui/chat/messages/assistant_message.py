@@ -12,6 +12,7 @@ from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.deep_stages import DeepStages
 from ui.chat.messages.message_view import MessageView, caption
 from ui.chat.messages.receipts import CONTEXT_FULL, deep_progress, problem_of, receipt, receipt_details
+from ui.chat.messages.thoughts_view import ThoughtsView
 from ui.client.chat_records import Message, Status
 from ui.client.speeds import DeepProgress
 from ui.theme.icons import pixmap
@@ -41,6 +42,7 @@ class AssistantMessage(MessageView):
         self.spark_note = _SparkNote()
         self.spark_note.redo.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
         self.stages = DeepStages()
+        self.thoughts = ThoughtsView(tools)
         self.receipt = caption()
         self.receipt.setAccessibleName("Receipt")
         self.redo = IconButton("redo", "Answer again", size=16)
@@ -50,6 +52,7 @@ class AssistantMessage(MessageView):
         for widget in (self.versions, self.copy, self.redo):
             self.footer.addWidget(widget)
         self.column.addWidget(self.stages)
+        self.column.addWidget(self.thoughts)
         self.column.addWidget(self.view)
         self.column.addWidget(self.problem)
         self.column.addWidget(self.spark_note)
@@ -66,8 +69,9 @@ class AssistantMessage(MessageView):
         """The reply as the model wrote it."""
         return self.view.text
 
-    def show_running(self, text: str) -> None:
+    def show_running(self, text: str, thoughts: str = "") -> None:
         """Show a reply that is still growing, from what came so far."""
+        self.thoughts.append(thoughts)
         self.view.append(text)
         self.view.flush()
         self.view.setVisible(bool(text))
@@ -78,6 +82,15 @@ class AssistantMessage(MessageView):
         """Add to a growing reply."""
         self.view.append(text)
         self.view.setVisible(True)
+
+    def append_thought(self, text: str) -> None:
+        """Add to what the model thinks before it answers."""
+        self.thoughts.append(text)
+
+    def show_thinking(self, seconds: float | None) -> None:
+        """Show for how long the model has been thinking, or had before its reply began; None where it does not."""
+        if seconds is not None:
+            self.thoughts.show_time(seconds, is_over=bool(self.view.text))
 
     def show_live(
         self, rate: float, ttft: float | None, wait: float, extra: str = "", progress: DeepProgress | None = None
@@ -102,6 +115,7 @@ class AssistantMessage(MessageView):
         """Show the reply as it ended."""
         self.message = message
         self.stages.hide()
+        self.thoughts.show_ended(message.thoughts, message.thinking_ms)
         self.show_answered_by(message.answered_by, can_redo=True)
         if self.view.text != message.content:
             self.view.set_text(message.content)
@@ -121,6 +135,7 @@ class AssistantMessage(MessageView):
         self.problem.restyle(self._tools)
         self.spark_note.restyle(self._tools)
         self.stages.restyle(self._tools)
+        self.thoughts.restyle()
         self.view.set_style(self._tools.style)
 
     def _on_retry(self) -> None:

@@ -100,11 +100,23 @@ class Transcript(QScrollArea):
         self._mark_last()
         self.go_to_end()
 
-    def show_running(self, message_id: int, text: str) -> None:
+    def show_running(self, message_id: int, text: str, thoughts: str = "") -> None:
         """Let the view of a growing reply begin with ``text``."""
         view = self._views.get(message_id)
         if isinstance(view, AssistantMessage):
-            view.show_running(text)
+            view.show_running(text, thoughts)
+
+    def append_thought(self, message_id: int, text: str) -> None:
+        """Add to what the model thinks before a growing reply."""
+        view = self._views.get(message_id)
+        if isinstance(view, AssistantMessage):
+            view.append_thought(text)
+
+    def show_thinking(self, message_id: int, seconds: float | None) -> None:
+        """Show for how long a growing reply is thought over."""
+        view = self._views.get(message_id)
+        if isinstance(view, AssistantMessage):
+            view.show_thinking(seconds)
 
     def append(self, message_id: int, text: str) -> None:
         """Add to a growing reply."""

@@ -73,6 +73,10 @@ MIGRATIONS = (
     UPDATE chat SET settings = json_remove(settings, '$.speed') WHERE json_extract(settings, '$.speed') = 'standard';
     CREATE TABLE draft(chat_id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
     """,
+    """
+    ALTER TABLE message ADD COLUMN thoughts TEXT NOT NULL DEFAULT '';
+    ALTER TABLE message ADD COLUMN thinking_ms REAL;
+    """,
 )
 MEMORY = ":memory:"
 NEW_CHAT = 0  # no chat has this id
@@ -184,10 +188,12 @@ class ChatStore:
         with self._transaction():
             self._db.execute(
                 "INSERT INTO message(id, chat_id, parent_id, role, content, created_ms, status, problem, "
-                "finish_reason, model, timings, speed, answered_by) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) "
+                "finish_reason, model, timings, speed, answered_by, thoughts, thinking_ms) "
+                "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
                 "ON CONFLICT(id) DO UPDATE SET content=excluded.content, status=excluded.status, "
                 "problem=excluded.problem, finish_reason=excluded.finish_reason, model=excluded.model, "
-                "timings=excluded.timings, answered_by=excluded.answered_by",
+                "timings=excluded.timings, answered_by=excluded.answered_by, thoughts=excluded.thoughts, "
+                "thinking_ms=excluded.thinking_ms",
                 (
                     message.id,
                     message.chat_id,
@@ -202,6 +208,8 @@ class ChatStore:
                     timings,
                     message.speed.value,
                     message.answered_by,
+                    _storable(message.thoughts),
+                    message.thinking_ms,
                 ),
             )
 
@@ -255,7 +263,7 @@ class ChatStore:
         """Return all messages of a chat, of all branches, oldest first."""
         rows = self._db.execute(
             "SELECT id, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, timings, "
-            "speed, answered_by "
+            "speed, answered_by, thoughts, thinking_ms "
             "FROM message WHERE chat_id=? ORDER BY id",
             (chat_id,),
         )
@@ -326,7 +334,7 @@ def _storable(text: str) -> str:
 
 def _message(row: tuple[Any, ...]) -> Message:
     number, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, *rest = row
-    timings, speed, answered_by = rest
+    timings, speed, answered_by, thoughts, thinking_ms = rest
     return Message(
         id=number,
         chat_id=chat_id,
@@ -341,6 +349,8 @@ def _message(row: tuple[Any, ...]) -> Message:
         timings=_timings(timings),
         speed=speed_of(speed),
         answered_by=answered_by,
+        thoughts=thoughts,
+        thinking_ms=thinking_ms,
     )
 
 

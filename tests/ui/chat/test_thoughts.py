@@ -1,0 +1,112 @@
+"""What a model thinks before it answers: folded, streaming inside, timed, and kept with the chat."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+
+from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.storage.store import ChatStore
+from ui.client.chat_records import Chat, Message, Role, Status
+from ui.window.main_window import MainWindow
+
+
+@pytest.fixture
+def thinking(server: FakeServer) -> FakeServer:
+    server.thoughts = ["Let me ", "**think**."]
+    return server
+
+
+def last_view(window: MainWindow) -> AssistantMessage:
+    view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
+    assert isinstance(view, AssistantMessage)
+    return view
+
+
+def ended(qtbot, window: MainWindow) -> Message:
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    return window.desk.current.tree.path[-1]
+
+
+def test_thoughts_stream_into_a_folded_line_that_opens(qtbot, window: MainWindow, thinking: FakeServer) -> None:
+    thinking.steps = threading.Semaphore(0)
+    window.desk.send("A hard question")
+    thinking.steps.release(1)
+    view = last_view(window)
+    qtbot.waitUntil(lambda: view.thoughts.text == "Let me ")
+    qtbot.waitUntil(lambda: view.thoughts.head.text() == "Thinking…")
+    assert view.thoughts.isVisible()
+    assert not view.thoughts.is_open
+    assert not view.thoughts.view.isVisible()
+    qtbot.mouseClick(view.thoughts.head, Qt.MouseButton.LeftButton)
+    assert view.thoughts.view.toPlainText() == "Let me"
+    thinking.steps.release(1)
+    qtbot.waitUntil(lambda: view.thoughts.view.toPlainText() == "Let me think.")
+    assert view.text == ""
+    thinking.steps.release(1)
+    qtbot.waitUntil(lambda: view.thoughts.head.text().startswith("Thought for "))
+    assert window.desk.current.is_running
+    thinking.steps.release(len(thinking.pieces))
+    message = ended(qtbot, window)
+    assert (message.thoughts, message.content) == ("Let me **think**.", "Hello there.")
+    assert message.thinking_ms is not None
+    assert view.thoughts.is_open, "what was opened stays open"
+    qtbot.keyClick(view.thoughts.head, Qt.Key.Key_Space)
+    assert not view.thoughts.view.isVisible()
+
+
+def test_a_reply_without_thoughts_has_no_line_for_them(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.desk.send("Hi")
+    message = ended(qtbot, window)
+    assert (message.thoughts, message.thinking_ms) == ("", None)
+    assert last_view(window).thoughts.isHidden()
+
+
+def test_a_reply_that_is_stopped_while_it_is_thought_over_keeps_its_thoughts(
+    qtbot, window: MainWindow, thinking: FakeServer
+) -> None:
+    thinking.thoughts, thinking.delay = ["Hm. "] * 10_000, 0.01
+    window.desk.send("A hard question")
+    qtbot.waitUntil(lambda: bool(last_view(window).thoughts.text))
+    window.page.composer.button.click()
+    message = ended(qtbot, window)
+    assert (message.status, message.content) == (Status.STOPPED, "")
+    assert message.thoughts.startswith("Hm. ")
+    assert last_view(window).thoughts.head.text().startswith("Thought for ")
+
+
+def test_thoughts_are_not_sent_back_and_a_chat_that_was_left_shows_them_again(
+    qtbot, window: MainWindow, thinking: FakeServer
+) -> None:
+    thinking.steps = threading.Semaphore(0)
+    window.desk.send("A hard question")
+    first = window.desk.current.chat.id
+    thinking.steps.release(1)
+    qtbot.waitUntil(lambda: bool(window.desk.current.live_thoughts))
+    window.desk.new_chat()
+    thinking.steps.release(1)
+    window.desk.open(first)
+    qtbot.waitUntil(lambda: last_view(window).thoughts.text == "Let me **think**.")
+    thinking.steps.release(len(thinking.pieces))
+    ended(qtbot, window)
+    thinking.steps = None
+    window.desk.send("And now?")
+    ended(qtbot, window)
+    assert [message["content"] for message in thinking.requests[-1]["messages"]] == [
+        "A hard question",
+        "Hello there.",
+        "And now?",
+    ]
+
+
+def test_thoughts_are_kept(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    store.save_chat(Chat(1, "Thinking", 0, 0))
+    message = Message(2, 1, None, Role.ASSISTANT, "Yes.", 0, thoughts="Is it?", thinking_ms=1_234.5)
+    store.save_message(message)
+    assert store.messages(1) == [message]
+    store.close()

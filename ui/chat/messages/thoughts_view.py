@@ -1,0 +1,114 @@
+"""What a model thought before it answered: one line with the time it took, which unfolds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+
+from models.formatting.figures import milliseconds
+from ui.chat.markdown.markdown_view import MarkdownView
+from ui.chat.markdown.text_tools import TextTools
+from ui.theme.icons import icon
+from ui.theme.text_style import TextStyle
+from ui.theme.tokens import Space, Type
+
+ICON = 16
+# Thoughts are read less than answers: smaller and paler than these.
+SHARE = Type.BODY / Type.LARGE
+
+
+class ThoughtsView(QWidget):
+    """Hidden while there are no thoughts; folded until it is clicked, also while they grow."""
+
+    def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tools = tools
+        self._pieces: list[str] = []
+        self.head = QToolButton()
+        self.head.setObjectName("thoughtsHead")
+        self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.head.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.head.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.head.setCheckable(True)
+        self.head.toggled.connect(self._on_toggled)
+        self.view = MarkdownView(tools.markdown, tools.colours, _style(tools))
+        self.view.setAccessibleName("Thoughts")
+        self._body = QFrame()
+        self._body.setObjectName("thoughtsBody")
+        inner = QHBoxLayout(self._body)
+        inner.setContentsMargins(Space.M, 0, 0, 0)
+        inner.addWidget(self.view)
+        self._body.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(Space.XS)
+        column.addWidget(self.head, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self._body)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """All thoughts so far."""
+        return "".join(self._pieces)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the thoughts are shown."""
+        return self.head.isChecked()
+
+    def append(self, text: str) -> None:
+        """Add to growing thoughts; a folded view writes nothing."""
+        self._pieces.append(text)
+        if self.is_open:
+            self.view.append(text)
+
+    def show_time(self, seconds: float, *, is_over: bool) -> None:
+        """Say that the model thinks, and for how long by now, or for how long it did."""
+        if is_over:
+            self._say(_over(seconds * 1_000))
+        else:
+            self._say(f"Thinking…  {seconds:.0f} s" if seconds >= 1 else "Thinking…")
+
+    def show_ended(self, text: str, ms: float | None) -> None:
+        """Show thoughts that are over; nothing where there were none."""
+        if text != self.text:
+            self._pieces = [text]
+            if self.is_open:
+                self.view.set_text(text)
+        elif self.is_open:
+            self.view.finish()
+        if text:
+            self._say(_over(ms))
+        self.setVisible(bool(text))
+
+    def restyle(self) -> None:
+        """Follow a change of the tools' style."""
+        self.view.set_style(_style(self._tools))
+        self._draw()
+
+    def _say(self, words: str) -> None:
+        self.head.setText(words)
+        self.head.setAccessibleName(words)
+        self.setVisible(True)
+
+    def _on_toggled(self, is_open: bool) -> None:
+        if is_open:
+            self.view.set_text(self.text)
+        self._body.setVisible(is_open)
+        self._draw()
+
+    def _draw(self) -> None:
+        palette = self._tools.palette
+        self.head.setIcon(icon("down" if self.is_open else "right", palette.muted, palette.border_strong, ICON))
+        self.head.setAccessibleDescription("Shown" if self.is_open else "Folded")
+
+
+def _over(ms: float | None) -> str:
+    return "Thoughts" if ms is None else f"Thought for {milliseconds(ms)}"
+
+
+def _style(tools: TextTools) -> TextStyle:
+    palette = replace(tools.palette, text=tools.palette.muted)
+    return replace(tools.style, palette=palette, percent=round(tools.style.percent * SHARE))
