@@ -49,11 +49,11 @@ class CurrentMachine:
         return why_no_head(kind)
 
 
-def current_machine(workers: Sequence[tuple[str, str]] = ()) -> CurrentMachine:
+def current_machine(workers: Sequence[tuple[str, str]] = (), n_mapped: int = 0) -> CurrentMachine:
     """Look at memory and devices, and read what was measured before.
 
-    ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token. Raises LoadFailed where one of them
-    cannot be used.
+    ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token. ``n_mapped`` bytes are taken by files of
+    loaded models, though the system says that their memory is free. Raises LoadFailed where a worker cannot be used.
     """
     from app.doctor.checks import check_llama, check_workers
     from core.llama.checks.system import gpu_backends
@@ -66,7 +66,7 @@ def current_machine(workers: Sequence[tuple[str, str]] = ()) -> CurrentMachine:
     if lost:
         raise LoadFailed(lost[0])
     devices = (*lent, *(check_llama().devices if gpu_backends() else ()))
-    return CurrentMachine(known_machine(devices, free_memory(), folder, runs), runs)
+    return CurrentMachine(known_machine(devices, max(free_memory() - n_mapped, 0), folder, runs), runs)
 
 
 def report_file(
@@ -119,6 +119,13 @@ def report_file(
         return judgement
     exact = compute_bytes(with_setting(options, judgement.plan.setting))
     return judgement if exact is None else judged(replace(wanted, compute=exact))
+
+
+def fits_beside(facts: ModelFacts, path: Path, n_mapped: int) -> bool:
+    """Whether a model fits well into what memory is left beside loaded models; ``n_mapped`` as for the machine."""
+    from models.estimate.fit.summary import FitVerdict
+
+    return report_file(facts, path, current_machine(n_mapped=n_mapped), is_quick=True).verdict is FitVerdict.GREEN
 
 
 def report_remote(

@@ -21,6 +21,7 @@ from app.server.batches import routes as batches
 from app.server.batches.batch_runner import BatchRunner
 from app.server.batches.file_store import FileStore
 from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.http.docs_page import docs_page
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
@@ -35,6 +36,7 @@ from app.server.llama_cpp.lora import list_adapters, scale_adapters
 from app.server.llama_cpp.metrics import metrics
 from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
 from app.server.llama_cpp.rerank import rerank
+from app.server.llama_cpp.router import load_model, unload_model
 from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
 from app.server.ollama import models as ollama
 from app.server.ollama.chat import chat, generate
@@ -100,6 +102,8 @@ ROUTES = (
     ("POST", "/apply-template", apply_template),
     ("GET", "/lora-adapters", list_adapters),
     ("POST", "/lora-adapters", scale_adapters),
+    ("POST", "/models/load", load_model),
+    ("POST", "/models/unload", unload_model),
     ("GET", "/props", properties),
     ("POST", "/props", change_properties),
     ("GET", "/slots", slots),
@@ -158,7 +162,7 @@ OFFERS = (
 LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("GET", EVENTS))
 
 
-def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
+def create_application(settings: ServerSettings, pool: ModelPool) -> FastAPI:
     """Return the application; it attaches to the engine when it starts up."""
     remotes = Remotes(RemoteStore())
     application = FastAPI(
@@ -179,14 +183,17 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    application.state.host = host
+    application.state.pool = pool
     application.state.remotes = remotes
     application.state.renderer = TemplateRenderer(settings.template_variables)
     application.state.library = LibraryWorker()
     application.state.responses = ResponseStore(data_folder() / "responses.sqlite")
     files = application.state.files = FileStore(data_folder() / "files")
     application.state.batches = BatchRunner(
-        data_folder() / "batches", files, application, lambda: host.model.n_slots if host.model else settings.n_slots
+        data_folder() / "batches",
+        files,
+        application,
+        lambda: _n_slots(pool.main),
     )
     application.state.has_key = settings.api_key is not None
     application.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
@@ -200,6 +207,10 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
         answer = handler_of(route)
         application.add_api_route(route.path, answer, methods=[route.method], response_model=None, tags=["Library"])
     return application
+
+
+def _n_slots(host: ModelHost) -> int:
+    return host.model.n_slots if host.model is not None else host.settings.n_slots
 
 
 def _middleware(settings: ServerSettings, remotes: Remotes) -> list[Middleware]:
@@ -219,10 +230,10 @@ def _middleware(settings: ServerSettings, remotes: Remotes) -> list[Middleware]:
 
 @asynccontextmanager
 async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
-    host: ModelHost = application.state.host
+    pool: ModelPool = application.state.pool
     renderer: TemplateRenderer = application.state.renderer
     library: LibraryWorker = application.state.library
-    host.attach()
+    pool.attach()
     runner: BatchRunner = application.state.batches
     runner.start()
     starting = asyncio.ensure_future(renderer.start())

@@ -11,7 +11,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.engine_bridge import LiveRequest
-from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import refuse
 from app.server.http.sse import EventStream, encode_event
 from app.server.remotes.figures import RemoteFigures
@@ -23,17 +23,18 @@ _SECONDS = 0.1
 
 async def list_requests(http: HttpRequest) -> Response:
     """List the requests that have not ended."""
-    return JSONResponse({"object": "list", "data": _requests(http.app.state.host, http.app.state.remotes.figures)})
+    return JSONResponse({"object": "list", "data": _requests(http.app.state.pool, http.app.state.remotes.figures)})
 
 
 async def cancel_request(request_id: str, http: HttpRequest) -> Response:
     """End a request early, whoever sent it: its reply has what came until now."""
-    host: ModelHost = http.app.state.host
+    pool: ModelPool = http.app.state.pool
     figures: RemoteFigures = http.app.state.remotes.figures
+    here = next((host for host, live in pool.live if live.request.id == request_id), None)
     if request_id in figures.live:
         figures.live[request_id].end(refuse(503, "The request was cancelled.", code="cancelled"))
-    elif any(live.request.id == request_id for live in host.bridge.live):
-        host.bridge.cancel(request_id)
+    elif here is not None:
+        here.bridge.cancel(request_id)
     else:
         raise refuse(404, f"There is no request {request_id[:80]!r} that runs or waits.", param="request_id")
     return JSONResponse({"id": request_id, "object": "request", "cancelled": True})
@@ -41,22 +42,22 @@ async def cancel_request(request_id: str, http: HttpRequest) -> Response:
 
 async def events(http: HttpRequest) -> Response:
     """Stream the state whenever it changes, with the requests that have not ended."""
-    return EventStream(_states(http.app.state.host, http.app.state.remotes.figures))
+    return EventStream(_states(http.app.state.pool, http.app.state.remotes.figures))
 
 
-async def _states(host: ModelHost, figures: RemoteFigures) -> AsyncGenerator[bytes, None]:
+async def _states(pool: ModelPool, figures: RemoteFigures) -> AsyncGenerator[bytes, None]:
     last: dict[str, Any] | None = None
-    while not host.is_closing:
-        now = {"type": "state", **state_of(host), "requests": _requests(host, figures)}
+    while not pool.is_closing:
+        now = {"type": "state", **state_of(pool), "requests": _requests(pool, figures)}
         if now != last:
             last = now
             yield encode_event(now)
         await asyncio.sleep(_SECONDS)
 
 
-def _requests(host: ModelHost, figures: RemoteFigures) -> list[dict[str, Any]]:
+def _requests(pool: ModelPool, figures: RemoteFigures) -> list[dict[str, Any]]:
     now = time.monotonic()
-    here = [_wire(live, host.name, now) for live in host.bridge.live]
+    here = [_wire(live, host.name, now) for host, live in pool.live]
     return here + [request.as_dict(now) for request in figures.live.values()]
 
 

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,10 @@ from app.environment.paths import cache_folder, log_folder, starter_folder
 from app.library.find_model import catalog, find_draft, find_model, last_used
 from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge
-from app.server.calls.model_host import Entry, GivenModel, ModelHost
+from app.server.calls.model_host import Entry, GivenModel, ModelHost, NamedParts
 from app.server.calls.model_keeper import UserPreferences
+from app.server.calls.model_pool import ModelPool
+from app.server.calls.request_totals import RequestTotals
 from app.server.http.listening_socket import PortTaken, is_socket_path, listen_on, stop_listening
 from app.settings.server_settings import ServerSettings
 from core.process.supervisor import Supervisor
@@ -31,6 +34,7 @@ from core.values.messages import EnginePhase
 
 if TYPE_CHECKING:
     from app.server.http.http_server import HttpServer
+    from core.values.messages import LoadedModel
     from models.catalog.catalog import Catalog
 
 STARTER = "ember-q8_0"
@@ -70,25 +74,30 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
     except SlipstreamError as error:
         _say(error, settings)
         return ExitCode.MODEL
-    bridge = EngineBridge()
-    supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
+    totals, preferences = RequestTotals(), UserPreferences()
+    named = NamedParts(
+        entry.path,
+        draft.path if draft is not None else None,
+        Path(settings.mmproj) if settings.mmproj is not None else None,
+    )
 
     def draft_of(entry: Entry) -> ChosenDraft:
         from app.pairing.automatic import draft_for  # on the thread that loads: others start meanwhile
 
         return draft_for(entry, models, settings)
 
-    host = ModelHost(supervisor, bridge, models, settings, UserPreferences(), draft_of)
+    def engine() -> ModelHost:
+        bridge = EngineBridge(totals)
+        supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
+        return ModelHost(supervisor, bridge, settings, preferences, draft_of, named)
+
+    pool = ModelPool(engine, models, settings, _fits_beside)
     try:
-        if draft is not None:
-            host.pair(entry, draft)
-        if settings.mmproj is not None:
-            host.use_projector(entry, Path(settings.mmproj))
-        host.load(entry)
-        _serve(settings, host, bridge, listening, interrupts)
+        pool.load(entry)
+        _serve(settings, pool, listening, interrupts)
     finally:
         discovery.withdraw()
-        host.end()
+        pool.end()
     return ExitCode.OK
 
 
@@ -99,14 +108,13 @@ def _say(error: SlipstreamError, settings: ServerSettings) -> None:
 
 def _serve(
     settings: ServerSettings,
-    host: ModelHost,
-    bridge: EngineBridge,
+    pool: ModelPool,
     listening: list[socket.socket],
     interrupts: EarlyInterrupts,
 ) -> None:
     # These take most of the start; the engine loads meanwhile.
     from app.server.application import create_application
-    from app.server.calls.run_recorder import RunRecorder
+    from app.server.calls.run_recorder import OpenRequests, RunRecorder
     from app.server.http.http_server import HttpServer
 
     ports = [one.getsockname()[1] for one in listening if one.family != getattr(socket, "AF_UNIX", None)]
@@ -117,22 +125,29 @@ def _serve(
             server.stop()
             return
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
-        _announce(settings, host, port)
+        _announce(settings, pool.main, port)
 
     def on_stop() -> None:
-        host.close()
+        pool.close()
         application.state.library.close()
         application.state.remotes.figures.end_all()
 
-    recorder = RunRecorder(cache_folder(), lambda: host.model)
-    bridge.observers.append(recorder)
-    application = create_application(settings, host)
+    recorders: list[RunRecorder] = []
+    shared = OpenRequests()
+
+    def record(host: ModelHost) -> None:
+        recorders.append(RunRecorder(cache_folder(), lambda: host.model, shared))
+        host.bridge.observers.append(recorders[-1])
+
+    pool.on_engine(record)
+    application = create_application(settings, pool)
     if interrupts.came:
         return
     try:
         HttpServer(application, on_started, on_stop).serve_until_stopped(listening)
     finally:
-        recorder.save()
+        for recorder in recorders:
+            recorder.save()
 
 
 def _entry(settings: ServerSettings, models: Catalog) -> Entry:
@@ -142,6 +157,17 @@ def _entry(settings: ServerSettings, models: Catalog) -> Entry:
         return last
     # Without a look into the catalogue, which reads the header of every model.
     return GivenModel(STARTER, starter_folder() / f"{STARTER}.gguf", is_toy=True)
+
+
+def _fits_beside(entry: Entry, loaded: Sequence[LoadedModel]) -> bool:
+    """Whether a model can be loaded beside others as well as without them."""
+    from app.fit_reports.fit_reports import fits_beside
+    from app.server.chat.model_card import facts_of
+
+    facts = facts_of(entry)
+    # Of files that are mapped the system says that their memory is free.
+    n_mapped = sum(model.n_bytes for model in loaded if not model.n_gpu_layers)
+    return facts is None or fits_beside(facts, entry.path, n_mapped)
 
 
 def _announce(settings: ServerSettings, host: ModelHost, port: int | None) -> None:

@@ -11,7 +11,9 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.model_host import Entry, ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import LoadBody, UnloadBody
+from app.server.chat.model_card import loaded_of
 from app.server.http.errors import ModelNotFound
 from app.server.remotes.pass_through import Remotes
 from app.server.remotes.routes import model_entries
@@ -27,12 +29,21 @@ HEALTH = {
 }
 
 
+_STATUS = {
+    EnginePhase.READY: "loaded",
+    EnginePhase.LOADING: "loading",
+    EnginePhase.RESTARTING: "loading",
+    EnginePhase.FAILED: "failed",
+    EnginePhase.EMPTY: "unloaded",
+}
+
+
 async def health(http: HttpRequest) -> Response:
     """Say whether requests are answered: 200, else 503, and what the engine does without and why.
 
     A model that was unloaded is loaded by the next request: who stays away until this says 200 would wait for ever.
     """
-    host: ModelHost = http.app.state.host
+    host = _pool(http).main
     state = host.state
     body = {
         "status": HEALTH[state.phase],
@@ -48,25 +59,30 @@ async def health(http: HttpRequest) -> Response:
 
 async def list_models(http: HttpRequest) -> Response:
     """List the models that can be named in requests."""
-    host: ModelHost = http.app.state.host
-    entries = await asyncio.to_thread(host.entries)
-    data = [_model(entry, host) for entry in entries if entry.problem is None]
-    data += await _remote_models(http)
+    data = await _models(_pool(http)) + await _remote_models(http)
     return JSONResponse({"object": "list", "data": data})
 
 
 async def get_model(model_id: str, http: HttpRequest) -> Response:
     """Return one model; 404 with the names there are."""
-    host: ModelHost = http.app.state.host
-    entries = await asyncio.to_thread(host.entries)
-    usable = [entry for entry in entries if entry.problem is None]
-    for entry in usable:
-        if entry.name == model_id:
-            return JSONResponse(_model(entry, host))
-    for listed in await _remote_models(http) if "/" in model_id else ():
+    models = await _models(_pool(http))
+    for listed in (*models, *(await _remote_models(http) if "/" in model_id else ())):
         if listed["id"] == model_id:
             return JSONResponse(listed)
-    raise ModelNotFound(model_id, [entry.name for entry in usable])
+    raise ModelNotFound(model_id, [model["id"] for model in models])
+
+
+def _pool(http: HttpRequest) -> ModelPool:
+    pool: ModelPool = http.app.state.pool
+    return pool
+
+
+async def _models(pool: ModelPool) -> list[dict[str, Any]]:
+    """Return the models as they are listed, and behind them each alias as one of its own."""
+    entries = await asyncio.to_thread(pool.entries)
+    models = {entry.name: _model(entry, pool) for entry in entries if entry.problem is None}
+    aliases = {alias: name for alias, name in pool.aliases.items() if name in models and alias not in models}
+    return [*models.values(), *(models[name] | {"id": alias, "alias_of": name} for alias, name in aliases.items())]
 
 
 async def _remote_models(http: HttpRequest) -> list[dict[str, Any]]:
@@ -74,24 +90,27 @@ async def _remote_models(http: HttpRequest) -> list[dict[str, Any]]:
     return model_entries(await remotes.lists.all())
 
 
-def _model(entry: Entry, host: ModelHost) -> dict[str, Any]:
+def _model(entry: Entry, pool: ModelPool) -> dict[str, Any]:
+    host = pool.of(entry)
     return {
         "id": entry.name,
         "object": "model",
         "created": int(entry.path.stat().st_mtime) if entry.path.exists() else 0,
         "owned_by": "slipstream",
         "is_toy": entry.is_toy,
-        "loaded": host.entry is not None and host.entry.path == entry.path and host.state.phase is EnginePhase.READY,
+        "loaded": loaded_of(entry, pool) is not None,
+        "status": {"value": _STATUS[host.state.phase] if host is not None else "unloaded"},  # as llama-server's router
     }
 
 
 async def state(http: HttpRequest) -> Response:
     """Return where the engine stands, with what is known of the model."""
-    return JSONResponse(state_of(http.app.state.host))
+    return JSONResponse(state_of(_pool(http)))
 
 
-def state_of(host: ModelHost) -> dict[str, Any]:
-    """Return the body of the state."""
+def state_of(pool: ModelPool) -> dict[str, Any]:
+    """Return the body of the state: that of the chosen model, and in ``models`` a line for each engine."""
+    host = pool.main
     model, now, entry = host.model, host.state, host.entry
     body: dict[str, Any] = {
         "phase": now.phase.value,
@@ -116,7 +135,19 @@ def state_of(host: ModelHost) -> dict[str, Any]:
     body["why_no_spark"] = model.why_no_spark if model is not None else ""
     body["sees_images"] = model is not None and bool(model.mmproj)
     body["has_fim"] = model is not None and model.fim is not None
+    body["models"] = [_engine(one) for one in pool.hosts if one.entry is not None]
     return body
+
+
+def _engine(host: ModelHost) -> dict[str, Any]:
+    return {
+        "model": host.name,
+        "phase": host.state.phase.value,
+        "progress": host.state.progress,
+        "n_bytes": host.model.n_bytes if host.model is not None else None,
+        "active": host.bridge.n_active,
+        "queued": host.bridge.n_queued + host.n_waiting,
+    }
 
 
 def _draft_name(host: ModelHost) -> str | None:
@@ -136,13 +167,11 @@ def _gauges(snapshot: Snapshot | None) -> dict[str, Any] | None:
 
 async def load(body: LoadBody, http: HttpRequest) -> Response:
     """Begin to load a model once running requests have ended; the state says when it is ready."""
-    host: ModelHost = http.app.state.host
-    entry = await host.request_load(body.model)
+    entry = await _pool(http).request_load(body.model)
     return JSONResponse({"model": entry.name}, 202)
 
 
 async def unload(body: UnloadBody, http: HttpRequest) -> Response:
     """Free the memory of the model once running requests have ended; the next request loads it again."""
-    host: ModelHost = http.app.state.host
-    await host.request_unload(body.model)
-    return JSONResponse({"model": host.name or None}, 202)
+    entry = await _pool(http).request_unload(body.model)
+    return JSONResponse({"model": entry.name}, 202)

@@ -13,6 +13,7 @@ from core.values.model_settings import ModelSettings
 from core.values.request import ReasoningFormat
 
 DEFAULT_HOST = "127.0.0.1"
+DEFAULT_MODELS = 4  # as many as llama-server's router holds
 DEFAULT_PORT = 8642
 _RECOMMENDED = ModelSettings()
 
@@ -31,7 +32,8 @@ class ServerSettings:
     are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the model, and
     ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that
     a model's file names. ``strict_models`` refuses names that no model has, which the loaded one answers otherwise.
-    A model that answered nobody for ``idle_unload`` seconds leaves memory until the next call (None: never).
+    A model that answered nobody for ``idle_unload`` seconds leaves memory until the next call (None: never). At most
+    ``models_max`` are loaded at once. ``aliases`` are other names of models, "" that of the start.
     ``lora`` are LoRA adapters of the first model that is loaded, each with its scale. ``allowed_hosts`` are names that
     requests may give this server besides its own; ``cors`` origins of web pages that may use it. ``announce`` prints
     one line with the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input
@@ -73,6 +75,8 @@ class ServerSettings:
     allowed_hosts: tuple[str, ...] = ()
     cors: tuple[str, ...] = ()
     idle_unload: float | None = None
+    models_max: int = DEFAULT_MODELS
+    aliases: tuple[tuple[str, str], ...] = ()
     lora: tuple[tuple[str, float], ...] = ()
     api_key: str | None = None
     announce: bool = False
@@ -83,6 +87,8 @@ class ServerSettings:
             raise BadOption(f"The port must be between 0 and 65535, not {self.port}.")
         if self.idle_unload is not None and not self.idle_unload > 0:
             raise BadOption(f"--idle-unload takes seconds above 0, not {self.idle_unload:g}; left out, models stay.")
+        if self.models_max < 1:
+            raise BadOption(f"--models-max must be 1 or more, not {self.models_max}.")
         if not all(self.hosts):
             raise BadOption("The host is empty: use 127.0.0.1 to serve this machine only.")
         if self.api_key is not None and not self.api_key.strip():

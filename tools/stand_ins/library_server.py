@@ -12,7 +12,7 @@ import psutil
 
 from app.client.library_process import library_command, library_environment
 from app.server.application import create_application
-from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.http.http_server import HttpServer
 from app.server.http.listening_socket import listen
 from app.server.library_worker import LibraryWorker
@@ -30,7 +30,7 @@ class LibraryServer:
     ) -> None:
         merged = {**library_environment(), **environment}
         settings = ServerSettings(port=0, api_key=api_key)
-        application = create_application(settings, cast(ModelHost, SimpleNamespace(attach=lambda: None)))
+        application = create_application(settings, cast(ModelPool, SimpleNamespace(attach=lambda: None)))
         application.state.library = LibraryWorker(command, lambda: merged, (0.1, 0.2))
         self._listening = listen(settings.host, 0)
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"

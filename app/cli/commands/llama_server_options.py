@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.settings.server_settings import DEFAULT_MODELS
 from core.values.engine_options import KvType, Pooling
 from core.values.errors import BadOption
 from core.values.request import ReasoningFormat
@@ -98,6 +99,18 @@ class LlamaServerChoice:
             help="Model of the Hugging Face Hub; downloaded first where it is not here.",
         ),
     ] = None
+    alias: Annotated[
+        list[str] | None,
+        _option(
+            "--alias",
+            "-a",
+            metavar="NAME[=MODEL]",
+            help="Other name of the served model, or of MODEL; several with commas; can be repeated.",
+        ),
+    ] = None
+    models_max: Annotated[
+        int, _option("--models-max", metavar="N", low=1, help="Most models that are loaded at once, memory allowing.")
+    ] = DEFAULT_MODELS
     lora: Annotated[
         list[str] | None,
         _option("--lora", "--lora-scaled", metavar="FILE[:SCALE]", help="LoRA adapter of the model; can be repeated."),
@@ -164,6 +177,18 @@ class LlamaServerChoice:
         repo_id, _, wanted = self.hf_repo.partition(":")
         entry = downloaded_from(repo_id, wanted)
         return str(entry.path if entry is not None else download(DownloadRequest(repo_id, wanted)).files[0])
+
+    def aliases(self) -> tuple[tuple[str, str], ...]:
+        """Return each alias with the name of its model, "" for the served one. Raises BadOption."""
+        found: dict[str, str] = {}
+        for given in self.alias or ():
+            names, _, model = given.partition("=")
+            for name in map(str.strip, names.split(",")):
+                if not name or name in found:
+                    what = f"{name!r} twice" if name else "an empty name"
+                    raise BadOption(f"--alias {given}: it has {what}.")
+                found[name] = model.strip()
+        return tuple(found.items())
 
     def template(self) -> str | None:
         """Return the chat template that replaces the model's. Raises BadOption."""

@@ -207,6 +207,8 @@ def serve(
         allowed_hosts=tuple(allow_host or ()),
         cors=tuple(cors or ()),
         idle_unload=idle_unload,
+        models_max=llama_server.models_max,
+        aliases=llama_server.aliases(),
         lora=llama_server.adapters(),
         api_key=api_key,
         announce=announce,

@@ -24,7 +24,7 @@ _KINDS = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input
 
 async def create_message(body: MessageBody, http: HttpRequest) -> Response:
     """Answer the messages, as one object or as a stream of events."""
-    call = ChatCall(body.chat(), http.app.state.host, http.app.state.renderer)
+    call = ChatCall(body.chat(), http.app.state.pool, http.app.state.renderer)
     headers = {"request-id": new_id("req")}
     if body.stream:
         return EventStream(_stream(call))
@@ -33,7 +33,7 @@ async def create_message(body: MessageBody, http: HttpRequest) -> Response:
 
 async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:
     """Return how many tokens the messages are as the model reads them."""
-    call = ChatCall(body.chat(), http.app.state.host, http.app.state.renderer)
+    call = ChatCall(body.chat(), http.app.state.pool, http.app.state.renderer)
     return JSONResponse(await while_connected(http.receive, _count(call)))
 
 

@@ -10,6 +10,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 from app.server.calls.generation import ChoiceUpdate, generate, new_id
 from app.server.calls.model_defaults import with_defaults
 from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import ReplySpeed, answering
 from core.values.errors import BadRequest
@@ -40,9 +41,11 @@ class Call(ABC, Generic[_Body]):
     PROMPT_FIELD: ClassVar[str]  # the field of the body that prompts are made from
     ID_PREFIX: ClassVar[str]  # of the ids of the engine's requests
 
-    def __init__(self, body: _Body, host: ModelHost) -> None:
+    host: ModelHost  # the engine of the model that answers, once it has begun
+
+    def __init__(self, body: _Body, pool: ModelPool) -> None:
         self.body = body
-        self.host = host
+        self.pool = pool
 
     @abstractmethod
     def check(self) -> None:
@@ -69,10 +72,12 @@ class Call(ABC, Generic[_Body]):
         """Hold the model while the call runs. What is wrong with the body is told before a model is loaded."""
         body = self.body
         self.check()
-        limit = self.host.settings.n_predict if body.token_limit is None else body.token_limit
+        limit = self.pool.settings.n_predict if body.token_limit is None else body.token_limit
         stop, constraint = body.stop_strings, body.constraint
         params, speed = list(body.sampling(body.n_top_logprobs)), body.wanted_speed
-        async with self.host.lease(body.model) as loaded:
+        async with self.pool.lease(body.model) as self.host:
+            loaded = self.host.model
+            assert loaded is not None
             lora = self.host.lora_of(body.lora) if speed is not ReplySpeed.SPARK else ()
             if not loaded.can_write:
                 raise BadRequest(

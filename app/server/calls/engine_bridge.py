@@ -130,7 +130,8 @@ class LiveRequest:
 class EngineBridge:
     """Carries events from the supervisor's thread to channels on the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, totals: RequestTotals | None = None) -> None:
+        """``totals`` are those of all engines of a server."""
         self.state = EngineState(EnginePhase.EMPTY)
         self.snapshot: Snapshot | None = None
         # The figures of the last reply, for gauges that are looked at after it: most replies are over before that.
@@ -144,7 +145,7 @@ class EngineBridge:
         self._asked: dict[str, Channel] = {}
         self._n_running = 0
         self._on_state: Callable[[EngineState], None] = lambda _state: None
-        self.totals = RequestTotals()
+        self.totals = totals or RequestTotals()
         self.observers: list[RequestObserver] = [self.totals]
 
     # On the supervisor's thread

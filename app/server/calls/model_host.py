@@ -1,6 +1,6 @@
-"""Which model is loaded, and the change to another one when a request names it.
+"""The model that one engine has loaded, and the change to another one when a call wants it.
 
-Calls take the model in the order they came: those that name the loaded model run side by side; one that names
+Calls take the model in the order they came: those that want the loaded model run side by side; one that wants
 another waits until they have ended, then the engine loads it, and calls that came later wait behind it. A model that
 was unloaded, on request or since nobody used it for long, is loaded again by the next call.
 """
@@ -23,10 +23,9 @@ from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge, EngineHandle
 from app.server.calls.model_keeper import ModelPreferences, NoPreferences
 from app.server.calls.side_thread import BackgroundThread
-from app.server.http.errors import ModelNotFound
 from app.settings.server_settings import ServerSettings
 from core.values.engine_options import EngineOptions
-from core.values.errors import BadOption, BadRequest, EngineUnavailable, LoadFailed
+from core.values.errors import BadOption, BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase, EngineState, LoadedModel
 from core.values.model_settings import ModelSettings
 from models.facts.projector import projector_beside
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
 _LEAVE_SECONDS = 1.0
-_MOST_ALIASES = 100  # names that are not looked up again; clients could make up any number
 LEAVING = "The server is shutting down."
 _COUNT_AT_LOAD = ("ctx", "kv_type", "gpu_layers", "threads", "draft")  # the settings of a model that are the engine's
 
@@ -78,14 +76,16 @@ class GivenModel:
     facts: ModelFacts | None = None
 
 
-class ModelCatalog(Protocol):
-    """The models there are."""
+@dataclass(frozen=True, slots=True)
+class NamedParts:
+    """What the options of the server name for its model: who drafts for it, its projector; LoRA adapters are its too.
 
-    def entries(self) -> Sequence[Entry]:
-        """List them; can read files."""
+    Another model would have other words and sizes.
+    """
 
-    def find(self, name: str) -> Entry | None:
-        """Return the one of this name, title or path."""
+    model: Path
+    draft: Path | None = None
+    mmproj: Path | None = None
 
 
 class ModelHost:
@@ -95,28 +95,23 @@ class ModelHost:
         self,
         engine: EngineHandle,
         bridge: EngineBridge,
-        catalog: ModelCatalog,
         settings: ServerSettings,
         keeper: ModelPreferences | None = None,
         draft_for: Callable[[Entry], ChosenDraft] = lambda entry: ChosenDraft(),
+        named: NamedParts | None = None,
     ) -> None:
         """``draft_for`` says who drafts for a model where nobody was named; it may read files, and does not raise."""
-        self.engine, self.bridge, self.catalog = engine, bridge, catalog
+        self.engine, self.bridge = engine, bridge
         self._keeper = keeper or NoPreferences()
         self._draft_for = draft_for
         self._draft = ChosenDraft()
-        # Draft models by the path of the model that they draft for: another vocabulary would not do.
-        self._drafts: dict[Path, Path] = {}
+        self._named = named
         # Models that have run with theirs: a draft that is gone since must not cost the model.
         self._drafted: set[Path] = set()
-        self._projectors: dict[Path, Path] = {}
         self.settings = settings
-        # The model that the adapters of the settings are for, and the scales that requests get.
-        self._adapted: Path | None = None
+        # The scales that requests get which say none.
         self.lora_scales = tuple(scale for _, scale in settings.lora)
         self._entry: Entry | None = None
-        # Names under which requests have asked for it: a look into the catalogue reads folders.
-        self._aliases: set[str] = set()
         self._loaded_with = ModelSettings()
         self._model: LoadedModel | None = None
         self._state = EngineState(EnginePhase.EMPTY)
@@ -127,6 +122,8 @@ class ModelHost:
         self._unloads_next = False  # as soon as no call has the model
         self._idle_timer: asyncio.TimerHandle | None = None
         self._n_leases = 0
+        self.used_at = time.monotonic()  # when a call began or ended last
+        self._idle_seconds = settings.idle_unload
         self._state_waiters: list[asyncio.Future[None]] = []
         self._loader = BackgroundThread("model-loader")
         self.is_closing = False
@@ -136,22 +133,20 @@ class ModelHost:
 
     def load(self, entry: Entry, *, again: bool = False) -> None:
         """Begin to load a model at once, whatever runs; ``again`` where it failed and a request tries once more."""
-        self._entry, self._model, self._aliases = entry, None, {entry.name}
+        self._entry, self._model = entry, None
         self._unloads_next = False
-        self._adapted = self._adapted or entry.path
         self._note_next = 0.0
         self._loaded_with = self.own
         self._n_loads += 1
         self._state = EngineState(EnginePhase.LOADING, load=self._n_loads)
         self._draft = ChosenDraft()
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
-        named, must_draft = self._drafts.get(entry.path), entry.path not in self._drafted
-        self._loader.submit(partial(self._load, entry, named, must_draft, self._n_loads, again))
+        self._loader.submit(partial(self._load, entry, entry.path not in self._drafted, self._n_loads, again))
 
     @property
     def adapters(self) -> tuple[str, ...]:
         """The files of the LoRA adapters of the loaded model."""
-        is_adapted = self._entry is not None and self._entry.path == self._adapted
+        is_adapted = self._entry is not None and self._parts(self._entry) is not None
         return tuple(path for path, _ in self.settings.lora) if is_adapted else ()
 
     def lora_of(self, wanted: Sequence[LoraScale] | None) -> tuple[float, ...]:
@@ -170,27 +165,22 @@ class ModelHost:
             scales[one.id] = one.scale
         return tuple(scales)
 
-    def pair(self, entry: Entry, draft: Entry) -> None:
-        """Let ``draft`` draft for a model whenever that is loaded from now on."""
-        self._drafts[entry.path] = draft.path
-
-    def use_projector(self, entry: Entry, mmproj: Path) -> None:
-        """Load this projector with a model whenever that is loaded from now on."""
-        self._projectors[entry.path] = mmproj
-
     @property
     def own(self) -> ModelSettings:
         """What the user has set for the loaded model."""
         return self._keeper.settings_of(self._entry.path) if self._entry is not None else ModelSettings()
 
-    def _load(self, entry: Entry, named: Path | None, must_draft: bool, number: int, again: bool) -> None:
+    def _parts(self, entry: Entry) -> NamedParts | None:
+        return self._named if self._named is not None and self._named.model == entry.path else None
+
+    def _load(self, entry: Entry, must_draft: bool, number: int, again: bool) -> None:
         if number != self._n_loads:
             return  # another model was chosen meanwhile
         try:
             with self._starting:
                 if not self.is_closing:
                     self.engine.prepare()
-            options = self._options(entry, named, must_draft)
+            options = self._options(entry, must_draft)
             with self._starting:
                 if not self.is_closing:
                     self.engine.load(options, number, again=again)
@@ -199,9 +189,11 @@ class ModelHost:
             problem = f"The engine could not be started: {error}"
             self.bridge.deliver((EngineState(EnginePhase.FAILED, problem=problem, load=number),))
 
-    def _options(self, entry: Entry, named: Path | None, must_draft: bool) -> EngineOptions:
+    def _options(self, entry: Entry, must_draft: bool) -> EngineOptions:
         """Return the engine's options. A draft that was found and not named must not cost the model."""
         own, uses_heads = self._keeper.settings_of(entry.path), True
+        parts = self._parts(entry)
+        named = parts.draft if parts is not None else None
         if named is None:
             draft = self._draft_for(entry)
             for notice in draft.notices:
@@ -211,7 +203,7 @@ class ModelHost:
             named, must_draft, uses_heads = draft.path, False, draft.uses_heads
         path, draft_path = str(entry.path), str(named) if named is not None else None
         fields = {"must_draft": must_draft, "uses_heads": uses_heads, **self._sight(entry)}
-        fields["lora"] = self.settings.lora if entry.path == self._adapted else ()
+        fields["lora"] = self.settings.lora if parts is not None else ()
         try:
             return self.settings.engine_options(path, draft_path, **fields, own=own)
         except BadOption as error:
@@ -221,11 +213,11 @@ class ModelHost:
 
     def _sight(self, entry: Entry) -> dict[str, Any]:
         """Return the options for the projector: one that was found and not named must not cost the model."""
-        named = self._projectors.get(entry.path)
-        if named is None and self.settings.uses_projector:
-            found = projector_beside(entry.path)
-            return {"mmproj": str(found) if found is not None else None, "must_see": False}
-        return {"mmproj": str(named) if named is not None else None}
+        parts = self._parts(entry)
+        if parts is not None and parts.mmproj is not None:
+            return {"mmproj": str(parts.mmproj)}
+        found = projector_beside(entry.path) if self.settings.uses_projector else None
+        return {"mmproj": str(found) if found is not None else None, "must_see": False}
 
     def end(self) -> None:
         """Stop the engine for good. A load that still reads files, maybe of a slow disk, is not waited for."""
@@ -283,52 +275,39 @@ class ModelHost:
         """Who drafts for the model, where that was decided here; empty where the draft was named."""
         return self._draft
 
-    def names(self) -> tuple[str, ...]:
-        """Names of the models that can be used."""
-        return tuple(entry.name for entry in self.entries() if entry.problem is None)
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call has the model or waits for one."""
+        return not self._n_leases and not self._line
 
-    def entries(self) -> tuple[Entry, ...]:
-        """List the catalogue, and the loaded model where it lies outside of it."""
-        listed = tuple(self.catalog.entries())
-        if self._entry is None or any(entry.name == self._entry.name for entry in listed):
-            return listed
-        return (self._entry, *listed)
-
-    def find(self, name: str) -> Entry:
-        """Return the model that a request names; raises UnknownModel, or LoadFailed for a broken file."""
-        # A request may name models, not files: of a path, what stands last counts. Clients put a provider before it.
-        plain = name.replace("\\", "/").rpartition("/")[2]
-        plain = plain[: -len(".gguf")] if plain.lower().endswith(".gguf") else plain
-        entry = self.catalog.find(plain) if plain else None
-        if entry is None:
-            raise ModelNotFound(name, self.names())
-        if entry.problem is not None:
-            raise LoadFailed(f"The model {entry.name} cannot be used: {entry.problem}")
-        return entry
+    def is_wanted(self, entry: Entry) -> bool:
+        """Whether this is the model that is here when all calls have had theirs."""
+        return self._line[-1][0].path == entry.path if self._line else self._is_current(entry)
 
     @asynccontextmanager
-    async def lease(self, name: str | None) -> AsyncIterator[LoadedModel]:
-        """Hold the named model (None: the loaded one) while a call runs; waits until it is loaded.
+    async def lease(self, entry: Entry) -> AsyncIterator[LoadedModel]:
+        """Hold a model while a call runs; waits until it is loaded.
 
-        A name that nobody has means the loaded one, unless names are strict.
-
-        Raises UnknownModel, LoadFailed, or EngineUnavailable when it did not load.
+        Its place in the line is taken before anything else happens. Raises LoadFailed, or EngineUnavailable when it
+        did not load.
         """
-        await self._enter(await self._answering(name))
+        await self._enter(entry)
         try:
+            self.used_at = time.monotonic()
             yield await self._ready()
         finally:
             self._n_leases -= 1
+            self.used_at = time.monotonic()
             self._note_use()
             self._advance()
 
-    async def request_load(self, name: str) -> Entry:
+    def request_load(self, entry: Entry) -> None:
         """Load a model once running calls have ended.
 
         A model that failed is tried again. A model that is loaded with something left out, or with other settings than
         are set for it now, is loaded anew.
         """
-        entry = await self._wanted(name)
+        self.used_at = time.monotonic()
         anew = self._is_current(entry) and (bool(self._state.left_out) or not self._has_its_settings())
         if self._is_current(entry) and self._state.phase in (EnginePhase.FAILED, EnginePhase.EMPTY):
             self.load(entry)
@@ -337,18 +316,32 @@ class ModelHost:
             turn.add_done_callback(lambda _turn: self._leave())
             self._line.append((entry, turn, anew))
             self._advance()
-        return entry
 
-    async def request_unload(self, name: str | None = None) -> None:
-        """Unload the model as soon as no call has it; the next call loads it again.
-
-        Raises UnknownModel, or BadRequest where ``name`` is not the model that is loaded.
-        """
-        entry = await self._wanted(name)
-        if not self._is_current(entry):
-            raise BadRequest(f"The model {entry.name} is not loaded: {self.name} is.", param="model")
+    def request_unload(self) -> None:
+        """Unload the model as soon as no call has it; the next call loads it again."""
         self._unloads_next = True
         self._rest()
+
+    def leave_after(self, seconds: float | None) -> None:
+        """Unload the model once nobody has used it for so long; None keeps it."""
+        self._idle_seconds = seconds
+        self._rest()
+
+    async def freed(self) -> None:
+        """Wait until what was begun before, as unloading, is done."""
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        self._loader.submit(lambda: loop.call_soon_threadsafe(done.set))
+        await done.wait()
+
+    async def until_loaded(self) -> None:
+        """Wait while a model is being loaded."""
+        while self._state.phase is EnginePhase.LOADING and not self.is_closing:
+            await self._next_state()
+
+    async def _next_state(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._state_waiters.append(waiter)
+        await waiter
 
     def _rest(self) -> None:
         """Unload the model where that was asked for and nobody uses it; else, begin to count its idle time."""
@@ -359,9 +352,9 @@ class ModelHost:
             return
         if self._unloads_next:
             self._unload()
-        elif self.settings.idle_unload is not None and self._model is not None:
+        elif self._idle_seconds is not None and self._model is not None:
             loop = asyncio.get_running_loop()
-            self._idle_timer = loop.call_later(self.settings.idle_unload, self._unload_idle)
+            self._idle_timer = loop.call_later(self._idle_seconds, self._unload_idle)
 
     def _unload_idle(self) -> None:
         if not self._n_leases and not self._line:
@@ -378,29 +371,6 @@ class ModelHost:
         with self._starting:
             if number == self._n_loads and not self.is_closing:
                 self.engine.unload(number)
-
-    async def _answering(self, name: str | None) -> Entry:
-        """Return the model that answers a call: for a name that nobody has, the one that is there."""
-        try:
-            return await self._wanted(name)
-        except ModelNotFound:
-            if self.settings.strict_models or self._entry is None or name is None:
-                raise
-            if len(self._aliases) < _MOST_ALIASES:
-                self._aliases.add(name)
-            return self._entry
-
-    async def _wanted(self, name: str | None) -> Entry:
-        if self.is_closing:
-            raise EngineUnavailable(LEAVING)
-        if self._entry is not None and (not name or name in self._aliases):
-            return self._entry
-        if not name:
-            raise EngineUnavailable("No model is loaded: name one in the field 'model'.")
-        entry = await asyncio.to_thread(self.find, name)
-        if self._is_current(entry):
-            self._aliases.add(name)
-        return entry
 
     async def _enter(self, entry: Entry) -> None:
         if not self._line and self._is_current(entry):
@@ -459,9 +429,7 @@ class ModelHost:
                 raise EngineUnavailable(self._state.problem or "The model could not be loaded.", retry_after)
             if self.is_closing:
                 raise EngineUnavailable(LEAVING)
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._state_waiters.append(waiter)
-            await waiter
+            await self._next_state()
         return self._model
 
     def _on_state(self, state: EngineState) -> None:

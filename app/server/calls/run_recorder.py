@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,14 +36,27 @@ class _Reply(NamedTuple):
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class OpenRequests:
+    """The ids of the requests that share this machine, and of those that did not have it for themselves."""
+
+    all: set[str] = field(default_factory=set)
+    disturbed: set[str] = field(default_factory=set)
+
+
 class RunRecorder:
     """Listens to the requests of one engine; writes on a thread of its own, some seconds after there is something."""
 
-    def __init__(self, folder: Path, model: Callable[[], LoadedModel | None], save_after: float = _SAVE_AFTER) -> None:
-        """``folder`` keeps the runs; ``model`` gives the loaded model."""
+    def __init__(
+        self,
+        folder: Path,
+        model: Callable[[], LoadedModel | None],
+        shared: OpenRequests | None = None,
+        save_after: float = _SAVE_AFTER,
+    ) -> None:
+        """``folder`` keeps the runs; ``model`` gives the loaded model. Engines of one server have one ``shared``."""
         self._folder, self._model, self._save_after = folder, model, save_after
-        self._open: set[str] = set()
-        self._disturbed: set[str] = set()
+        self._open = shared or OpenRequests()
         self._replies: list[_Reply] = []
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
@@ -50,11 +64,11 @@ class RunRecorder:
 
     def opened(self, request: Request) -> None:
         """A request was submitted: from here on, others share the engine with it."""
-        self._open.add(request.id)
-        if len(self._open) > 1:
-            self._disturbed |= self._open
+        self._open.all.add(request.id)
+        if len(self._open.all) > 1:
+            self._open.disturbed.update(self._open.all)
         elif request.by_draft:
-            self._disturbed.add(request.id)
+            self._open.disturbed.add(request.id)
 
     def ended(self, event: Ended) -> None:
         """A request is over."""
@@ -62,9 +76,9 @@ class RunRecorder:
 
     def closed(self, request_id: str, receipt: Receipt | None = None) -> None:
         """A request is over, or nobody hears of it any more."""
-        self._open.discard(request_id)
-        is_disturbed = request_id in self._disturbed
-        self._disturbed.discard(request_id)
+        self._open.all.discard(request_id)
+        is_disturbed = request_id in self._open.disturbed
+        self._open.disturbed.discard(request_id)
         model = self._model()
         if receipt is None or is_disturbed or model is None or not _tells(receipt):
             return

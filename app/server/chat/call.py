@@ -1,6 +1,6 @@
 """The chat call: each protocol translates its body to one and writes what comes of it in its own shapes.
 
-call = ChatCall(body, host, renderer)
+call = ChatCall(body, pool, renderer)
 async with call.run(streams=True) as run:  # holds the model; raises what is wrong with the body
     async for batch in run.updates():      # pieces of text, reasoning and tool calls
         ...
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from app.server.calls.call import Begun, Call, ReplyShape
 from app.server.calls.generation import ChoiceUpdate
-from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.calls.speed import ReplySpeed
 from app.server.chat.deep import DeepReply, DeepReplyProgress
@@ -37,8 +37,8 @@ class ChatCall(Call[ChatCompletionBody]):
     PROMPT_FIELD = "messages"
     ID_PREFIX = "chat"
 
-    def __init__(self, body: ChatCompletionBody, host: ModelHost, renderer: TemplateRenderer) -> None:
-        super().__init__(body, host)
+    def __init__(self, body: ChatCompletionBody, pool: ModelPool, renderer: TemplateRenderer) -> None:
+        super().__init__(body, pool)
         self.renderer = renderer
         self._form = ReplyFormat()
         self._thinks = False
@@ -55,7 +55,7 @@ class ChatCall(Call[ChatCompletionBody]):
         body = self.body
         turn = Turn.CONTINUED if body.continues else Turn.NONE if body.add_generation_prompt is False else Turn.NEW
         sent = body.images
-        files = await read_images(sent, model, allows_remote=self.host.settings.allows_remote_images) if sent else ()
+        files = await read_images(sent, model, allows_remote=self.pool.settings.allows_remote_images) if sent else ()
         marks = image_marks(len(files))
         prompt = await self.renderer.render(model, body.template_variables(marks), turn)
         prompt, self._images = placed(prompt, marks, files)
@@ -72,7 +72,7 @@ class ChatCall(Call[ChatCompletionBody]):
             constraint = replace(asked, thought=thought) if asked is not None else None
         n_tokens, thinking = self.body.thinking_budget, None
         if n_tokens is None:
-            n_tokens = self.host.settings.reasoning_budget
+            n_tokens = self.pool.settings.reasoning_budget
         if n_tokens >= 0 and form.thinking is not None and thought is not None:
             markers = form.thinking
             thinking = ThinkingBudget(n_tokens, markers.open, markers.close, markers.then, begins_inside=self._thinks)
@@ -87,7 +87,7 @@ class ChatCall(Call[ChatCompletionBody]):
         tools = {tool.function.name: tool.function.parameters or {} for tool in self.body.tools or ()}
         if not self.body.uses_tools and self._form.is_plain:
             return None
-        told = (self.body.reasoning_format or self.host.settings.reasoning_format) == "none"
+        told = (self.body.reasoning_format or self.pool.settings.reasoning_format) == "none"
         tools_or_none = tools if self.body.uses_tools else None
         return ReplyParser(self._form, tools_or_none, thinks=self._thinks, tells_thoughts=told)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from app.server.calls.model_host import Entry, ModelHost
+from app.server.calls.model_host import Entry
+from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ApiError
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.messages import EnginePhase, LoadedModel
@@ -39,10 +40,10 @@ class ModelCard:
     loaded: LoadedModel | None
 
 
-async def cards_of(host: ModelHost, renderer: TemplateRenderer) -> list[ModelCard]:
+async def cards_of(pool: ModelPool, renderer: TemplateRenderer) -> list[ModelCard]:
     """Return the cards of all models that can be used."""
-    entries = await asyncio.to_thread(host.entries)
-    found = [await card_of(entry, host, renderer) for entry in entries if entry.problem is None]
+    entries = await asyncio.to_thread(pool.entries)
+    found = [await card_of(entry, pool, renderer) for entry in entries if entry.problem is None]
     return [card for card in found if card is not None]
 
 
@@ -54,12 +55,12 @@ def facts_of(entry: Entry) -> ModelFacts | None:
     return file.facts if file is not None else None
 
 
-async def card_of(entry: Entry, host: ModelHost, renderer: TemplateRenderer) -> ModelCard | None:
+async def card_of(entry: Entry, pool: ModelPool, renderer: TemplateRenderer) -> ModelCard | None:
     """Return the card of a model; None where its file cannot be read."""
     file = await asyncio.to_thread(_file_of, entry)
     if file is None:
         return None
-    loaded = loaded_of(entry, host)
+    loaded = loaded_of(entry, pool)
     template = loaded.chat_template if loaded is not None else file.chat_template
     can: list[str] = []
     if file.facts.is_embedder or (loaded is not None and not loaded.can_write):
@@ -68,17 +69,19 @@ async def card_of(entry: Entry, host: ModelHost, renderer: TemplateRenderer) -> 
         can.append("completion")
         if template is not None:
             can += await _of_template(loaded or file, renderer)
-        if loaded.mmproj if loaded is not None else await asyncio.to_thread(_will_see, entry, host):
+        if loaded.mmproj if loaded is not None else await asyncio.to_thread(_will_see, entry, pool):
             can.append("vision")
         if loaded.fim is not None if loaded is not None else file.can_insert:
             can.append("insert")
     return ModelCard(entry.name, entry.path, file.facts, file.modified, template or "", tuple(can), loaded)
 
 
-def loaded_of(entry: Entry, host: ModelHost) -> LoadedModel | None:
+def loaded_of(entry: Entry, pool: ModelPool) -> LoadedModel | None:
     """Return the loaded model of an entry; None where it is not in memory."""
-    is_it = host.entry is not None and host.entry.path == entry.path and host.state.phase is EnginePhase.READY
-    return host.model if is_it else None
+    for host in pool.hosts:
+        if host.entry is not None and host.entry.path == entry.path and host.state.phase is EnginePhase.READY:
+            return host.model
+    return None
 
 
 async def _of_template(model: LoadedModel | _File, renderer: TemplateRenderer) -> list[str]:
@@ -101,8 +104,8 @@ class _File:
     eos: str = ""
 
 
-def _will_see(entry: Entry, host: ModelHost) -> bool:
-    return host.settings.uses_projector and projector_beside(entry.path) is not None
+def _will_see(entry: Entry, pool: ModelPool) -> bool:
+    return pool.settings.uses_projector and projector_beside(entry.path) is not None
 
 
 def _file_of(entry: Entry) -> _File | None:

@@ -162,7 +162,7 @@ def _prompt_of(value: Any) -> PromptInput:
 
 async def completion(body: LlamaBody, http: HttpRequest) -> Response:
     """Continue the prompt, as one object or as a stream."""
-    return await respond(LlamaCall(body, http.app.state.host), http)
+    return await respond(LlamaCall(body, http.app.state.pool), http)
 
 
 async def respond(call: LlamaCall, http: HttpRequest) -> Response:

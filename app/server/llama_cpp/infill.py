@@ -11,7 +11,7 @@ from pydantic import Field
 
 from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
-from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import PromptInput, Text
 from app.server.http.body import LenientBody
 from app.server.llama_cpp.completion import LlamaBody, LlamaCall, respond
@@ -45,7 +45,7 @@ class InfillBody(LlamaBody):
 
 async def infill(body: InfillBody, http: HttpRequest) -> Response:
     """Fill in the middle, as one object or as a stream."""
-    return await respond(InfillCall(body, http.app.state.host), http)
+    return await respond(InfillCall(body, http.app.state.pool), http)
 
 
 class InfillCall(LlamaCall):
@@ -53,8 +53,8 @@ class InfillCall(LlamaCall):
 
     body: InfillBody
 
-    def __init__(self, body: InfillBody, host: ModelHost) -> None:
-        super().__init__(body, host)
+    def __init__(self, body: InfillBody, pool: ModelPool) -> None:
+        super().__init__(body, pool)
 
     async def prompts(self, model: LoadedModel) -> Sequence[PromptInput]:
         """Return the prompt: other files, then what stands before and behind the cursor, cut to what has room."""

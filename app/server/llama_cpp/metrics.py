@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.request_totals import TTFT_BOUNDS
 from app.server.remotes.figures import RemoteFigures
 from core.values.snapshot import Snapshot
@@ -21,20 +21,22 @@ from core.values.snapshot import Snapshot
 async def metrics(http: HttpRequest) -> Response:
     """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Metrics(http.app.state.host))
+    registry.register(_Metrics(http.app.state.pool))
     registry.register(_RemoteMetrics(http.app.state.remotes.figures))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
 class _Metrics(Collector):
-    def __init__(self, host: ModelHost) -> None:
-        self._host = host
+    def __init__(self, pool: ModelPool) -> None:
+        self._pool = pool
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric with its present value."""
-        bridge = self._host.bridge
-        totals = bridge.totals
-        snapshot = bridge.snapshot or Snapshot()
+        hosts = self._pool.hosts
+        totals = self._pool.totals
+        n_active = sum(host.bridge.n_active for host in hosts)
+        n_queued = sum(host.bridge.n_queued + host.n_waiting for host in hosts)
+        snapshots = [host.bridge.snapshot or Snapshot() for host in hosts]
         n_evaluated = totals.n_prompt - totals.n_cached
         yield from _counters(
             ("llamacpp:prompt_tokens", "Number of prompt tokens processed.", n_evaluated),
@@ -56,20 +58,28 @@ class _Metrics(Collector):
                 "Average generation throughput in tokens/s.",
                 _rate(totals.n_generated, totals.decode_seconds),
             ),
-            ("llamacpp:requests_processing", "Number of requests processing.", bridge.n_active),
-            ("llamacpp:requests_deferred", "Number of requests deferred.", bridge.n_queued + self._host.n_waiting),
+            (
+                "llamacpp:requests_processing",
+                "Number of requests processing.",
+                n_active,
+            ),
+            (
+                "llamacpp:requests_deferred",
+                "Number of requests deferred.",
+                n_queued,
+            ),
             (
                 "slipstream:decode_tokens_per_second",
                 "Generated tokens per second in the last second of work.",
-                snapshot.decode_rate,
+                sum(one.decode_rate for one in snapshots),
             ),
             (
                 "slipstream:memory_bytes_per_second",
                 "Weights and KV cache read per second, computed.",
-                snapshot.bytes_per_second,
+                sum(one.bytes_per_second for one in snapshots),
             ),
-            ("slipstream:kv_cells_used", "Cells of the KV cache in use.", snapshot.n_cells_used),
-            ("slipstream:kv_cells", "Cells of the KV cache.", snapshot.n_cells),
+            ("slipstream:kv_cells_used", "Cells of the KV cache in use.", sum(one.n_cells_used for one in snapshots)),
+            ("slipstream:kv_cells", "Cells of the KV cache.", sum(one.n_cells for one in snapshots)),
         )
         ended = CounterMetricFamily(
             "slipstream:requests_ended", "Requests that have ended, by reason.", labels=["reason"]

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from app import __version__
 from app.server.calls.engine_bridge import LiveRequest
 from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import refuse
 from core.values.errors import EngineUnavailable
 from core.values.messages import LoadedModel
@@ -21,7 +22,7 @@ _RANDOM_SEED = 2**32 - 1  # as llama-server writes a seed that is drawn
 
 async def properties(http: HttpRequest) -> Response:
     """Return the properties of the loaded model and the defaults of its requests."""
-    host: ModelHost = http.app.state.host
+    host = await _host(http)
     model = _model(host)
     return JSONResponse(
         {
@@ -52,7 +53,7 @@ async def change_properties(http: HttpRequest) -> Response:
 
 async def slots(http: HttpRequest) -> Response:
     """List the slots; with ``fail_on_no_slot=1``, 503 where none is free."""
-    host: ModelHost = http.app.state.host
+    host = await _host(http)
     model = _model(host)
     running = {one.slot: one for one in host.bridge.live if one.slot is not None}
     if http.query_params.get("fail_on_no_slot") == "1" and len(running) >= model.n_slots:
@@ -68,6 +69,12 @@ async def act_on_slot(slot_id: int, http: HttpRequest) -> Response:
         f"Slot {slot_id} is not saved or erased by hand: prompts are kept in memory and on disk, and found again, by "
         "themselves.",
     )
+
+
+async def _host(http: HttpRequest) -> ModelHost:
+    """Return the engine of the model that the query names, else of the chosen one."""
+    pool: ModelPool = http.app.state.pool
+    return await pool.named(http.query_params.get("model"))
 
 
 def _model(host: ModelHost) -> LoadedModel:

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
-from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody, Text
 from app.server.chat.call import ChatCall
 from app.server.http.body import Body
@@ -56,7 +56,7 @@ async def detokenize(body: DetokenizeBody, http: HttpRequest) -> Response:
 
 async def apply_template(body: ChatCompletionBody, http: HttpRequest) -> Response:
     """Return the prompt that a chat with this body would have."""
-    call = ChatCall(body, http.app.state.host, http.app.state.renderer)
+    call = ChatCall(body, http.app.state.pool, http.app.state.renderer)
 
     async def prompt() -> Any:
         async with call.begun() as begun:
@@ -68,10 +68,10 @@ async def apply_template(body: ChatCompletionBody, http: HttpRequest) -> Respons
 async def _answer(
     http: HttpRequest, model: str | None, request: TokenizeRequest | DetokenizeRequest, kind: type[_Answer]
 ) -> _Answer:
-    host: ModelHost = http.app.state.host
+    pool: ModelPool = http.app.state.pool
 
     async def answer() -> _Answer:
-        async with host.lease(model):
+        async with pool.lease(model) as host:
             return await ask(host.bridge, request, kind)
 
     return await while_connected(http.receive, answer())

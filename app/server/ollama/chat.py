@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
-from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatUpdate
 from app.server.http.errors import ApiError, refuse
@@ -37,23 +37,23 @@ Updates = AsyncGenerator[list[ChatUpdate], None]
 
 async def chat(body: ChatBody, http: HttpRequest) -> Response:
     """Answer the messages, in lines or as one object; without messages, load or unload the model."""
-    host: ModelHost = http.app.state.host
+    pool: ModelPool = http.app.state.pool
     if not body.messages:
         return await _prepared(http, body, "chat")
-    return await _response(http, ChatCall(body.chat(), host, http.app.state.renderer), body, "chat")
+    return await _response(http, ChatCall(body.chat(), pool, http.app.state.renderer), body, "chat")
 
 
 async def generate(body: GenerateBody, http: HttpRequest) -> Response:
     """Answer the prompt, go on with it (``raw``) or fill in the middle (``suffix``)."""
-    host: ModelHost = http.app.state.host
+    pool: ModelPool = http.app.state.pool
     if not body.prompt and not body.suffix:
         return await _prepared(http, body, "generate")
     call: ChatCall | LlamaCall
     if not body.is_text:
-        call = PromptCall(body.chat(), host, http.app.state.renderer, tuple(body.context or ()))
+        call = PromptCall(body.chat(), pool, http.app.state.renderer, tuple(body.context or ()))
     else:
         text = body.text()
-        call = InfillCall(text, host) if isinstance(text, InfillBody) else LlamaCall(text, host)
+        call = InfillCall(text, pool) if isinstance(text, InfillBody) else LlamaCall(text, pool)
     return await _response(http, call, body, "generate")
 
 
@@ -68,14 +68,14 @@ def nanoseconds(seconds: float) -> int:
 
 
 @asynccontextmanager
-async def resting(host: ModelHost, body: RunBody) -> AsyncIterator[None]:
+async def resting(pool: ModelPool, body: RunBody) -> AsyncIterator[None]:
     """Unload the model behind a call that asks for it (``keep_alive: 0``), as soon as nobody else uses it."""
     try:
         yield
     finally:
         if body.unloads:
-            with contextlib.suppress(ApiError, SlipstreamError):  # another model was loaded meanwhile
-                await host.request_unload(body.model)
+            with contextlib.suppress(ApiError, SlipstreamError):  # it has left meanwhile
+                await pool.request_unload(body.model)
 
 
 class PromptCall(ChatCall):
@@ -84,9 +84,9 @@ class PromptCall(ChatCall):
     PROMPT_FIELD = "prompt"
 
     def __init__(
-        self, body: ChatCompletionBody, host: ModelHost, renderer: TemplateRenderer, context: tuple[int, ...]
+        self, body: ChatCompletionBody, pool: ModelPool, renderer: TemplateRenderer, context: tuple[int, ...]
     ) -> None:
-        super().__init__(body, host, renderer)
+        super().__init__(body, pool, renderer)
         self._context = context
         self._earlier = ""
 
@@ -112,15 +112,15 @@ class PromptCall(ChatCall):
 
 async def _prepared(http: HttpRequest, body: WritingBody, kind: Kind) -> Response:
     """Load the model, or unload it with ``keep_alive: 0``; either way it is over."""
-    host: ModelHost = http.app.state.host
+    pool: ModelPool = http.app.state.pool
     reply = OllamaReply(kind, body.model)
 
     async def prepare() -> None:
         if not body.unloads:
-            async with host.lease(body.model):
+            async with pool.lease(body.model) as host:
                 reply.name = shown_name(host.name)
             return
-        async with resting(host, body):
+        async with resting(pool, body):
             pass
 
     await while_connected(http.receive, prepare())
@@ -135,7 +135,7 @@ async def _response(http: HttpRequest, call: ChatCall | LlamaCall, body: Writing
 
 
 async def _answer(call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaReply) -> Line:
-    async with resting(call.host, body), _running(call, body, reply, streams=False) as updates:
+    async with resting(call.pool, body), _running(call, body, reply, streams=False) as updates:
         async for batch in updates:
             for update in batch:
                 reply.take(update)
@@ -143,7 +143,7 @@ async def _answer(call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaRe
 
 
 async def _stream(call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaReply) -> AsyncGenerator[bytes, None]:
-    async with resting(call.host, body), _running(call, body, reply, streams=True) as updates:
+    async with resting(call.pool, body), _running(call, body, reply, streams=True) as updates:
         async for batch in updates:
             lines = [line for update in batch for line in reply.take(update)]
             if lines:

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
 from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ApiError
 from app.server.http.sse import while_connected
 from app.server.ollama.bodies import EmbedBody, EmbeddingsBody, RunBody
@@ -54,10 +55,12 @@ async def _vectors(
     http: HttpRequest, body: RunBody, texts: list[str], *, truncates: bool, dimensions: int | None = None
 ) -> tuple[Vectors, float]:
     """Return the vectors, none where there are no texts, and when the model was there."""
-    host: ModelHost = http.app.state.host
+    pool: ModelPool = http.app.state.pool
 
     async def answer() -> tuple[Vectors, float]:
-        async with resting(host, body), host.lease(body.model) as loaded:
+        async with resting(pool, body), pool.lease(body.model) as host:
+            loaded = host.model
+            assert loaded is not None
             loaded_at = time.monotonic()
             check_pooling(loaded)
             if not texts:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import LineStream, while_connected
 from app.server.ollama.bodies import ModelBody, PullBody
@@ -38,7 +38,7 @@ class Library(Protocol):
 
 async def pull(body: PullBody, http: HttpRequest) -> Response:
     """Download a model, and tell how far it is. It goes on in the library when the client leaves."""
-    steps = _pulled(http.app.state.library, http.app.state.host, body.named)
+    steps = _pulled(http.app.state.library, http.app.state.pool, body.named)
     if body.stream is not False:
         return LineStream(_lines(steps), ping=_line(_GATHERING))
     return JSONResponse(await while_connected(http.receive, _last(steps)))
@@ -46,7 +46,7 @@ async def pull(body: PullBody, http: HttpRequest) -> Response:
 
 async def delete(body: ModelBody, http: HttpRequest) -> Response:
     """Move a downloaded model to the trash."""
-    entry = await entry_of(http.app.state.host, body.named)
+    entry = await entry_of(http.app.state.pool, body.named)
     await _asked(http.app.state.library, "RemoveModel", name=entry.name)
     return Response()
 
@@ -65,8 +65,8 @@ async def no_blob(http: HttpRequest) -> Response:
     raise refuse(404, "There are no blobs here: models are GGUF files in the models folder.")
 
 
-async def _pulled(library: Library, host: ModelHost, name: str) -> AsyncGenerator[Status, None]:
-    wanted = await _meant(library, host, name)
+async def _pulled(library: Library, pool: ModelPool, name: str) -> AsyncGenerator[Status, None]:
+    wanted = await _meant(library, pool, name)
     if wanted is None:
         yield _GATHERING
         yield {"status": "success"}
@@ -104,10 +104,10 @@ def _status(phase: DownloadPhase, progress: dict[str, Any], digest: str) -> Stat
     return {"status": f"pulling {digest[:12]}", "digest": f"sha256:{digest}", **done}
 
 
-async def _meant(library: Library, host: ModelHost, name: str) -> tuple[str, str] | None:
+async def _meant(library: Library, pool: ModelPool, name: str) -> tuple[str, str] | None:
     """Return the repository and the file or quantisation that a name stands for; None for a model that is here."""
     try:
-        await entry_of(host, name)
+        await entry_of(pool, name)
     except ModelNotFound:
         pass
     else:

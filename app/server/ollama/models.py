@@ -12,7 +12,8 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from app.server.calls.model_host import Entry, ModelHost
+from app.server.calls.model_host import Entry
+from app.server.calls.model_pool import ModelPool
 from app.server.chat.model_card import card_of, facts_of, loaded_of
 from app.server.http.errors import refuse
 from app.server.ollama.bodies import ShowBody
@@ -44,26 +45,29 @@ async def version(http: HttpRequest) -> Response:
 
 async def tags(http: HttpRequest) -> Response:
     """List the models that can be used."""
-    host: ModelHost = http.app.state.host
-    return JSONResponse({"models": await asyncio.to_thread(_listed, host)})
+    pool: ModelPool = http.app.state.pool
+    return JSONResponse({"models": await asyncio.to_thread(_listed, pool)})
 
 
 async def processes(http: HttpRequest) -> Response:
     """List the models in memory."""
-    host: ModelHost = http.app.state.host
-    return JSONResponse({"models": await asyncio.to_thread(_running, host)})
+    pool: ModelPool = http.app.state.pool
+    return JSONResponse({"models": await asyncio.to_thread(_running, pool)})
 
 
 async def show(body: ShowBody, http: HttpRequest) -> Response:
     """Return what a model is: its details, its header, its template, and what it can do."""
-    host: ModelHost = http.app.state.host
-    entry = await entry_of(host, body.named)
-    card = await card_of(entry, host, http.app.state.renderer)
+    pool: ModelPool = http.app.state.pool
+    entry = await entry_of(pool, body.named)
+    card = await card_of(entry, pool, http.app.state.renderer)
     if card is None:
         raise refuse(404, f"The file of {entry.name} cannot be read: {entry.path.name}.", param="model")
     facts = await asyncio.to_thread(_header_facts, entry.path, is_verbose=bool(body.verbose))
     information = facts | {"general.parameter_count": card.facts.n_params}
-    settings = {"num_ctx": card.loaded.n_ctx} | host.own.sampling if card.loaded is not None else {}
+    host = pool.of(entry)
+    settings: dict[str, Any] = {}
+    if card.loaded is not None and host is not None:
+        settings = {"num_ctx": card.loaded.n_ctx} | host.own.sampling
     return JSONResponse(
         {
             "license": card.facts.licence or "",
@@ -78,26 +82,26 @@ async def show(body: ShowBody, http: HttpRequest) -> Response:
     )
 
 
-async def entry_of(host: ModelHost, name: str) -> Entry:
+async def entry_of(pool: ModelPool, name: str) -> Entry:
     """Return the model of a name as Ollama's clients write it; raises ModelNotFound and LoadFailed."""
-    entries = await asyncio.to_thread(host.entries)
+    entries = await asyncio.to_thread(pool.entries)
     known = next((entry for entry in entries if name in (entry.name, shown_name(entry.name))), None)
-    return known if known is not None else await asyncio.to_thread(host.find, name)
+    return known if known is not None else await asyncio.to_thread(pool.find, name)
 
 
-def _listed(host: ModelHost) -> list[dict[str, Any]]:
-    found = (_model(entry) for entry in host.entries() if entry.problem is None)
+def _listed(pool: ModelPool) -> list[dict[str, Any]]:
+    found = (_model(entry) for entry in pool.entries() if entry.problem is None)
     return [model for model in found if model is not None]
 
 
-def _running(host: ModelHost) -> list[dict[str, Any]]:
+def _running(pool: ModelPool) -> list[dict[str, Any]]:
     models = []
-    for entry in host.entries():
-        loaded = loaded_of(entry, host)
+    for entry in pool.entries():
+        loaded = loaded_of(entry, pool)
         model = _model(entry) if loaded is not None else None
         if loaded is None or model is None:
             continue
-        seconds = host.settings.idle_unload
+        seconds = pool.settings.idle_unload
         leaves = datetime.now(UTC) + (timedelta(seconds=seconds) if seconds is not None else _NEVER)
         facts = facts_of(entry)
         n_layers = facts.n_layers if facts is not None else 0

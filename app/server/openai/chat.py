@@ -25,7 +25,7 @@ async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Respo
 
 async def respond(body: ChatCompletionBody, http: HttpRequest, kind: type[ChatReply]) -> Response:
     """Answer the messages with a reply of this kind."""
-    call = ChatCall(body, http.app.state.host, http.app.state.renderer)
+    call = ChatCall(body, http.app.state.pool, http.app.state.renderer)
     if body.stream:
         return EventStream(_stream(call, kind))
     return JSONResponse(await while_connected(http.receive, _answer(call, kind)))

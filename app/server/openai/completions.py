@@ -28,7 +28,7 @@ async def completions(body: CompletionBody, http: HttpRequest) -> Response:
 
 async def respond(body: CompletionBody, http: HttpRequest, kind: type[TextReply]) -> Response:
     """Continue the prompts with a reply of this kind."""
-    call = CompletionCall(body, http.app.state.host)
+    call = CompletionCall(body, http.app.state.pool)
     if body.stream:
         return EventStream(_stream(call, kind))
     return JSONResponse(await while_connected(http.receive, _answer(call, kind)))

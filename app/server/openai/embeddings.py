@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
-from app.server.calls.model_host import ModelHost
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import PromptInput
 from app.server.http.body import Body
 from app.server.http.sse import while_connected
@@ -87,11 +87,12 @@ async def vectors_of(
     check: Callable[[LoadedModel], None] = lambda model: None,
 ) -> Vectors:
     """Return the answer to a request for vectors; ``check`` raises what is wrong with it for the loaded model."""
-    host: ModelHost = http.app.state.host
+    pool: ModelPool = http.app.state.pool
 
     async def answer() -> Vectors:
-        async with host.lease(model) as loaded:
-            check(loaded)
+        async with pool.lease(model) as host:
+            assert host.model is not None
+            check(host.model)
             return Vectors(await ask(host.bridge, request, Embedded), host.name)
 
     return await while_connected(http.receive, answer())

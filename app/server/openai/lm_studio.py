@@ -52,13 +52,13 @@ async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
 
 async def list_models(http: HttpRequest) -> Response:
     """List the models, loaded or not."""
-    cards = await cards_of(http.app.state.host, http.app.state.renderer)
+    cards = await cards_of(http.app.state.pool, http.app.state.renderer)
     return JSONResponse({"object": "list", "data": [_model(card) for card in cards]})
 
 
 async def get_model(model_id: str, http: HttpRequest) -> Response:
     """Return one model; 404 with the names there are."""
-    cards = await cards_of(http.app.state.host, http.app.state.renderer)
+    cards = await cards_of(http.app.state.pool, http.app.state.renderer)
     for card in cards:
         if card.name == model_id:
             return JSONResponse(_model(card))
@@ -67,8 +67,7 @@ async def get_model(model_id: str, http: HttpRequest) -> Response:
 
 async def list_models_v1(http: HttpRequest) -> Response:
     """List the models as the newer route does."""
-    host: ModelHost = http.app.state.host
-    cards = await cards_of(host, http.app.state.renderer)
+    cards = await cards_of(http.app.state.pool, http.app.state.renderer)
     return JSONResponse({"models": [_model_v1(card) for card in cards]})
 
 

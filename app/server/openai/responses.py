@@ -29,7 +29,7 @@ async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
     store: ResponseStore = http.app.state.responses
     earlier = await _earlier(store, body.previous_response_id)
     chat = body.chat(earlier)
-    call = ResponseCall(chat, http.app.state.host, http.app.state.renderer)
+    call = ResponseCall(chat, http.app.state.pool, http.app.state.renderer)
     asked = Asked(body, call, store)
     if body.stream:
         return EventStream(_stream(asked))

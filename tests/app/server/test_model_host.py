@@ -1,4 +1,4 @@
-"""The line of calls that want a model, with an engine that loads on command."""
+"""The line of calls that want a model, and the engines that load them, with engines that load on command."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import pytest
 
 from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge
-from app.server.calls.model_host import GivenModel, ModelHost
+from app.server.calls.model_host import GivenModel, ModelHost, NamedParts
 from app.server.calls.model_keeper import NoPreferences
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.side_thread import BackgroundThread
 from app.server.http.errors import ModelNotFound, from_exception
 from app.settings.server_settings import ServerSettings
@@ -36,21 +37,23 @@ class Shelf:
 
 
 class Stage:
-    """A host with its engine."""
+    """A pool, with the first of its engines and the host of that; ``room`` is how many models memory holds."""
 
-    def __init__(self, settings: ServerSettings) -> None:
-        self.engine, self.bridge = ScriptedEngine(), EngineBridge()
-        self.engine.listener = self.bridge.deliver
+    def __init__(self, settings: ServerSettings, named: NamedParts | None = None) -> None:
+        self.engines: list[ScriptedEngine] = []
         self.keeper = Keeper()
         self.drafts: dict[str, ChosenDraft] = {}
-        self.host = ModelHost(
-            self.engine,
-            self.bridge,
-            Shelf(),
-            settings,
-            self.keeper,
-            lambda entry: self.drafts.get(entry.name, ChosenDraft()),
-        )
+        self.room = 2
+        self._settings, self._named = settings, named
+        self.pool = ModelPool(self._made, Shelf(), settings, lambda entry, loaded: len(loaded) < self.room)
+        self.host, self.engine = self.pool.main, self.engines[0]
+
+    def _made(self) -> ModelHost:
+        engine, bridge = ScriptedEngine(), EngineBridge()
+        engine.listener = bridge.deliver
+        self.engines.append(engine)
+        find = lambda entry: self.drafts.get(entry.name, ChosenDraft())  # noqa: E731
+        return ModelHost(engine, bridge, self._settings, self.keeper, find, self._named)
 
     def say(self, phase: EnginePhase, path: str | None = None, load: int | None = None, **more: Any) -> None:
         self.engine.tell(EngineState(phase, loaded(path) if path else None, **more), load=load)
@@ -61,30 +64,29 @@ class Stage:
 
     async def settle(self) -> None:
         """Let everything happen that was begun: calls in the loop, loads on the host's thread, and what these begin."""
-        loop = asyncio.get_running_loop()
         for _ in range(5):
-            is_loaded = asyncio.Event()
-            self.host._loader.submit(lambda done=is_loaded: loop.call_soon_threadsafe(done.set))
-            await is_loaded.wait()
+            for host in self.pool.hosts:
+                await host.freed()
+            await asyncio.sleep(0.001)  # for what asks whether a model fits
             for _ in range(5):
                 await asyncio.sleep(0)
 
     async def hold(self, name: str | None, release: asyncio.Event, log: list[str]) -> None:
-        async with self.host.lease(name) as model:
-            log.append(model.path)
+        async with self.pool.lease(name) as host:
+            log.append(host.model.path)
             await release.wait()
 
 
-def play(scenario, **settings: Any):
+def play(scenario, named: NamedParts | None = None, **settings: Any):
     async def attached():
-        stage = Stage(ServerSettings(**settings))
-        stage.host.load(A)
-        stage.host.attach()
+        stage = Stage(ServerSettings(**{"models_max": 1, **settings}), named)
+        stage.pool.load(A)
+        stage.pool.attach()
         await stage.settle()
         try:
             return await asyncio.wait_for(scenario(stage), 60)
         finally:
-            stage.host.end()
+            stage.pool.end()
 
     return asyncio.run(attached())
 
@@ -114,7 +116,7 @@ def test_a_load_that_hangs_keeps_the_server_from_nothing():
         return ChosenDraft()
 
     engine, bridge = ScriptedEngine(), EngineBridge()
-    host = ModelHost(engine, bridge, Shelf(), ServerSettings(), draft_for=draft_for)
+    host = ModelHost(engine, bridge, ServerSettings(), draft_for=draft_for)
     host.load(A)
     assert has_begun.wait(60)
     host.end()
@@ -181,8 +183,8 @@ def test_states_of_the_model_before_are_not_taken_for_the_new_one():
         await stage.settle()
         assert stage.host.state.phase is EnginePhase.LOADING
         stage.becomes_ready("b.gguf")
-        async with stage.host.lease("b") as model:
-            assert model.path == "b.gguf"
+        async with stage.pool.lease("b") as host:
+            assert host.model.path == "b.gguf"
 
     play(scenario)
 
@@ -209,7 +211,7 @@ def test_a_call_that_leaves_the_line_lets_the_others_through():
 
 async def refusal(stage: Stage) -> EngineUnavailable:
     with pytest.raises(EngineUnavailable) as caught:
-        async with stage.host.lease("a"):
+        async with stage.pool.lease("a"):
             pass
     return caught.value
 
@@ -252,11 +254,11 @@ def test_the_user_may_ask_for_a_model_that_failed_at_once():
     async def scenario(stage):
         stage.say(EnginePhase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
         await stage.settle()
-        await stage.host.request_load("a")
+        await stage.pool.request_load("a")
         await stage.settle()
         assert stage.engine.again == [False, False]
         stage.becomes_ready("a.gguf")
-        async with stage.host.lease("a"):
+        async with stage.pool.lease("a"):
             pass
 
     play(scenario)
@@ -290,7 +292,7 @@ def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_asked_fo
     async def scenario(stage):
         stage.becomes_ready("a.gguf")
         await stage.settle()
-        await stage.host.request_load("a")
+        await stage.pool.request_load("a")
         await stage.settle()
         assert stage.engine.loads == ["a.gguf"]
         stage.say(EnginePhase.READY, "a.gguf", left_out=("Nothing drafts.",))
@@ -298,7 +300,7 @@ def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_asked_fo
         release, log = asyncio.Event(), []
         running = asyncio.ensure_future(stage.hold("a", release, log))
         await stage.settle()
-        await stage.host.request_load("a")
+        await stage.pool.request_load("a")
         await stage.settle()
         assert stage.engine.loads == ["a.gguf"], "who runs is not disturbed"
         release.set()
@@ -314,8 +316,8 @@ def test_a_dead_engine_keeps_its_model_while_it_is_restarted():
         stage.becomes_ready("a.gguf")
         stage.say(EnginePhase.RESTARTING, problem="It died.")
         await stage.settle()
-        async with stage.host.lease("a") as model:
-            assert model.path == "a.gguf"
+        async with stage.pool.lease("a") as host:
+            assert host.model.path == "a.gguf"
 
     play(scenario)
 
@@ -326,7 +328,7 @@ def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it():
         release = asyncio.Event()
         running = asyncio.ensure_future(stage.hold("a", release, []))
         await stage.settle()
-        assert (await stage.host.request_load("b")).name == "b"
+        assert (await stage.pool.request_load("b")).name == "b"
         await stage.settle()
         assert stage.host.name == "a"
         release.set()
@@ -343,14 +345,14 @@ def test_a_model_is_unloaded_when_nobody_uses_it_and_comes_back_with_the_next_ca
         release, log = asyncio.Event(), []
         running = asyncio.ensure_future(stage.hold("a", release, log))
         await stage.settle()
-        await stage.host.request_unload()
+        await stage.pool.request_unload()
         await stage.settle()
         assert stage.engine.n_unloads == 0
         release.set()
         await running
         await stage.settle()
         assert (stage.engine.n_unloads, stage.host.state.phase, stage.host.model) == (1, EnginePhase.EMPTY, None)
-        await stage.host.request_unload()  # there is nothing left to unload
+        await stage.pool.request_unload()  # there is nothing left to unload
         again = asyncio.ensure_future(stage.hold(None, release, log))
         await stage.settle()
         assert stage.engine.loads == ["a.gguf"] * 2
@@ -374,7 +376,7 @@ def test_an_idle_model_leaves_memory_but_never_one_that_answers():
         while not stage.engine.n_unloads:
             await asyncio.sleep(0.01)
         assert stage.host.state.phase is EnginePhase.EMPTY
-        await stage.host.request_load("a")
+        await stage.pool.request_load("a")
         await stage.settle()
         assert stage.engine.loads == ["a.gguf"] * 2
 
@@ -387,7 +389,7 @@ def test_a_load_takes_the_place_of_an_unload_that_was_not_done_yet():
         release, log = asyncio.Event(), []
         running = asyncio.ensure_future(stage.hold("a", release, log))
         await stage.settle()
-        await stage.host.request_unload()
+        await stage.pool.request_unload()
         other = asyncio.ensure_future(stage.hold("b", release, log))
         await stage.settle()
         release.set()
@@ -406,7 +408,7 @@ def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one():
         release, log = asyncio.Event(), []
         release.set()
         stage.say(EnginePhase.LOADING)
-        await stage.host.request_load("b")
+        await stage.pool.request_load("b")
         call = asyncio.ensure_future(stage.hold("b", release, log))
         await stage.settle()
         stage.becomes_ready("a.gguf", load=1)
@@ -422,10 +424,10 @@ def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one():
 def test_names_that_are_unknown_or_broken_are_told_apart():
     async def scenario(stage):
         with pytest.raises(ModelNotFound, match="a, b"):
-            await stage.host.request_load("c")
+            await stage.pool.request_load("c")
         with pytest.raises(LoadFailed, match="cut short"):
-            await stage.host.request_load("broken")
-        assert stage.host.names() == ("a", "b")
+            await stage.pool.request_load("broken")
+        assert stage.pool.names() == ("a", "b")
 
     play(scenario)
 
@@ -437,11 +439,11 @@ def test_when_the_server_leaves_everybody_in_the_line_is_told():
         await stage.settle()
         in_line = asyncio.ensure_future(stage.hold("b", release, []))
         await stage.settle()
-        stage.host.close()
+        stage.pool.close()
         ends = await asyncio.gather(waiting, in_line, return_exceptions=True)
         assert [type(end) for end in ends] == [EngineUnavailable, EngineUnavailable]
         with pytest.raises(EngineUnavailable, match="shutting down"):
-            await stage.host.request_load("a")
+            await stage.pool.request_load("a")
 
     play(scenario)
 
@@ -464,13 +466,15 @@ def test_each_model_has_the_partner_that_is_found_for_it(caplog):
 
 def test_a_named_draft_goes_before_one_that_would_be_found():
     async def scenario(stage):
-        stage.drafts["a"] = ChosenDraft(Path("found.gguf"), "found")
-        stage.host.pair(A, B)
+        stage.drafts["a"] = stage.drafts["b"] = ChosenDraft(Path("found.gguf"), "found")
         stage.host.load(A)
         await stage.settle()
         assert (stage.engine.options[-1].draft_path, stage.engine.options[-1].must_draft) == ("b.gguf", True)
+        stage.host.load(B)
+        await stage.settle()
+        assert stage.engine.options[-1].draft_path == "found.gguf"
 
-    play(scenario)
+    play(scenario, NamedParts(A.path, B.path))
 
 
 class Keeper(NoPreferences):
@@ -489,7 +493,7 @@ def test_a_model_that_is_asked_for_again_is_loaded_with_what_was_set_for_it_sinc
         await stage.settle()
         for own in (ModelSettings(temperature=0.1), ModelSettings(ctx=64), ModelSettings(ctx=64)):
             keeper.own = own
-            await stage.host.request_load("a")
+            await stage.pool.request_load("a")
             await stage.settle()
         assert stage.engine.loads == ["a.gguf"] * 2, "sampling counts at once, a context when it is loaded"
 

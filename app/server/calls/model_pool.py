@@ -1,0 +1,265 @@
+"""The models that are loaded, each in an engine of its own, and which of them answers a call.
+
+A call that names a model goes to the engine that has it. Where none has, the model is loaded beside the others if
+memory holds it as well as alone; else those that nobody uses leave, the one first that was used longest ago. Where
+none can leave, the call waits in the line of an engine until the calls before it have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from app.server.calls.engine_bridge import LiveRequest
+from app.server.calls.model_host import LEAVING, Entry, ModelHost
+from app.server.calls.request_totals import RequestTotals
+from app.server.http.errors import ModelNotFound
+from app.settings.server_settings import ServerSettings
+from core.values.errors import BadRequest, EngineUnavailable, LoadFailed
+from core.values.messages import EnginePhase, LoadedModel
+
+_MOST_NAMES = 100  # names that are not looked up again; clients could make up any number
+# A model beside the chosen one holds memory that other programs could use. Editors and retrieval come back sooner.
+_BESIDE_SECONDS = 900.0
+
+
+class ModelCatalog(Protocol):
+    """The models there are."""
+
+    def entries(self) -> Sequence[Entry]:
+        """List them; can read files."""
+
+    def find(self, name: str) -> Entry | None:
+        """Return the one of this name, title or path."""
+
+
+class ModelPool:
+    """The engines, and the names of models.
+
+    ``main`` is the engine of the model that was chosen last, at the start, in the window or by a request to load it;
+    it answers names that no model has. Call everything from the server's event loop, once ``attach`` has been.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], ModelHost],
+        catalog: ModelCatalog,
+        settings: ServerSettings,
+        fits_beside: Callable[[Entry, Sequence[LoadedModel]], bool] = lambda entry, loaded: True,
+    ) -> None:
+        """``make`` returns another engine without a model; all have one ``totals``. ``fits_beside`` can read files."""
+        self._make, self._catalog, self.settings, self._fits_beside = make, catalog, settings, fits_beside
+        self.main = make()
+        self.hosts = [self.main]
+        self._first = ""  # name of the model of the start
+        # Names under which requests have asked for models, None where no model has it: a look into the catalogue reads
+        # folders. Forgotten when another model is chosen.
+        self._known: dict[str, Path | None] = {}
+        self._on_engine: Callable[[ModelHost], None] = lambda host: None
+        # Each choice of an engine counts on what the ones before it have left.
+        self._choosing = asyncio.Lock()
+
+    def load(self, entry: Entry) -> None:
+        """Begin to load the first model; may be called before ``attach``."""
+        self._first = entry.name
+        self.main.load(entry)
+
+    def on_engine(self, call: Callable[[ModelHost], None]) -> None:
+        """Call ``call`` with each engine: those that are there, and those that will be made."""
+        self._on_engine = call
+        for host in self.hosts:
+            call(host)
+
+    def attach(self) -> None:
+        """Follow the engines on the running loop."""
+        for host in self.hosts:
+            host.attach()
+
+    def close(self) -> None:
+        """Let nobody in any more, and end every call: the server is leaving."""
+        for host in self.hosts:
+            host.close()
+
+    def end(self) -> None:
+        """Stop the engines for good."""
+        for host in self.hosts:
+            host.end()
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the server is leaving."""
+        return self.main.is_closing
+
+    @property
+    def totals(self) -> RequestTotals:
+        """What all requests to all engines add up to."""
+        return self.main.bridge.totals
+
+    @property
+    def live(self) -> Iterator[tuple[ModelHost, LiveRequest]]:
+        """The requests that generate and have not ended, each with its engine."""
+        return ((host, live) for host in self.hosts for live in host.bridge.live)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Other names that the server's options give to models; "" stands for the model of the start."""
+        return {alias: name or self._first for alias, name in self.settings.aliases}
+
+    def names(self) -> tuple[str, ...]:
+        """Names of the models that can be used."""
+        return tuple(entry.name for entry in self.entries() if entry.problem is None)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """List the catalogue, and loaded models that lie outside of it."""
+        listed = tuple(self._catalog.entries())
+        known = {entry.name for entry in listed}
+        outside = (host.entry for host in self.hosts if host.entry is not None and host.entry.name not in known)
+        return (*outside, *listed)
+
+    def find(self, name: str) -> Entry:
+        """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
+        # A request may name models, not files: of a path, what stands last counts. Clients put a provider before it.
+        plain = name.replace("\\", "/").rpartition("/")[2]
+        plain = plain[: -len(".gguf")] if plain.lower().endswith(".gguf") else plain
+        plain = self.aliases.get(plain, plain)
+        entry = next((host.entry for host in self.hosts if host.entry is not None and host.name == plain), None)
+        if entry is None:
+            entry = self._catalog.find(plain) if plain else None
+        if entry is None:
+            raise ModelNotFound(name, self.names())
+        if entry.problem is not None:
+            raise LoadFailed(f"The model {entry.name} cannot be used: {entry.problem}")
+        return entry
+
+    def of(self, entry: Entry) -> ModelHost | None:
+        """Return the engine that has a model, or will have when the calls before have ended."""
+        return next((host for host in self.hosts if host.is_wanted(entry)), None)
+
+    async def named(self, name: str | None) -> ModelHost:
+        """Return the engine of the named model (None: the chosen one) without loading it.
+
+        Raises ModelNotFound, and BadRequest where that model is not loaded.
+        """
+        entry = await self._wanted(name)
+        host = self.of(entry)
+        if host is None:
+            raise BadRequest(f"The model {entry.name} is not loaded.", param="model")
+        return host
+
+    @asynccontextmanager
+    async def lease(self, name: str | None) -> AsyncIterator[ModelHost]:
+        """Hold the named model (None: the chosen one) while a call runs; waits until it is loaded.
+
+        A name that nobody has means the chosen one, unless names are strict. The model of the engine that is given is
+        loaded. Raises ModelNotFound, LoadFailed, or EngineUnavailable when it did not load.
+        """
+        entry = await self._answering(name)
+        host = await self._host_for(entry)
+        async with host.lease(entry):
+            yield host
+
+    async def request_load(self, name: str) -> Entry:
+        """Choose a model, and load it once the calls that are in its way have ended; as ``ModelHost.request_load``."""
+        self._known.clear()
+        entry = await self._wanted(name)
+        self.main = await self._host_for(entry)
+        self.main.request_load(entry)
+        for host in self.hosts:
+            host.leave_after(self._stay(host))
+        return entry
+
+    async def request_unload(self, name: str | None = None) -> Entry:
+        """Unload a model as soon as no call has it; the next call loads it again.
+
+        Raises ModelNotFound, and BadRequest where ``name`` is not a model that is loaded.
+        """
+        host = await self.named(name)
+        host.request_unload()
+        assert host.entry is not None
+        return host.entry
+
+    async def _answering(self, name: str | None) -> Entry:
+        """Return the model that answers a call: for a name that nobody has, the one that is there."""
+        try:
+            return await self._wanted(name)
+        except ModelNotFound:
+            if self.settings.strict_models or self.main.entry is None or name is None:
+                raise
+            self._remember(name, None)
+            return self.main.entry
+
+    async def _wanted(self, name: str | None) -> Entry:
+        if self.is_closing:
+            raise EngineUnavailable(LEAVING)
+        if not name or (name in self._known and self._known[name] is None):
+            if self.main.entry is None:
+                raise EngineUnavailable("No model is loaded: name one in the field 'model'.")
+            return self.main.entry
+        path = self._known.get(name)
+        for host in self.hosts:
+            if host.entry is not None and host.entry.path == path:
+                return host.entry
+        entry = await asyncio.to_thread(self.find, name)
+        if self.of(entry) is not None:
+            self._remember(name, entry.path)
+        return entry
+
+    def _remember(self, name: str, path: Path | None) -> None:
+        if len(self._known) >= _MOST_NAMES:
+            self._known.clear()
+        self._known[name] = path
+
+    async def _host_for(self, entry: Entry) -> ModelHost:
+        """Return the engine whose line the call takes its place in, before it gives way to anything else."""
+        host = self.of(entry)
+        if host is None:
+            async with self._choosing:
+                host = self.of(entry) or await self._with_room(entry)
+        return host
+
+    async def _with_room(self, entry: Entry) -> ModelHost:
+        """Return the engine that is to load a model, after others have left where memory needs that."""
+        if self.settings.models_max == 1:
+            return self.main
+        for host in self.hosts:
+            await host.until_loaded()  # what it takes is not known before
+        fits = await self._fits(entry)
+        while not fits and (leaving := self._longest_unused(self._idle(EnginePhase.READY))) is not None:
+            leaving.request_unload()
+            await leaving.freed()
+            fits = await self._fits(entry)
+        empty = self._longest_unused(self._idle(EnginePhase.EMPTY, EnginePhase.FAILED))
+        if empty is not None:
+            return empty
+        if fits and len(self.hosts) < self.settings.models_max:
+            return self._added()
+        taken_over = self._longest_unused(self._idle(*EnginePhase)) or self._longest_unused(self.hosts)
+        assert taken_over is not None
+        return taken_over
+
+    async def _fits(self, entry: Entry) -> bool:
+        loaded = [host.model for host in self.hosts if host.model is not None]
+        return await asyncio.to_thread(self._fits_beside, entry, loaded)
+
+    def _idle(self, *phases: EnginePhase) -> list[ModelHost]:
+        return [host for host in self.hosts if host.is_idle and host.state.phase in phases]
+
+    def _longest_unused(self, hosts: Sequence[ModelHost]) -> ModelHost | None:
+        """Return the engine that was used longest ago; the chosen model's is the last."""
+        return min(hosts, key=lambda host: (host is self.main, host.used_at), default=None)
+
+    def _added(self) -> ModelHost:
+        host = self._make()
+        self.hosts.append(host)
+        self._on_engine(host)
+        host.attach()
+        host.leave_after(self._stay(host))
+        return host
+
+    def _stay(self, host: ModelHost) -> float | None:
+        """Return for how many seconds the model of an engine stays that nobody uses."""
+        seconds = self.settings.idle_unload
+        return _BESIDE_SECONDS if seconds is None and host is not self.main else seconds
