@@ -52,8 +52,8 @@ class CurrentMachine:
 def current_machine(workers: Sequence[tuple[str, str]] = (), n_mapped: int = 0) -> CurrentMachine:
     """Look at memory and devices, and read what was measured before.
 
-    ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token. ``n_mapped`` bytes are taken by files of
-    loaded models, though the system says that their memory is free. Raises LoadFailed where a worker cannot be used.
+    ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token; raises LoadFailed where one of them
+    cannot be used. ``n_mapped`` bytes are taken by files of loaded models, though the system calls that memory free.
     """
     from app.doctor.checks import check_llama, check_workers
     from core.llama.checks.system import gpu_backends
@@ -123,9 +123,13 @@ def report_file(
 
 def fits_beside(facts: ModelFacts, path: Path, n_mapped: int) -> bool:
     """Whether a model fits well into what memory is left beside loaded models; ``n_mapped`` as for the machine."""
+    from models.estimate.fit.memory import USABLE_SHARE, free_memory
     from models.estimate.fit.summary import FitVerdict
 
-    return report_file(facts, path, current_machine(n_mapped=n_mapped), is_quick=True).verdict is FitVerdict.GREEN
+    verdict = report_file(facts, path, current_machine(n_mapped=n_mapped), is_quick=True).verdict
+    if verdict is FitVerdict.UNUSABLE:  # for chats; a model that gives vectors has no cache worth counting
+        return 2 * facts.weight_bytes + n_mapped <= USABLE_SHARE * free_memory()
+    return verdict is FitVerdict.GREEN
 
 
 def report_remote(

@@ -144,9 +144,8 @@ ROUTES = (
     ("DELETE", "/slipstream/remotes/{name}", remove_remote),
 )
 # Paths that are also found without the prefix, unless something else is there.
-_SHORT = {path.removeprefix("/v1").partition("/{")[0] for _, path, _ in ROUTES if path.startswith("/v1/")} - {
-    path for _, path, _ in ROUTES
-}
+_PATHS = {path for _, path, _ in ROUTES}
+_SHORT = {path.removeprefix("/v1").partition("/{")[0] for path in _PATHS if path.startswith("/v1/")} - _PATHS
 # By the room that answers.
 _PROTOCOLS = {
     "openai": "OpenAI",
@@ -216,7 +215,7 @@ def _n_slots(host: ModelHost) -> int:
 def _middleware(settings: ServerSettings, remotes: Remotes) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
     middleware = [
-        Middleware(PlainPath, routes=_SHORT),
+        Middleware(PlainPath, routes=_SHORT, others=_PATHS),
         Middleware(HostCheck, settings=settings),
         Middleware(OriginCheck, settings=settings),
         Middleware(JsonOnly),

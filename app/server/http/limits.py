@@ -292,16 +292,16 @@ class PlainPath:
     the request: most clients do not follow one with a body.
     """
 
-    def __init__(self, app: ASGIApp, routes: Collection[str] = ()) -> None:
-        """``routes`` are the paths below the prefix that are also found without it."""
+    def __init__(self, app: ASGIApp, routes: Collection[str] = (), others: Collection[str] = ()) -> None:
+        """``routes`` are the paths below the prefix that are also found without it; ``others`` are as they are."""
         self._app = app
-        self._routes = routes
+        self._routes, self._others = routes, frozenset(others)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on under its plain path."""
         if scope["type"] == "http":
             path = plain_path(scope["path"])
-            if any(path == one or path.startswith(f"{one}/") for one in self._routes):
+            if path not in self._others and any(path == one or path.startswith(f"{one}/") for one in self._routes):
                 path = f"/v1{path}"
             scope = {**scope, "path": path}
         await self._app(scope, receive, send)

@@ -46,8 +46,15 @@ class RunningServer:
 
     @property
     def engine(self) -> psutil.Process:
+        return self.engines[0]
+
+    @property
+    def engines(self) -> list[psutil.Process]:
+        """The engines' processes, the first model's first."""
         children = psutil.Process(self.process.pid).children(recursive=True)
-        return next(child for child in children if "core.process.worker" in " ".join(child.cmdline()))
+        alive = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
+        found = [child for child in alive if "core.process.worker" in " ".join(child.cmdline())]
+        return sorted(found, key=psutil.Process.create_time)
 
     def chat(self, text: str = "Tell me a story about a fox.", **fields):
         fields = {"model": MODEL, "max_tokens": 24, "seed": 1, "temperature": 0} | fields
@@ -100,7 +107,7 @@ def start_server() -> Callable[..., RunningServer]:
 @pytest.fixture(scope="module")
 def own_server(home: Path) -> Iterator[RunningServer]:
     """A server for tests that do harm."""
-    running = RunningServer(ServerProcess(["--parallel", "4", "--no-draft"]))
+    running = RunningServer(ServerProcess(["--parallel", "4", "--no-draft", "--models-max", "1"]))
     yield running
     running.close()
 

@@ -113,7 +113,7 @@ def test_only_allowed_tools_are_called(responses):
 def test_text_follows_a_schema(responses):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     form = {"type": "json_schema", "name": "number", "schema": schema, "strict": True}
-    told = responses.create(model=MODEL, input="A number?", text={"format": form}, max_output_tokens=200, store=False)
+    told = responses.create(model=MODEL, input="A number?", text={"format": form}, temperature=0, store=False)
     assert isinstance(json.loads(told.output_text)["n"], int)
 
 

@@ -1,0 +1,127 @@
+"""Several models at once over a real socket: two that write, and one that turns texts into vectors beside them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import psutil
+import pytest
+
+from app.client.server_process import ServerProcess
+from tests.app.server.conftest import MODEL, RunningServer
+from tools.model_factory.embedder_factory import bert
+
+SMALL = "ember-draft-q8_0"
+
+
+@pytest.fixture(scope="module")
+def both(home: Path) -> Iterator[RunningServer]:
+    """A server with a model of its own and two others in the folder of models."""
+    encoder = home / "data" / "models" / "tiny-bert.gguf"
+    encoder.parent.mkdir(parents=True, exist_ok=True)
+    bert(encoder)
+    options = ["--no-draft", "--alias", "gpt-4o,gpt-4.1", "--alias", f"small={SMALL}", "--models-max", "3"]
+    running = RunningServer(ServerProcess(options))
+    yield running
+    running.close()
+    encoder.unlink()
+
+
+def engines(server: RunningServer) -> dict[str, str]:
+    return {one["model"]: one["phase"] for one in server.state["models"]}
+
+
+def test_each_answers_from_its_own_engine_while_the_other_writes(both: RunningServer) -> None:
+    texts: dict[str, list[str]] = {MODEL: [], SMALL: []}
+    switched = threading.Event()
+
+    def write(model: str) -> None:
+        stream = both.client.chat.completions.create(
+            model=model,
+            messages=[{"role": "user", "content": "Tell me a story."}],
+            max_tokens=200,
+            stream=True,
+            extra_body={"ignore_eos": True},
+        )
+        for chunk in stream:
+            assert chunk.model == model
+            texts[model].append(chunk.choices[0].delta.content or "" if chunk.choices else "")
+            if model == MODEL and len(texts[model]) == 3:
+                switched.set()
+
+    first = threading.Thread(target=write, args=(MODEL,))
+    first.start()
+    assert switched.wait(60)
+    write(SMALL)
+    first.join()
+    assert all("".join(pieces) for pieces in texts.values())
+    assert engines(both) == {MODEL: "ready", SMALL: "ready"}
+    assert both.state["model"] == MODEL, "a request does not choose"
+
+
+def test_an_embedder_stays_beside_a_chat_model(both: RunningServer) -> None:
+    found = both.client.embeddings.create(model="tiny-bert", input="The fox")
+    assert (found.model, len(found.data[0].embedding)) == ("tiny-bert", 64)
+    assert engines(both)[MODEL] == "ready", "nobody had to leave for it"
+    assert both.chat(max_tokens=1).model == MODEL
+    assert engines(both)["tiny-bert"] == engines(both)[MODEL] == "ready"
+    listed = {one.id: one for one in both.client.models.list()}
+    assert listed["tiny-bert"].loaded
+    assert listed["gpt-4o"].alias_of == MODEL
+
+
+def test_aliases_answer_and_props_are_those_of_the_named_model(both: RunningServer) -> None:
+    assert both.chat(model="gpt-4.1", max_tokens=1).model == MODEL
+    assert both.chat(model="small", max_tokens=1).model == SMALL
+    props = both.http.get("/props", params={"model": SMALL}).json()
+    assert props["model_path"].endswith(f"{SMALL}.gguf")
+    assert both.http.get("/props", params={"model": "nothing"}).status_code == 404
+
+
+def test_a_model_beside_dies_and_comes_back_alone(both: RunningServer) -> None:
+    both.chat(model=SMALL, max_tokens=1)
+    first, *others = both.engines
+    for child in others:
+        child.kill()
+    psutil.wait_procs(others)
+    assert both.chat(max_tokens=1).model == MODEL
+    both.wait_until(lambda state: {one["phase"] for one in state["models"]} == {"ready"})
+    assert both.chat(model=SMALL, max_tokens=1).model == SMALL
+    assert both.engine.pid == first.pid
+
+
+def test_one_beside_is_unloaded_by_its_name(both: RunningServer) -> None:
+    both.chat(model=SMALL, max_tokens=1)
+    assert both.http.post("/models/unload", json={"model": "small"}).json() == {"success": True}
+    both.wait_until(lambda state: {one["model"]: one["phase"] for one in state["models"]}[SMALL] == "empty")
+    status = {one["id"]: one["status"]["value"] for one in both.http.get("/models").json()["data"]}
+    assert (status[SMALL], status[MODEL]) == ("unloaded", "loaded")
+    refused = both.http.post("/models/unload", json={"model": "nothing-of-this-name"})
+    assert refused.status_code == 404
+    assert json.loads(refused.text)["error"]["code"] == "model_not_found"
+
+
+def test_a_name_that_is_an_alias_twice_is_refused() -> None:
+    from app.cli.commands.llama_server_options import LlamaServerChoice
+    from core.values.errors import BadOption
+
+    with pytest.raises(BadOption, match="'a' twice"):
+        LlamaServerChoice(alias=["a,b", "a=other"]).aliases()
+    with pytest.raises(BadOption, match="empty name"):
+        LlamaServerChoice(alias=["a,,b"]).aliases()
+
+
+def test_with_models_max_1_the_named_model_takes_the_place_of_the_other(home: Path) -> None:
+    running = RunningServer(ServerProcess(["--no-draft", "--models-max", "1"]))
+    try:
+        assert running.chat(max_tokens=1).model == MODEL
+        assert running.chat(model=SMALL, max_tokens=1).model == SMALL
+        assert engines(running) == {SMALL: "ready"}
+        with pytest.raises(openai.NotFoundError):
+            running.client.models.retrieve("gpt-4o")
+    finally:
+        running.close()
