@@ -223,7 +223,7 @@ def _middleware(settings: ServerSettings, remotes: Remotes) -> list[Middleware]:
         Middleware(PassThrough, remotes=remotes),
     ]
     if settings.api_key is not None:
-        middleware.insert(3, Middleware(BearerAuth, api_key=settings.api_key))
+        middleware.insert(3, Middleware(BearerAuth, api_keys=settings.api_keys))
     return middleware
 
 

@@ -78,7 +78,8 @@ class ServerSettings:
     models_max: int = DEFAULT_MODELS
     aliases: tuple[tuple[str, str], ...] = ()
     lora: tuple[tuple[str, float], ...] = ()
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    more_api_keys: tuple[str, ...] = field(default=(), repr=False)
     announce: bool = False
     exit_with_stdin: bool = False
 
@@ -91,13 +92,13 @@ class ServerSettings:
             raise BadOption(f"--models-max must be 1 or more, not {self.models_max}.")
         if not all(self.hosts):
             raise BadOption("The host is empty: use 127.0.0.1 to serve this machine only.")
-        if self.api_key is not None and not self.api_key.strip():
+        if not all(key.strip() for key in self.api_keys):
             raise BadOption("The API key is empty: give it at least one character, or leave it out.")
         if not self.is_loopback and self.api_key is None:
             open_host = next(host for host in self.hosts if not names_this_machine(host))
             raise BadOption(
                 f"Serving on {open_host} lets other machines use this model, so it needs an API key: "
-                "add --api-key, or serve this machine only with --host 127.0.0.1."
+                "add --api-key or --api-key-file, or serve this machine only with --host 127.0.0.1."
             )
         if self.model is not None and self.last_model:
             raise BadOption("--model names a model and --last-model takes the one used last: leave out one of them.")
@@ -111,6 +112,11 @@ class ServerSettings:
     def hosts(self) -> tuple[str, ...]:
         """All that the server listens on."""
         return (self.host, *self.more_hosts)
+
+    @property
+    def api_keys(self) -> tuple[str, ...]:
+        """All keys that let a client in; none where no key is needed."""
+        return () if self.api_key is None else (self.api_key, *self.more_api_keys)
 
     @property
     def is_loopback(self) -> bool:

@@ -115,6 +115,10 @@ class LlamaServerChoice:
         list[str] | None,
         _option("--lora", "--lora-scaled", metavar="FILE[:SCALE]", help="LoRA adapter of the model; can be repeated."),
     ] = None
+    api_key_file: Annotated[
+        Path | None,
+        _option("--api-key-file", metavar="FILE", help="Keys of clients: one per line, # for comments."),
+    ] = None
     embeddings: Annotated[bool, _ignored("--embeddings", "--embedding")] = False
     jinja: Annotated[bool, _ignored("--jinja")] = False
     metrics: Annotated[bool, _ignored("--metrics")] = False
@@ -190,16 +194,27 @@ class LlamaServerChoice:
                 found[name] = model.strip()
         return tuple(found.items())
 
+    def api_keys(self, own: str | None) -> tuple[str, ...]:
+        """Return all keys; ``own`` is what ``--api-key`` says. Raises BadOption, whose sentence shows no key."""
+        first = () if own is None else (own,)
+        if self.api_key_file is None:
+            return first
+        named = f"The file of API keys {self.api_key_file}"
+        lines = [line.strip() for line in _text_of(self.api_key_file, named).splitlines()]
+        keys = [line for line in lines if line and not line.startswith("#")]
+        if not keys:
+            raise BadOption(f"{named} has no key: write one per line.")
+        for number, line in enumerate(lines, start=1):
+            if line in keys and not (line.isascii() and line.isprintable() and " " not in line):
+                raise BadOption(f"{named}: the key in line {number} may have ASCII letters, digits and signs only.")
+        return first + tuple(keys)
+
     def template(self) -> str | None:
         """Return the chat template that replaces the model's. Raises BadOption."""
         if self.chat_template is not None and self.chat_template_file is not None:
             raise BadOption("--chat-template and --chat-template-file both give one: leave out one of them.")
         if self.chat_template_file is not None:
-            try:
-                return self.chat_template_file.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-                raise BadOption(f"The chat template {self.chat_template_file} cannot be read: {reason}.") from None
+            return _text_of(self.chat_template_file, f"The chat template {self.chat_template_file}")
         if self.chat_template is not None and "{" not in self.chat_template:
             raise BadOption(
                 f"--chat-template takes the template itself, not a name as {self.chat_template[:40]!r}: "
@@ -218,6 +233,14 @@ class LlamaServerChoice:
         if not isinstance(found, dict):
             raise BadOption('--chat-template-kwargs must be a JSON object, as {"enable_thinking": false}.')
         return found
+
+
+def _text_of(path: Path, named: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise BadOption(f"{named} cannot be read: {reason}.") from None
 
 
 def _adapter(given: str) -> tuple[str, float]:

@@ -171,6 +171,7 @@ def serve(
 
     for sentence in llama_server.words:
         say_on_stderr(sentence)
+    keys = llama_server.api_keys(api_key)
     settings = ServerSettings(
         host=host[0] if host else DEFAULT_HOST,
         more_hosts=tuple(host[1:]) if host else (),
@@ -210,7 +211,8 @@ def serve(
         models_max=llama_server.models_max,
         aliases=llama_server.aliases(),
         lora=llama_server.adapters(),
-        api_key=api_key,
+        api_key=keys[0] if keys else None,
+        more_api_keys=tuple(keys[1:]),
         announce=announce,
         exit_with_stdin=exit_with_stdin,
     )

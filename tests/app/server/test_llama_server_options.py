@@ -24,7 +24,10 @@ def as_llama_server(home, tmp_path_factory):
     folder = tmp_path_factory.mktemp("options")
     template = folder / "template.jinja"
     template.write_text("{{ greeting }}{% for m in messages %} {{ m.content }}{% endfor %}", encoding="utf-8")
+    keys = folder / "keys.txt"
+    keys.write_text("# of the editor\nkey-one\n\n  key-two  \n", encoding="utf-8")
     options = [
+        *("--api-key-file", str(keys)),
         *(
             "-c",
             "1024",
@@ -63,6 +66,33 @@ def test_the_options_mean_what_they_mean_there(as_llama_server):
         "Tell me.", max_tokens=1, extra_body={"chat_template_kwargs": {"greeting": "Good evening to you."}}
     )
     assert other.usage.prompt_tokens > slow.usage.prompt_tokens
+
+
+@pytest.mark.parametrize(
+    ("key", "status"), [("key-one", 200), ("key-two", 200), ("key", 401), ("# of the editor", 401), ("", 401)]
+)
+def test_each_key_of_the_file_lets_in(as_llama_server, key, status):
+    server, _ = as_llama_server
+    assert httpx.get(f"{server.url}/v1/models", headers={"x-api-key": key}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        (b"", "has no key"),
+        (b"# none\n\n", "has no key"),
+        (b"good\nsecret two\n", "line 2"),
+        (b"\xff", "UTF-8"),
+        (None, "read"),
+    ],
+)
+def test_a_bad_file_of_keys_is_refused_and_not_shown(tmp_path, written, says):
+    path = tmp_path / "keys.txt"
+    if written is not None:
+        path.write_bytes(written)
+    with pytest.raises(BadOption, match=says) as caught:
+        LlamaServerChoice(api_key_file=path).api_keys(None)
+    assert "secret" not in str(caught.value)
 
 
 def test_strict_names_are_those_of_models(as_llama_server):
