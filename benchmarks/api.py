@@ -25,7 +25,7 @@ from pathlib import Path
 import psutil
 
 from app.client.server_process import ServerProcess
-from benchmarks.api_agent import CONVERSATIONS, converse, drops_thoughts, reread, shares
+from benchmarks.api_agent import CONVERSATIONS, CompletionConversation, converse, drops_thoughts, reread, shares
 from benchmarks.api_client import PROTOCOLS, ApiClient, Protocol, Stream, as_turn
 from benchmarks.http_load import run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
@@ -171,8 +171,11 @@ def measure_streams(server: ServerProcess, protocol: Protocol, n_streams: int, n
         def stream(index: int) -> Stream:
             return clients[index].stream(protocol, prompts[index], n_tokens)
 
+        def ask(index: int) -> str:
+            return clients[index].ask(protocol, prompts[index], n_tokens)
+
         streams = list(threads.map(stream, range(n_streams)))
-    texts = [clients[0].ask(protocol, prompt, n_tokens) for prompt in prompts]
+        texts = list(threads.map(ask, range(n_streams)))
     for client in clients:
         client.close()
     pairs = list(zip(streams, texts, strict=True))
@@ -248,6 +251,8 @@ def measure_agent(server: ServerProcess, template: str, n_turns: int) -> list[Re
     drops = drops_thoughts(client)
     rows: list[ReportRow] = []
     for name, kind in CONVERSATIONS.items():
+        if kind is CompletionConversation and template != "ember":
+            continue  # it brings Ember's template itself
         turns = converse(kind(client), n_turns, name)
         of_all, of_kept = shares(turns, drops_thoughts=drops)
         rows.append(
