@@ -22,12 +22,13 @@ _CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
     (BadRequest, ExitCode.USAGE),
     (LoadFailed, ExitCode.MODEL),
 )
-# Each is a function in the module of its name, as app.cli.commands.chat.chat; models and remotes are groups.
+# Each is a function in the module of its name, as app.cli.commands.chat.chat; models and _GROUPS have more below them.
 _COMMANDS = (
     "chat",
     "serve",
     "batch",
     "models",
+    "keys",
     "remotes",
     "doctor",
     "verify",
@@ -37,6 +38,7 @@ _COMMANDS = (
     "desktop",
     "test",
 )
+_GROUPS = ("keys", "remotes")
 # What these commands do not know goes to the program behind them.
 _PASSES_ON = ("bench", "test")
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -66,10 +68,8 @@ def build(*, is_pretty: bool, typed: Sequence[str] = ()) -> typer.Typer:
             from app.cli.models import commands as models
 
             app.add_typer(models.build(typed[1:]), name=name)
-        elif name == "remotes":
-            from app.cli.commands import remotes
-
-            app.add_typer(remotes.build(), name=name)
+        elif name in _GROUPS:
+            app.add_typer(import_module(f"app.cli.commands.{name}").build(), name=name)
         else:
             command = getattr(import_module(f"app.cli.commands.{name}"), name)
             app.command(context_settings=_PASS_ON if name in _PASSES_ON else None)(command)

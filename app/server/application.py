@@ -24,6 +24,7 @@ from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.http.docs_page import docs_page
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
+from app.server.http.keys import ApiKeys
 from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
 from app.server.http.sse import ClientGone
 from app.server.library_routes import handler_of, library_events
@@ -161,14 +162,15 @@ OFFERS = (
 LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("GET", EVENTS))
 
 
-def create_application(settings: ServerSettings, pool: ModelPool) -> FastAPI:
+def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys | None = None) -> FastAPI:
     """Return the application; it attaches to the engine when it starts up."""
+    keys = keys or ApiKeys(settings)
     remotes = Remotes(RemoteStore())
     application = FastAPI(
         title="Slipstream",
         version=__version__,
         lifespan=_lifespan,
-        middleware=_middleware(settings, remotes),
+        middleware=_middleware(settings, keys, remotes),
         exception_handlers={
             ApiError: _on_error,
             SlipstreamError: _on_error,
@@ -194,7 +196,7 @@ def create_application(settings: ServerSettings, pool: ModelPool) -> FastAPI:
         application,
         lambda: _n_slots(pool.main),
     )
-    application.state.has_key = settings.api_key is not None
+    application.state.keys = keys
     application.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
     for method, path, handler in ROUTES:
         tags: list[str | Enum] = [_PROTOCOLS.get(handler.__module__.split(".")[2], "Slipstream")]
@@ -212,18 +214,17 @@ def _n_slots(host: ModelHost) -> int:
     return host.model.n_slots if host.model is not None else host.settings.n_slots
 
 
-def _middleware(settings: ServerSettings, remotes: Remotes) -> list[Middleware]:
+def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
     middleware = [
         Middleware(PlainPath, routes=_SHORT, others=_PATHS),
-        Middleware(HostCheck, settings=settings),
-        Middleware(OriginCheck, settings=settings),
+        Middleware(HostCheck, settings=settings, keys=keys),
+        Middleware(OriginCheck, settings=settings, keys=keys),
+        Middleware(BearerAuth, keys=keys),
         Middleware(JsonOnly),
         Middleware(BodyLimit),
         Middleware(PassThrough, remotes=remotes),
     ]
-    if settings.api_key is not None:
-        middleware.insert(3, Middleware(BearerAuth, api_keys=settings.api_keys))
     return middleware
 
 

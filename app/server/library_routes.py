@@ -26,7 +26,7 @@ def handler_of(route: Route) -> Handler:
     """Return what answers a route: the answer as JSON, or in its parts where the client accepts an event stream."""
 
     async def handle(http: HttpRequest) -> Response:
-        if route.needs_key and not http.app.state.has_key:
+        if route.needs_key and not http.app.state.keys.is_needed:
             raise refuse(403, _NEEDS_KEY, code="api_key_needed")
         text = await http.body() if route.method == "POST" else _query(http)
         try:

@@ -68,6 +68,7 @@ def _wire(live: LiveRequest, model: str, now: float) -> dict[str, Any]:
     return {
         "id": live.request.id,
         "model": model,
+        "who": live.who,
         "lane": live.request.lane.value,
         "phase": phase,
         "slot": live.slot,

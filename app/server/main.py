@@ -34,6 +34,7 @@ from core.values.messages import EnginePhase
 
 if TYPE_CHECKING:
     from app.server.http.http_server import HttpServer
+    from app.server.http.keys import ApiKeys
     from core.values.messages import LoadedModel
     from models.catalog.catalog import Catalog
 
@@ -116,6 +117,7 @@ def _serve(
     from app.server.application import create_application
     from app.server.calls.run_recorder import OpenRequests, RunRecorder
     from app.server.http.http_server import HttpServer
+    from app.server.http.keys import ApiKeys
 
     ports = [one.getsockname()[1] for one in listening if one.family != getattr(socket, "AF_UNIX", None)]
     port: int | None = ports[0] if ports else None
@@ -125,7 +127,7 @@ def _serve(
             server.stop()
             return
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
-        _announce(settings, pool.main, port)
+        _announce(settings, keys, pool.main, port)
 
     def on_stop() -> None:
         pool.close()
@@ -140,7 +142,8 @@ def _serve(
         host.bridge.observers.append(recorders[-1])
 
     pool.on_engine(record)
-    application = create_application(settings, pool)
+    keys = ApiKeys(settings)
+    application = create_application(settings, pool, keys)
     if interrupts.came:
         return
     try:
@@ -170,12 +173,12 @@ def _fits_beside(entry: Entry, loaded: Sequence[LoadedModel]) -> bool:
     return facts is None or fits_beside(facts, entry.path, n_mapped)
 
 
-def _announce(settings: ServerSettings, host: ModelHost, port: int | None) -> None:
+def _announce(settings: ServerSettings, keys: ApiKeys, host: ModelHost, port: int | None) -> None:
     """Say where the server is, and list it for other commands; one with Unix sockets alone is not listed."""
     problem, url = None, f"unix:{settings.host}"
     if port is not None:
         address = next(one for one in settings.hosts if not is_socket_path(one))
-        problem = discovery.announce(host=address, port=port, api_key=settings.api_key, model=host.name)
+        problem = discovery.announce(host=address, port=port, api_key=keys.local, model=host.name)
         url = discovery.local_url(address, port)
     with contextlib.suppress(OSError):  # whoever would have read it is gone already
         if problem:

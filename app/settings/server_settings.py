@@ -11,6 +11,7 @@ from core.values.engine_options import DEFAULT_SLOTS, EngineOptions, FlashAttent
 from core.values.errors import BadOption
 from core.values.model_settings import ModelSettings
 from core.values.request import ReasoningFormat
+from models.formatting.program import PROGRAM
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_MODELS = 4  # as many as llama-server's router holds
@@ -80,6 +81,7 @@ class ServerSettings:
     lora: tuple[tuple[str, float], ...] = ()
     api_key: str | None = field(default=None, repr=False)
     more_api_keys: tuple[str, ...] = field(default=(), repr=False)
+    has_named_keys: bool = False
     announce: bool = False
     exit_with_stdin: bool = False
 
@@ -94,11 +96,11 @@ class ServerSettings:
             raise BadOption("The host is empty: use 127.0.0.1 to serve this machine only.")
         if not all(key.strip() for key in self.api_keys):
             raise BadOption("The API key is empty: give it at least one character, or leave it out.")
-        if not self.is_loopback and self.api_key is None:
+        if not self.is_loopback and not self.api_keys and not self.has_named_keys:
             open_host = next(host for host in self.hosts if not names_this_machine(host))
             raise BadOption(
                 f"Serving on {open_host} lets other machines use this model, so it needs an API key: "
-                "add --api-key or --api-key-file, or serve this machine only with --host 127.0.0.1."
+                f"make one with `{PROGRAM} keys add NAME`, or serve this machine only with --host 127.0.0.1."
             )
         if self.model is not None and self.last_model:
             raise BadOption("--model names a model and --last-model takes the one used last: leave out one of them.")
@@ -115,8 +117,8 @@ class ServerSettings:
 
     @property
     def api_keys(self) -> tuple[str, ...]:
-        """All keys that let a client in; none where no key is needed."""
-        return () if self.api_key is None else (self.api_key, *self.more_api_keys)
+        """All keys that the server was started with."""
+        return (*(() if self.api_key is None else (self.api_key,)), *self.more_api_keys)
 
     @property
     def is_loopback(self) -> bool:

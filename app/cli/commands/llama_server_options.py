@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -194,11 +195,10 @@ class LlamaServerChoice:
                 found[name] = model.strip()
         return tuple(found.items())
 
-    def api_keys(self, own: str | None) -> tuple[str, ...]:
+    def api_keys(self, own: Sequence[str]) -> tuple[str, ...]:
         """Return all keys; ``own`` is what ``--api-key`` says. Raises BadOption, whose sentence shows no key."""
-        first = () if own is None else (own,)
         if self.api_key_file is None:
-            return first
+            return tuple(own)
         named = f"The file of API keys {self.api_key_file}"
         lines = [line.strip() for line in _text_of(self.api_key_file, named).splitlines()]
         keys = [line for line in lines if line and not line.startswith("#")]
@@ -207,7 +207,7 @@ class LlamaServerChoice:
         for number, line in enumerate(lines, start=1):
             if line in keys and not (line.isascii() and line.isprintable() and " " not in line):
                 raise BadOption(f"{named}: the key in line {number} may have ASCII letters, digits and signs only.")
-        return first + tuple(keys)
+        return (*own, *keys)
 
     def template(self) -> str | None:
         """Return the chat template that replaces the model's. Raises BadOption."""

@@ -146,7 +146,12 @@ def serve(
         ),
     ] = None,
     api_key: Annotated[
-        str | None, typer.Option(help="Clients must send this key.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
+        list[str] | None,
+        typer.Option(
+            help="Clients must send this key, or one of `keys add`; may be repeated.",
+            metavar="KEY",
+            envvar="SLIPSTREAM_API_KEY",
+        ),
     ] = None,
     allow_remote_images: Annotated[
         bool, typer.Option("--allow-remote-images", help="Fetch images that requests name by their address in the web.")
@@ -166,12 +171,13 @@ def serve(
     Clients use the address with /v1 behind it, as http://127.0.0.1:8642/v1, and any name that `models list` shows.
     """
     from app.cli.terminal.text import parse_size, say_on_stderr
+    from app.settings.api_keys import KeyStore
     from app.settings.server_settings import DEFAULT_HOST, ServerSettings
     from app.settings.worker_tokens import tokens_for
 
     for sentence in llama_server.words:
         say_on_stderr(sentence)
-    keys = llama_server.api_keys(api_key)
+    keys = llama_server.api_keys(api_key or ())
     settings = ServerSettings(
         host=host[0] if host else DEFAULT_HOST,
         more_hosts=tuple(host[1:]) if host else (),
@@ -213,6 +219,7 @@ def serve(
         lora=llama_server.adapters(),
         api_key=keys[0] if keys else None,
         more_api_keys=tuple(keys[1:]),
+        has_named_keys=not KeyStore().is_empty,
         announce=announce,
         exit_with_stdin=exit_with_stdin,
     )

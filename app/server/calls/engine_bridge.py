@@ -16,6 +16,7 @@ from typing import Protocol
 
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import refuse
+from app.server.http.keys import caller
 from core.values.engine_options import EngineOptions
 from core.values.messages import (
     AnyRequest,
@@ -114,7 +115,8 @@ class RequestObserver(Protocol):
 class LiveRequest:
     """A request that has not ended. ``slot`` is a number among those that run, None while it waits for one.
 
-    It was submitted at ``since`` and has generated tokens from ``decoding_since`` on, on ``time.monotonic``.
+    It was submitted at ``since`` and has generated tokens from ``decoding_since`` on, on ``time.monotonic``. ``who`` is
+    the name of the key that it came with.
     """
 
     request: Request
@@ -124,6 +126,7 @@ class LiveRequest:
     n_cached: int = 0
     n_tokens: int = 0
     since: float = field(default_factory=time.monotonic)
+    who: str | None = field(default_factory=caller.get)
     decoding_since: float | None = None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import secrets
 import socket
 from collections.abc import Collection, Mapping
 
@@ -12,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.http.errors import ApiError, is_ollama, refuse
+from app.server.http.keys import ApiKeys, caller
 from app.settings.server_settings import ServerSettings
 
 # Six photographs of 4 MB, as base64.
@@ -57,9 +57,8 @@ class HostCheck:
     A page cannot know an API key, so that with one any name will do.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
-        self._app = app
-        self._takes_any = settings.api_key is not None
+    def __init__(self, app: ASGIApp, settings: ServerSettings, keys: ApiKeys) -> None:
+        self._app, self._keys = app, keys
         self._is_loopback = settings.is_loopback
         names = LOOPBACK_NAMES | {name.lower() for name in settings.allowed_hosts}
         self._names: Collection[str] = names if self._is_loopback else names | _own_names()
@@ -78,7 +77,7 @@ class HostCheck:
         await send_error(scope, send, refuse(400, message, code="invalid_host"))
 
     def _is_known(self, name: str) -> bool:
-        return self._takes_any or name in self._names or (not self._is_loopback and _is_address(name))
+        return name in self._names or self._keys.is_needed or (not self._is_loopback and _is_address(name))
 
 
 def _own_names() -> frozenset[str]:
@@ -106,9 +105,8 @@ class OriginCheck:
     pages of this machine.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
-        self._app = app
-        self._has_key = settings.api_key is not None
+    def __init__(self, app: ASGIApp, settings: ServerSettings, keys: ApiKeys) -> None:
+        self._app, self._keys = app, keys
         self._named = {origin.rstrip("/").lower() for origin in settings.cors}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,7 +141,7 @@ class OriginCheck:
         scheme, _, authority = origin.partition("://")
         if origin in self._named or "*" in self._named:
             return True
-        return self._has_key and (scheme in PROGRAM_SCHEMES or host_name(authority) in LOOPBACK_NAMES)
+        return self._keys.is_needed and (scheme in PROGRAM_SCHEMES or host_name(authority) in LOOPBACK_NAMES)
 
 
 async def _answer_preflight(scope: Scope, send: Send, fields: list[tuple[bytes, bytes]]) -> None:
@@ -265,13 +263,19 @@ OPEN_PATHS = frozenset({"/health"})
 class BearerAuth:
     """Refuse requests without ``Authorization: Bearer KEY`` or ``x-api-key: KEY``; health can be asked by anyone."""
 
-    def __init__(self, app: ASGIApp, api_keys: Collection[str]) -> None:
-        self._app = app
-        self._keys = [key.encode() for key in api_keys]
+    def __init__(self, app: ASGIApp, keys: ApiKeys) -> None:
+        self._app, self._keys = app, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 401."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or INTERNAL in scope or self._is_known(scope):
+        if scope["type"] != "http" or INTERNAL in scope:
+            await self._app(scope, receive, send)
+            return
+        name = self._name(scope)
+        if name is not None or scope["path"] in OPEN_PATHS or not self._keys.is_needed:
+            if name:
+                asyncio.get_running_loop().run_in_executor(None, self._keys.note_use, name)
+            caller.set(name or None)
             await self._app(scope, receive, send)
             return
         message = "This server needs an API key: send it as the header 'Authorization: Bearer KEY'."
@@ -279,11 +283,11 @@ class BearerAuth:
             message = "The API key is none of this server's."
         await send_error(scope, send, refuse(401, message), {"www-authenticate": "Bearer"})
 
-    def _is_known(self, scope: Scope) -> bool:
+    def _name(self, scope: Scope) -> str | None:
         scheme, _, bearer = (header(scope, b"authorization") or b"").partition(b" ")
         sent = bearer if scheme.lower() == b"bearer" else b"", header(scope, b"x-api-key") or b""
-        # Summed, not any(): the time must not say which key was near.
-        return sum(secrets.compare_digest(key.strip(), own) for key in sent for own in self._keys) > 0
+        found = [self._keys.name_of(key.strip()) for key in sent if key.strip()]
+        return next((name for name in found if name is not None), None)
 
 
 class PlainPath:

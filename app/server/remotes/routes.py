@@ -63,7 +63,7 @@ async def remove_remote(name: str, http: HttpRequest) -> Response:
 
 def _check_owner(http: HttpRequest) -> None:
     """Refuse to change where requests and keys go for anybody but the owner: here, and with a key."""
-    if not http.app.state.has_key:
+    if not http.app.state.keys.is_needed:
         raise refuse(
             403, "Only a server with an API key changes remotes: start it with --api-key.", code="api_key_needed"
         )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
+from app.server.http.keys import ApiKeys
 from app.server.http.limits import BodyLimit, HostCheck, OriginCheck
+from app.settings.api_keys import KeyStore
 from app.settings.server_settings import ServerSettings
 
 
@@ -98,7 +101,9 @@ def through(check, settings: ServerSettings, method: str = "GET", **headers: str
         await send({"type": "http.response.body", "body": b"yes"})
 
     async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(check(say_yes, settings))
+        transport = httpx.ASGITransport(
+            check(say_yes, settings, ApiKeys(settings, KeyStore(Path("nowhere") / "keys.json")))
+        )
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8642") as client:
             fields = {name.replace("_", "-"): value for name, value in headers.items()}
             return await client.request(method, "/v1/models", headers=fields)

@@ -21,6 +21,7 @@ import pytest
 from app.environment.early_interrupts import EarlyInterrupts
 from app.environment.exit_codes import ExitCode
 from app.server import main
+from app.server.http.keys import ApiKeys
 from app.server.http.listening_socket import PortTaken, listen
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
@@ -248,12 +249,13 @@ def test_a_person_is_told_the_address(start):
 )
 def test_a_person_is_told_what_is_served(phase, words, monkeypatch, capsys):
     monkeypatch.setenv("SLIPSTREAM_UNLISTED", "1")
-    main._announce(ServerSettings(), SimpleNamespace(name="giant", state=EngineState(phase)), 8642)
+    host = SimpleNamespace(name="giant", state=EngineState(phase))
+    main._announce(ServerSettings(), ApiKeys(ServerSettings()), host, 8642)
     assert words in capsys.readouterr().err
 
 
 def test_other_machines_need_a_key():
-    with pytest.raises(BadOption, match="--api-key"):
+    with pytest.raises(BadOption, match="keys add NAME"):
         ServerSettings(host="0.0.0.0")
     assert not ServerSettings(host="0.0.0.0", api_key="k").is_loopback
     assert ServerSettings(host="::1").is_loopback

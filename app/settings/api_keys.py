@@ -1,0 +1,154 @@
+"""The API keys that clients of this machine's servers have, by name. Of a key only its hash is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.environment.paths import config_folder
+from core.values.errors import BadOption, SlipstreamError
+from models.files.json_store import JsonStore, StoreRefused
+
+_NAMES = re.compile(r"[\w][\w .@-]{0,63}")
+# The use of a key is noted so often at most: each note writes the file.
+_NOTE_SECONDS = 600.0
+PREFIX = "slip-"  # tells what a key in a configuration belongs to
+_NO_FILE = (-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """What is known of a key: its name, and when it was made and last used, in seconds since 1970."""
+
+    name: str
+    made: float
+    used: float | None = None
+
+
+class KeyStore:
+    """The keys in a file; what was read is remembered until the file changes. Thread-safe."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """``path`` None is the file of this user."""
+        self._path = path or config_folder() / "api-keys.json"
+        self._store = JsonStore(self._path, what="the API keys")
+        self._lock = threading.Lock()
+        self._read_at: tuple[int, int] | None = None
+        self._problem: str | None = None
+        self._hashes: dict[str, bytes] = {}
+        self._entries: dict[str, Any] = {}
+        self._noted: dict[str, float] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no key. A file that cannot be read counts as one with keys that nobody has."""
+        self._look()
+        return not self._entries and self._problem is None
+
+    def all(self) -> tuple[ApiKey, ...]:
+        """Return the keys, the oldest first. Raises SlipstreamError where the file cannot be read."""
+        self._look()
+        if self._problem is not None:
+            raise SlipstreamError(self._problem)
+        found = [ApiKey(name, float(entry.get("made", 0)), entry.get("used")) for name, entry in self._entries.items()]
+        return tuple(sorted(found, key=lambda key: key.made))
+
+    def add(self, name: str) -> str:
+        """Make a key of this name and return it: it is told this once. Raises BadOption and SlipstreamError."""
+        if not _NAMES.fullmatch(name):
+            raise BadOption(
+                f"A key cannot be called {name[:80]!r}: a name has up to 64 letters, digits, spaces and . @ _ -, and "
+                "begins with a letter or digit."
+            )
+        key = PREFIX + secrets.token_urlsafe(32)
+
+        def change(entries: dict[str, Any]) -> None:
+            if name in entries:
+                raise BadOption(f"There is a key called {name!r} already: revoke it first, or take another name.")
+            entries[name] = {"sha256": _hash(key.encode()).hex(), "made": time.time()}
+
+        self._change(change)
+        return key
+
+    def revoke(self, name: str) -> None:
+        """Forget a key; servers that run refuse it from the next request on. Raises BadOption and SlipstreamError."""
+
+        def change(entries: dict[str, Any]) -> None:
+            if entries.pop(name, None) is None:
+                known = ", ".join(sorted(entries)) or "none"
+                raise BadOption(f"There is no key called {name[:80]!r}. Keys: {known}.")
+
+        self._change(change)
+
+    def name_of(self, sent: bytes) -> str | None:
+        """Return the name of a key that a client sent. Takes as long for any key, as for one that is nearly right."""
+        self._look()
+        found, given = None, _hash(sent)
+        for name, known in self._hashes.items():
+            if secrets.compare_digest(given, known):
+                found = name
+        return found
+
+    def note_use(self, name: str) -> None:
+        """Remember that a key was used now, some times an hour. Where that cannot be written, nothing is remembered."""
+        now = time.time()
+        if now - self._noted.get(name, 0.0) < _NOTE_SECONDS:
+            return
+        self._noted[name] = now
+
+        def change(entries: dict[str, Any]) -> None:
+            if name in entries:
+                entries[name]["used"] = now
+
+        with contextlib.suppress(StoreRefused):
+            self._store.update(change)
+
+    def _change(self, change: Any) -> None:
+        try:
+            self._store.update(change)
+            os.chmod(self._path, 0o600)
+        except StoreRefused as error:
+            raise SlipstreamError(str(error)) from None
+        except OSError as error:
+            raise SlipstreamError(f"{self._path} cannot be made private: {error.strerror}.") from None
+        self._read_at = None
+
+    def _look(self) -> None:
+        with self._lock:
+            stamp = _stamp(self._path)
+            if stamp == self._read_at:
+                return
+            entries = self._store.read()
+            # A damaged file is set aside, and then there is none: that must not open a server that runs.
+            if self._store.problem is not None or entries:
+                self._problem = self._store.problem
+            self._entries = {name: entry for name, entry in entries.items() if _is_key(entry)}
+            self._hashes = {name: bytes.fromhex(entry["sha256"]) for name, entry in self._entries.items()}
+            self._read_at = stamp
+
+
+def _hash(key: bytes) -> bytes:
+    # A key has 256 random bits: nobody finds it by trying, so a slow hash would only slow down every request.
+    return hashlib.sha256(key).digest()
+
+
+def _is_key(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
+        return False
+    return re.fullmatch(r"[0-9a-f]{64}", entry["sha256"]) is not None and isinstance(entry.get("made", 0), int | float)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return _NO_FILE
+    return status.st_mtime_ns, status.st_ino

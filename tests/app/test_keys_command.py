@@ -1,0 +1,148 @@
+"""``slipstream keys``, and a running server that notices what it changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+
+from app.cli import main as cli
+from app.client.server_process import ServerProcess
+from app.environment.exit_codes import ExitCode
+from app.settings.api_keys import KeyStore
+from core.values.errors import BadOption, SlipstreamError
+
+Keys = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def keys(home: Path, capsys: pytest.CaptureFixture[str]) -> Keys:
+    """Runs a command; gives its exit code and what it printed."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.main(["keys", *arguments])
+        return int(code), *capsys.readouterr()
+
+    return run
+
+
+def made(keys: Keys, name: str) -> str:
+    code, out, _ = keys("add", name, "--json")
+    assert code == ExitCode.OK
+    return json.loads(out)["key"]
+
+
+def test_a_key_is_shown_once_and_kept_as_a_hash_that_only_the_user_can_read(keys: Keys, home: Path) -> None:
+    code, out, _ = keys("add", "My laptop")
+    assert code == ExitCode.OK
+    key = out.splitlines()[-1]
+    assert len(key) > 40
+    (file,) = home.rglob("api-keys.json")
+    assert key not in file.read_text()
+    if os.name == "posix":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    code, out, _ = keys("list")
+    assert (code, key in out) == (ExitCode.OK, False)
+    assert "My laptop" in out
+    assert "not used yet" in out
+    store = KeyStore()
+    assert store.name_of(key.encode()) == "My laptop"
+    assert store.name_of(key[:-1].encode()) is None
+
+
+def test_names_that_cannot_be_are_refused_with_a_sentence(keys: Keys) -> None:
+    made(keys, "editor")
+    for arguments, words in (
+        (("add", "editor"), "already: revoke it first"),
+        (("add", "two\nlines"), "a name has up to 64"),
+        (("add", ""), "a name has up to 64"),
+        (("revoke", "nobody"), "There is no key called 'nobody'. Keys: editor."),
+    ):
+        code, out, err = keys(*arguments)
+        assert (code, out) == (ExitCode.USAGE, "")
+        assert words in err
+
+
+def test_a_file_that_cannot_be_read_lets_nobody_in(keys: Keys, home: Path) -> None:
+    key = made(keys, "editor")
+    (file,) = home.rglob("api-keys.json")
+    file.write_text("{ broken")
+    store = KeyStore()
+    for _ in range(2):
+        assert not store.is_empty
+        assert store.name_of(key.encode()) is None
+    with pytest.raises(SlipstreamError, match="damaged"):
+        store.all()
+
+
+@pytest.fixture
+def serving(keys: Keys, tmp_path: Path) -> Iterator[ServerProcess]:
+    (tmp_path / "keys.txt").write_text("# for the team\nteam-1\n\nteam-2\n")
+    process = ServerProcess(["--no-draft", "--api-key-file", str(tmp_path / "keys.txt")])
+    process.wait_listening()
+    yield process
+    process.stop()
+
+
+def test_a_running_server_notices_keys_that_are_added_and_revoked(serving: ServerProcess, keys: Keys) -> None:
+    url = serving.wait_listening()
+
+    def status(key: str, header: str = "authorization") -> int:
+        value = f"Bearer {key}" if header == "authorization" else key
+        return httpx.get(f"{url}/v1/models", headers={header: value}).status_code
+
+    assert [status(key) for key in (serving.api_key, "team-1", "team-2", "team-3", "# for the team")] == [
+        *[200] * 3,
+        *[401] * 2,
+    ]
+    key = made(keys, "editor")
+    assert (status(key), status(key, "x-api-key"), status(key + "x")) == (200, 200, 401)
+    with openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, timeout=60) as client:
+        seen: list[str | None] = []
+
+        def look() -> None:
+            listed = httpx.get(f"{url}/slipstream/requests", headers={"x-api-key": "team-1"}).json()["data"]
+            seen.extend(one["who"] for one in listed)
+
+        stream = client.chat.completions.create(
+            model="any",
+            messages=[{"role": "user", "content": "Tell me a story."}],
+            max_tokens=400,
+            stream=True,
+            extra_body={"ignore_eos": True},
+        )
+        next(iter(stream))
+        watching = threading.Thread(target=look)
+        watching.start()
+        watching.join()
+        stream.close()
+    assert seen == ["editor"]
+    listed = json.loads(keys("list", "--json")[1])
+    assert [(one["name"], one["used"] is not None) for one in listed] == [("editor", True)]
+    assert keys("revoke", "editor")[0] == ExitCode.OK
+    assert (status(key), status("team-1")) == (401, 200)
+
+
+def test_a_server_without_a_key_takes_none_until_there_is_one(keys: Keys, home: Path) -> None:
+    from app.server.http.keys import ApiKeys
+    from app.settings.server_settings import ServerSettings
+
+    server = ApiKeys(ServerSettings())
+    assert not server.is_needed
+    key = made(keys, "phone")
+    assert server.is_needed
+    assert (server.name_of(key.encode()), server.name_of(server.local.encode()), server.name_of(b"x")) == (
+        "phone",
+        "",
+        None,
+    )
+    with pytest.raises(BadOption, match="keys add NAME"):
+        ServerSettings(host="0.0.0.0")
+    assert not ServerSettings(host="0.0.0.0", has_named_keys=True).is_loopback
