@@ -252,7 +252,7 @@ def problem(stage: Stage) -> None:
     stage.connect()
     stage.history()
     message = (
-        "The prompt has 2,113 tokens, but the context holds 1,024 and one is needed for the answer. "
+        "The prompt has 2,113 tokens, which exceeds the available context size of 1,024. "
         "Shorten the prompt or load the model with a larger context."
     )
     stage.server.error = (400, {"error": {"message": message, "type": "x", "param": None, "code": None}})

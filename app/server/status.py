@@ -10,10 +10,11 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
+from app.server.anthropic.model_list import as_anthropic
 from app.server.calls.model_host import Entry, ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import LoadBody, UnloadBody
-from app.server.chat.model_card import loaded_of
+from app.server.chat.model_card import ModelCard, card_of, loaded_of
 from app.server.http.errors import ModelNotFound
 from app.server.remotes.pass_through import Remotes
 from app.server.remotes.routes import model_entries
@@ -59,13 +60,15 @@ async def health(http: HttpRequest) -> Response:
 
 async def list_models(http: HttpRequest) -> Response:
     """List the models that can be named in requests."""
-    data = await _models(_pool(http)) + await _remote_models(http)
+    data = await _models(http) + await _remote_models(http)
+    if "anthropic-version" in http.headers:
+        return JSONResponse(as_anthropic(data))
     return JSONResponse({"object": "list", "data": data})
 
 
 async def get_model(model_id: str, http: HttpRequest) -> Response:
     """Return one model; 404 with the names there are."""
-    models = await _models(_pool(http))
+    models = await _models(http)
     for listed in (*models, *(await _remote_models(http) if "/" in model_id else ())):
         if listed["id"] == model_id:
             return JSONResponse(listed)
@@ -77,10 +80,15 @@ def _pool(http: HttpRequest) -> ModelPool:
     return pool
 
 
-async def _models(pool: ModelPool) -> list[dict[str, Any]]:
+async def _models(http: HttpRequest) -> list[dict[str, Any]]:
     """Return the models as they are listed, and behind them each alias as one of its own."""
+    pool = _pool(http)
     entries = await asyncio.to_thread(pool.entries)
-    models = {entry.name: _model(entry, pool) for entry in entries if entry.problem is None}
+    models = {}
+    for entry in entries:
+        if entry.problem is None:
+            card = await card_of(entry, pool, http.app.state.renderer, is_quick=True)
+            models[entry.name] = _model(entry, pool) | (_of_card(card) if card is not None else {})
     aliases = {alias: name for alias, name in pool.aliases.items() if name in models and alias not in models}
     return [*models.values(), *(models[name] | {"id": alias, "alias_of": name} for alias, name in aliases.items())]
 
@@ -88,6 +96,27 @@ async def _models(pool: ModelPool) -> list[dict[str, Any]]:
 async def _remote_models(http: HttpRequest) -> list[dict[str, Any]]:
     remotes: Remotes = http.app.state.remotes
     return model_entries(await remotes.lists.all())
+
+
+def _of_card(card: ModelCard) -> dict[str, Any]:
+    """Return what is known of a model's file: as vLLM, LM Studio and llama-server name it."""
+    facts, loaded = card.facts, card.loaded
+    n_ctx = loaded.n_ctx if loaded is not None else facts.n_ctx_train
+    return {
+        "context_length": n_ctx,
+        "max_model_len": n_ctx,
+        "max_context_length": facts.n_ctx_train,
+        "size": facts.n_bytes,
+        "quantization": facts.quantisation,
+        "capabilities": list(card.capabilities),
+        "meta": {
+            "n_vocab": loaded.n_vocab if loaded is not None else facts.n_vocab,
+            "n_ctx_train": facts.n_ctx_train,
+            "n_embd": facts.n_embd,
+            "n_params": facts.n_params,
+            "size": facts.weight_bytes,
+        },
+    }
 
 
 def _model(entry: Entry, pool: ModelPool) -> dict[str, Any]:

@@ -124,7 +124,8 @@ class InputThread:
                 return self._engine.prepare(request), ()
             return None, (self._engine.answer(request), Ended(request.id, FinishReason.STOP))
         except (PromptTooLong, InputTooLong) as error:
-            failure = Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param)
+            sizes = {"n_prompt": error.n_prompt, "n_ctx": error.n_ctx}
+            failure = Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param, **sizes)
         except BadRequest as error:
             failure = Failure(FailureKind.BAD_REQUEST, error.message, error.param)
         except LoadFailed as error:

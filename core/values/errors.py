@@ -48,7 +48,9 @@ class PromptTooLong(BadRequest):
     def __init__(self, n_prompt: int, n_ctx: int, at_least: bool = False) -> None:
         count = f"at least {n_prompt}" if at_least else str(n_prompt)
         super().__init__(
-            f"The prompt has {count} tokens, but the context holds {n_ctx} and one is needed for the answer. "
+            # Agents look for "exceeds the available context size", llama-server's words, to shorten their chat.
+            f"The prompt has {count} tokens, which exceeds the available context size of {n_ctx} with the one that is "
+            "needed for the answer. "
             "Shorten the prompt or load the model with a larger context.",
             param="messages",
         )
@@ -66,6 +68,7 @@ class InputTooLong(BadRequest):
             "Shorten it, or send it in parts.",
             param="input",
         )
+        self.n_prompt, self.n_ctx = n_tokens, n_most
 
 
 class BrokenLogits(SlipstreamError):

@@ -149,13 +149,16 @@ class Started:
 class Failure:
     """Why a request failed. ``param`` names the offending field where there is one.
 
-    In ``retry_after`` seconds an engine may run it again; 0 where it may be tried at once.
+    In ``retry_after`` seconds an engine may run it again; 0 where it may be tried at once. Where a prompt is too long,
+    ``n_prompt`` and ``n_ctx`` are its tokens and those of the context.
     """
 
     kind: FailureKind
     message: str
     param: str | None = None
     retry_after: float = 0.0
+    n_prompt: int = 0
+    n_ctx: int = 0
 
 
 @dataclass(frozen=True, slots=True)

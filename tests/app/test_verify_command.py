@@ -266,7 +266,7 @@ def test_a_prompt_longer_than_the_context_is_named(verify: Verify, tmp_path: Pat
     code, out, err = verify("--prompts", str(path), "--ctx", "64")
     assert (code, out) == (ExitCode.USAGE, "")
     assert "The prompt in line 2 cannot be used" in err
-    assert "the context holds 64" in err
+    assert "the available context size of 64" in err
 
 
 def test_a_template_that_refuses_the_messages_is_named(verify: Verify, tmp_path: Path) -> None:

@@ -552,11 +552,11 @@ def test_earlier_messages_can_be_left_out_where_a_chat_is_too_long(
 def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     qtbot.waitUntil(lambda: window.watch.state.phase == "ready")
-    sentence = "The prompt has 2113 tokens, but the context holds 1024 and one is needed for the answer. Shorten it."
+    sentence = "The prompt has 2113 tokens, which exceeds the available context size of 1024. Shorten it."
     server.error = (400, {"error": {"message": sentence, "type": "x", "code": "context_length_exceeded"}})
     ask(qtbot, window, "long " * 10_000)
     problem = reply_view(window).problem
-    assert problem.text == "The prompt has 2113 tokens, but the context holds 1024 and one is needed for the answer."
+    assert problem.text == "The prompt has 2113 tokens, which exceeds the available context size of 1024."
     assert problem.retry.text() == "Make it fit…"
     problem.retry.click()
     assert list(ways(window)) == ["Shorten the message"]

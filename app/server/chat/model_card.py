@@ -43,7 +43,7 @@ class ModelCard:
 async def cards_of(pool: ModelPool, renderer: TemplateRenderer) -> list[ModelCard]:
     """Return the cards of all models that can be used."""
     entries = await asyncio.to_thread(pool.entries)
-    found = [await card_of(entry, pool, renderer) for entry in entries if entry.problem is None]
+    found = [await card_of(entry, pool, renderer, is_quick=True) for entry in entries if entry.problem is None]
     return [card for card in found if card is not None]
 
 
@@ -55,8 +55,14 @@ def facts_of(entry: Entry) -> ModelFacts | None:
     return file.facts if file is not None else None
 
 
-async def card_of(entry: Entry, pool: ModelPool, renderer: TemplateRenderer) -> ModelCard | None:
-    """Return the card of a model; None where its file cannot be read."""
+async def card_of(
+    entry: Entry, pool: ModelPool, renderer: TemplateRenderer, *, is_quick: bool = False
+) -> ModelCard | None:
+    """Return the card of a model; None where its file cannot be read.
+
+    What a template can is found by rendering it, which takes up to half a second the first time; with ``is_quick``, for
+    lists of many models, by the words in it where the model is not loaded.
+    """
     file = await asyncio.to_thread(_file_of, entry)
     if file is None:
         return None
@@ -68,7 +74,8 @@ async def card_of(entry: Entry, pool: ModelPool, renderer: TemplateRenderer) -> 
     else:
         can.append("completion")
         if template is not None:
-            can += await _of_template(loaded or file, renderer)
+            in_words = is_quick and loaded is None
+            can += _by_words(template) if in_words else await _of_template(loaded or file, renderer)
         if loaded.mmproj if loaded is not None else await asyncio.to_thread(_will_see, entry, pool):
             can.append("vision")
         if loaded.fim is not None if loaded is not None else file.can_insert:
@@ -82,6 +89,11 @@ def loaded_of(entry: Entry, pool: ModelPool) -> LoadedModel | None:
         if host.entry is not None and host.entry.path == entry.path and host.state.phase is EnginePhase.READY:
             return host.model
     return None
+
+
+def _by_words(template: str) -> list[str]:
+    thinks = any(word in template for word in ("reasoning_content", "enable_thinking", "<think>"))
+    return [name for name, can in (("tools", "tools" in template), ("thinking", thinks)) if can]
 
 
 async def _of_template(model: LoadedModel | _File, renderer: TemplateRenderer) -> list[str]:

@@ -53,10 +53,16 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
     status = error.answer.status
     if path.startswith(ANTHROPIC):
         kind = _ANTHROPIC_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
-        return {"type": "error", "error": {"type": kind, "message": error.message}}
+        message = error.message
+        if error.sizes is not None:  # the words by which Anthropic's clients know that they must shorten their chat
+            message = "prompt is too long: {} tokens > {} maximum".format(*error.sizes)
+        return {"type": "error", "error": {"type": kind, "message": message}}
     if is_ollama(path):
         return {"error": error.message}
-    return error.body()
+    body = error.body()
+    if error.sizes is not None and not path.startswith(PREFIX):  # llama-server's own routes
+        body["error"]["type"] = "exceed_context_size_error"
+    return body
 
 
 def is_ollama(path: str) -> bool:
@@ -71,10 +77,18 @@ class ApiError(Exception):
         """``retry_after`` is in seconds, for answers that may be better later."""
         super().__init__(message)
         self.answer, self.message, self.param, self.retry_after = answer, message, param, retry_after
+        self.sizes: tuple[int, int] | None = None  # tokens of a prompt that is too long, and of the context
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON object of the error."""
-        error = {"message": self.message, "type": self.answer.type, "param": self.param, "code": self.answer.code}
+        """Return the JSON object of the error; one of a prompt that is too long has llama-server's fields too."""
+        error: dict[str, Any] = {
+            "message": self.message,
+            "type": self.answer.type,
+            "param": self.param,
+            "code": self.answer.code,
+        }
+        if self.sizes is not None:
+            error |= {"n_prompt_tokens": self.sizes[0], "n_ctx": self.sizes[1]}
         return {"error": error}
 
     def encoded(self, path: str = "") -> bytes:
@@ -149,6 +163,8 @@ class RequestFailed(ApiError):
     def __init__(self, failure: Failure) -> None:
         seconds = max(math.ceil(failure.retry_after), 1)
         super().__init__(FAILURES[failure.kind], failure.message, failure.param, seconds)
+        if failure.n_ctx:
+            self.sizes = failure.n_prompt, failure.n_ctx
 
 
 def refuse(status: int, message: str, param: str | None = None, code: str | None = None) -> ApiError:

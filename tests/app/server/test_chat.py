@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import httpx
 import openai
@@ -372,7 +373,29 @@ def test_a_prompt_that_is_too_long_is_refused_with_both_numbers(server, stream):
     with pytest.raises(openai.BadRequestError) as caught:
         server.chat("fox " * 3000, stream=stream)
     assert caught.value.code == "context_length_exceeded"
-    assert "1024" in caught.value.message
+    assert "exceeds the available context size of 1024" in caught.value.message
+    assert caught.value.body["n_ctx"] == 1024
+    assert caught.value.body["n_prompt_tokens"] > 1024
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        ("/completion", {"prompt": "fox " * 3000}, {"type": "exceed_context_size_error", "n_ctx": 1024}),
+        (
+            "/v1/messages",
+            {"max_tokens": 8, "messages": [{"role": "user", "content": "fox " * 3000}]},
+            {"type": "invalid_request_error"},
+        ),
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_in_the_words_that_each_protocols_clients_look_for(server, path, body, told):
+    answer = server.http.post(path, json=body)
+    error = answer.json()["error"]
+    assert answer.status_code == 400
+    assert told.items() <= error.items()
+    if path == "/v1/messages":
+        assert re.fullmatch(r"prompt is too long: \d+ tokens > 1024 maximum", error["message"])
 
 
 @pytest.mark.parametrize(

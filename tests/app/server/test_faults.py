@@ -120,7 +120,13 @@ def test_models_are_listed_and_told(server):
     listed = server.client.models.list().data
     assert [model.id for model in listed][:2] == ["ember-q8_0", "ember-draft-q8_0"]
     assert server.http.get("/v1/models/").json() == server.http.get("/v1/models").json()
-    assert server.client.models.retrieve("ember-q8_0").owned_by == "slipstream"
+    ember = server.client.models.retrieve("ember-q8_0")
+    assert ember.owned_by == "slipstream"
+    assert (ember.context_length, ember.quantization) == (1024, "Q8_0")
+    assert {"completion", "tools"} <= set(ember.capabilities)
+    assert ember.meta["n_params"] == server.state["n_params"]
+    told = server.http.get("/v1/models", headers={"anthropic-version": "2023-06-01"}).json()
+    assert (told["first_id"], told["has_more"], told["data"][0]["type"]) == ("ember-q8_0", False, "model")
     assert server.http.get("/health").json() == {
         "status": "ok", "model": "ember-q8_0", "progress": 1.0, "problem": None,
         "deaths": 0, "left_out": [], "retry_in": None,

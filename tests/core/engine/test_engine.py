@@ -202,7 +202,7 @@ def test_without_max_tokens_the_context_is_the_limit() -> None:
 
 
 def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(engine: Engine) -> None:
-    with pytest.raises(PromptTooLong, match=r"1024 tokens, but the context holds 1024"):
+    with pytest.raises(PromptTooLong, match=r"1024 tokens, which exceeds the available context size of 1024"):
         engine.tokenize(Request("1", tuple([5] * 1024)))
     with pytest.raises(PromptTooLong, match="at least"):
         engine.tokenize(Request("1", "x" * 10_000_000))

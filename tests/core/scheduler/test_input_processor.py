@@ -48,7 +48,7 @@ def test_of_a_text_that_is_far_too_long_only_the_beginning_is_read(
 ) -> None:
     n_ctx, vocab.n_read = 5_000, 0
     prompt = text * (n_ctx * vocab.longest_piece // len(text) - 1)
-    with pytest.raises(PromptTooLong, match=r"at least \d+ tokens, but the context holds 5000"):
+    with pytest.raises(PromptTooLong, match=r"at least \d+ tokens, which exceeds the available context size of 5000"):
         InputProcessor(model, vocab, n_ctx).tokenize(Request("a", prompt))
     assert 0 < vocab.n_read < len(prompt) // 2
 

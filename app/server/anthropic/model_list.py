@@ -1,0 +1,22 @@
+"""The models in the form that Anthropic's clients expect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+
+def as_anthropic(models: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return a list of models in OpenAI's form as a whole page of Anthropic's."""
+    data = [
+        {
+            "type": "model",
+            "id": model["id"],
+            "display_name": model["id"],
+            "created_at": datetime.fromtimestamp(model.get("created") or 0, UTC).isoformat().replace("+00:00", "Z"),
+        }
+        for model in models
+    ]
+    ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
+    return {"data": data, "has_more": False, **ends}
