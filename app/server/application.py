@@ -52,6 +52,7 @@ from app.server.openai.embeddings import embeddings
 from app.server.openai.response_store import ResponseStore
 from app.server.openai.responses import (
     cancel_response,
+    count_input_tokens,
     create_response,
     delete_response,
     get_response,
@@ -75,6 +76,7 @@ ROUTES = (
     ("POST", "/v1/chat/completions", chat_completions),
     ("POST", "/v1/completions", completions),
     ("POST", "/v1/responses", create_response),
+    ("POST", "/v1/responses/input_tokens", count_input_tokens),
     ("GET", "/v1/responses", list_responses),
     ("GET", "/v1/responses/{response_id}", get_response),
     ("DELETE", "/v1/responses/{response_id}", delete_response),

@@ -11,12 +11,10 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.anthropic.message_body import Block, MessageBody
-from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
 from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
 from app.server.http.sse import EventStream, while_connected
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece
-from core.values.tokens import Tokenized, TokenizeRequest
 
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "stop": "end_turn"}
 _KINDS = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
@@ -34,17 +32,7 @@ async def create_message(body: MessageBody, http: HttpRequest) -> Response:
 async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:
     """Return how many tokens the messages are as the model reads them."""
     call = ChatCall(body.chat(), http.app.state.pool, http.app.state.renderer)
-    return JSONResponse(await while_connected(http.receive, _count(call)))
-
-
-async def _count(call: ChatCall) -> dict[str, int]:
-    async with call.begun() as begun:
-        prompt = begun.requests[0].prompt
-        if not isinstance(prompt, str):
-            return {"input_tokens": len(prompt)}
-        request = TokenizeRequest(new_id("tokens"), (prompt,), add_special=True)
-        answer = await ask(call.host.bridge, request, Tokenized)
-    return {"input_tokens": len(answer.tokens)}
+    return JSONResponse({"input_tokens": await while_connected(http.receive, call.count_tokens())})
 
 
 async def _answer(call: ChatCall) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from app.server.calls.ask import ask
 from app.server.calls.call import Begun, Call, ReplyShape
-from app.server.calls.generation import ChoiceUpdate
+from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.calls.speed import ReplySpeed
@@ -29,6 +30,7 @@ from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.messages import Ended, FinishReason, LoadedModel, Started, TokenLogprob
 from core.values.receipt import Receipt
 from core.values.request import Constraint, PromptImage, ThinkingBudget
+from core.values.tokens import Tokenized, TokenizeRequest
 
 
 class ChatCall(Call[ChatCompletionBody]):
@@ -48,6 +50,15 @@ class ChatCall(Call[ChatCompletionBody]):
         """Raise BadRequest for what cannot be answered, whatever the model is."""
         if self.body.wanted_speed is ReplySpeed.DEEP:
             self.body.check_deep()
+
+    async def count_tokens(self) -> int:
+        """Return how many tokens the messages are as the model reads them."""
+        async with self.begun() as begun:
+            prompt = begun.requests[0].prompt
+            if not isinstance(prompt, str):
+                return len(prompt)
+            request = TokenizeRequest(new_id("tokens"), (prompt,), add_special=True)
+            return len((await ask(self.host.bridge, request, Tokenized)).tokens)
 
     async def prompts(self, model: LoadedModel) -> Sequence[str]:
         """Return the messages as the model's template renders them."""

@@ -36,6 +36,14 @@ async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
     return JSONResponse(await while_connected(http.receive, _answer(asked)))
 
 
+async def count_input_tokens(body: ResponseBody, http: HttpRequest) -> Response:
+    """Return how many tokens the input is as the model reads it, with what came before it."""
+    earlier = await _earlier(http.app.state.responses, body.previous_response_id)
+    call = ResponseCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
+    n_tokens = await while_connected(http.receive, call.count_tokens())
+    return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
+
+
 async def _earlier(store: ResponseStore, response_id: str | None) -> list[Item]:
     """Return the items of the conversation that ends with this response."""
     if response_id is None:

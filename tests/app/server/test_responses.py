@@ -117,6 +117,13 @@ def test_text_follows_a_schema(responses):
     assert isinstance(json.loads(told.output_text)["n"], int)
 
 
+def test_the_tokens_of_an_input_are_counted_without_an_answer(server, responses, story):
+    counted = responses.input_tokens.count(model=MODEL, input=STORY["input"], instructions="You tell stories.")
+    assert counted.input_tokens == story.usage.input_tokens
+    after = server.http.post("/v1/responses/input_tokens", json={"input": "And?", "previous_response_id": story.id})
+    assert after.json()["input_tokens"] > story.usage.total_tokens
+
+
 def test_log_probabilities_come_with_the_text(responses):
     told = responses.create(**STORY, include=["message.output_text.logprobs"], top_logprobs=2)
     logprobs = told.output[0].content[0].logprobs
