@@ -29,6 +29,7 @@ from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import KEY, LibraryServer
 from tools.stand_ins.probed_machine import remember_probe
+from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.storage.ids import now_ms
 from ui.client.api import Api
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings
@@ -238,6 +239,30 @@ def streaming(stage: Stage) -> None:
     stage.server.pieces, stage.server.delay = [REPLY[i : i + 4] for i in range(0, len(REPLY), 4)], 0.012
     stage.say("How fast can a local model be on my machine?", wait=1.4)
     stage.shoot("streaming")
+
+
+THOUGHTS = """The user wants to know what bounds the speed. Let me think of one decoded token:
+
+- every weight is read once, so **bytes / bandwidth** is the least time
+- the KV cache is read too, but that is small at the beginning of a chat
+
+So I should name the memory first, and then what drafting does about it."""
+
+
+def thinking(stage: Stage) -> None:
+    """Thoughts as they come, folded; then unfolded above the reply."""
+    stage.connect()
+    stage.history()
+    stage.server.thoughts = [THOUGHTS[i : i + 4] for i in range(0, len(THOUGHTS), 4)]
+    stage.server.pieces, stage.server.delay = [REPLY[i : i + 8] for i in range(0, 400, 8)], 0.012
+    stage.say("How fast can a local model be on my machine?", wait=0.9)
+    stage.shoot("thinking")
+    stage.until(lambda: not stage.window.desk.current.is_running)
+    view = stage.window.page.transcript.view_of(stage.window.desk.current.tree.path[-1].id)
+    assert isinstance(view, AssistantMessage)
+    view.thoughts.head.click()
+    stage.wait(0.3)
+    stage.shoot("thoughts")
 
 
 def waiting(stage: Stage) -> None:
@@ -743,8 +768,8 @@ def _library_troubles(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
 
 
 STATES: tuple[Callable[[Stage], None], ...] = (
-    starting, empty, done, gauges, panel, streaming, waiting, problem, server_gone, loading, search, hard, small,
-    text_sizes, editing, speeds, library, library_keeps, draft_along, model_dialogs, readme,
+    starting, empty, done, gauges, panel, streaming, thinking, waiting, problem, server_gone, loading, search, hard,
+    small, text_sizes, editing, speeds, library, library_keeps, draft_along, model_dialogs, readme,
 )  # fmt: skip
 
 

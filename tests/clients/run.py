@@ -25,8 +25,8 @@ PAGE = HERE.parents[1] / "docs" / "clients.md"
 SECONDS = 600
 MODEL = "ember-q8_0"
 # A coding agent's instructions and tools are about 10,000 tokens. The toy model was not trained for so many, which
-# changes what it says and nothing of the protocol.
-OPTIONS = ("--ctx", "16384", "--parallel", "2", "--no-draft")
+# changes what it says and nothing of the protocol. A reply that nobody bounds ends after 512 tokens.
+OPTIONS = ("--ctx", "16384", "--parallel", "2", "--no-draft", "--n-predict", "512")
 
 
 @dataclass(frozen=True, slots=True)

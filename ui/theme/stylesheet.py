@@ -121,7 +121,7 @@ QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${la
 #bubble { background: $bubble; border-radius: ${corner_l}px; }
 #editCard { background: $raised; border: 2px solid $focus; border-radius: ${corner_m}px; }
 #editCard QPlainTextEdit { background: transparent; border: 0; font-size: ${large}px; }
-#thoughtsHead { border: 2px solid transparent; border-radius: ${corner_s}px; color: $muted; padding: 2px 6px 2px 2px;
+#thoughtsHead { border: 2px solid transparent; border-radius: ${corner_s}px; color: $muted; padding: 2px 6px 2px 0;
     font-size: ${body}px; }
 #thoughtsHead:hover, #thoughtsHead:checked { background: transparent; color: $text; }
 #thoughtsHead:focus { border-color: $focus; }

@@ -15,6 +15,7 @@ from ui.theme.text_style import TextStyle
 from ui.theme.tokens import Space, Type
 
 ICON = 16
+INDENT = 13  # puts the line beside the thoughts below the arrow
 # Thoughts are read less than answers: smaller and paler than these.
 SHARE = Type.BODY / Type.LARGE
 
@@ -38,14 +39,17 @@ class ThoughtsView(QWidget):
         self._body = QFrame()
         self._body.setObjectName("thoughtsBody")
         inner = QHBoxLayout(self._body)
-        inner.setContentsMargins(Space.M, 0, 0, 0)
+        inner.setContentsMargins(Space.S + 2, 0, 0, 0)
         inner.addWidget(self.view)
         self._body.hide()
         column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        column.setContentsMargins(0, 0, 0, Space.S)
         column.setSpacing(Space.XS)
         column.addWidget(self.head, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self._body)
+        inset = QHBoxLayout()
+        inset.setContentsMargins(INDENT, 0, 0, 0)
+        inset.addWidget(self._body)
+        column.addLayout(inset)
         self.hide()
 
     @property
