@@ -19,11 +19,81 @@ from app.server.http.errors import refuse
 MAX_HEAD = 1 << 20
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """One connection. What is no HTTP, or a head without an end, is answered and closed."""
+# A client on a bad line sends a head within seconds. Who sends none in this time only holds a place.
+HEAD_SECONDS = 30.0
+MOST_CONNECTIONS = 4_096
+# Files that are no connections: models, databases, pipes to other processes.
+_OTHER_FILES = 256
 
+
+def allow_many_files() -> int:
+    """Let this process have as many open files as connections may need; return how many connections that allows."""
+    try:
+        import resource  # not on Windows, which has no such limit
+    except ImportError:
+        return MOST_CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if allowed == resource.RLIM_INFINITY else max(allowed - _OTHER_FILES, allowed // 2)
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection. What is no HTTP, or a head without an end, is answered and closed.
+
+    Where there are too many connections, the oldest on which nothing is answered makes room.
+    """
+
+    most = MOST_CONNECTIONS  # connections
+    head_seconds = HEAD_SECONDS
     _is_in_head = False
     _n_head = 0
+    _head_timer: asyncio.TimerHandle | None = None
+    began = 0.0  # on the loop's clock
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Let a client in, and another out where there are too many."""
+        super().connection_made(transport)
+        self.began = self.loop.time()
+        self._await_head()
+        if len(self.connections) > self.most:
+            others = [one for one in self.connections if isinstance(one, HttpProtocol) and one is not self]
+            oldest = min((one for one in others if one.is_idle), key=lambda one: one.began, default=None)
+            if oldest is None:
+                self._refuse(503, "The server has too many connections: try again in a moment.")
+            else:
+                oldest.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._forget_timer()
+        super().connection_lost(exc)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request of this connection is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _await_head(self) -> None:
+        self._forget_timer()
+        self._head_timer = self.loop.call_later(self.head_seconds, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        if not self.is_idle:
+            return
+        if self._is_in_head:
+            self._refuse(408, f"The request's headers did not come within {self.head_seconds:.0f} seconds.")
+        else:  # browsers open connections ahead: an answer to nothing would confuse them
+            self.transport.close()
+
+    def _forget_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
     def data_received(self, data: bytes) -> None:
         """Read on; the parser keeps what it has of a head, so that one may not grow without end."""
@@ -37,11 +107,14 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A head begins."""
         self._is_in_head, self._n_head = True, 0
+        if self._head_timer is None:
+            self._await_head()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """The head is over."""
         self._is_in_head = False
+        self._forget_timer()
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -80,6 +153,7 @@ class HttpServer(uvicorn.Server):
     def __init__(
         self, application: ASGIApp, on_started: Callable[[HttpServer], None], on_stop: Callable[[], None]
     ) -> None:
+        HttpProtocol.most = min(allow_many_files(), MOST_CONNECTIONS)
         config = uvicorn.Config(
             application,
             http=HttpProtocol,

@@ -1,0 +1,96 @@
+"""Many connections, and slow ones: they starve nobody, and their places are given away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Route
+
+from app.server.http import http_server
+from app.server.http.http_server import HttpProtocol, HttpServer, allow_many_files
+from app.server.http.listening_socket import listen
+from tests.app.server.conftest import RunningServer
+
+HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@contextlib.contextmanager
+def opened(url: str, n: int, sent: bytes = b"") -> Iterator[list[socket.socket]]:
+    """So many connections to a server, on each of which this was sent."""
+    address = urlsplit(url)
+    with contextlib.ExitStack() as stack:
+        made = []
+        for _ in range(n):
+            made.append(stack.enter_context(socket.create_connection((address.hostname, address.port), timeout=30)))
+            made[-1].sendall(sent)
+        yield made
+
+
+def test_a_thousand_idle_and_half_sent_connections_starve_nobody(server: RunningServer) -> None:
+    allow_many_files()
+    with opened(server.url, 700), opened(server.url, 500, HEAD):
+        assert server.chat(max_tokens=4).usage.completion_tokens == 4
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server that takes four connections and waits half a second for heads."""
+    monkeypatch.setattr(http_server, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(HttpProtocol, "head_seconds", 0.5)
+    goes_on = threading.Event()
+
+    async def endless(request):
+        async def pieces():
+            yield b"begun"
+            while not goes_on.is_set():
+                await asyncio.sleep(0.01)
+
+        return StreamingResponse(pieces())
+
+    application = Starlette(routes=[Route("/", lambda request: PlainTextResponse("yes")), Route("/endless", endless)])
+    ready = threading.Event()
+    listening = listen("127.0.0.1", 0)
+    served = HttpServer(application, lambda server: ready.set(), goes_on.set)
+    thread = threading.Thread(target=lambda: asyncio.run(served.serve([listening])))
+    thread.start()
+    assert ready.wait(30)
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    goes_on.set()
+    served.should_exit = True
+    thread.join(30)
+    listening.close()
+
+
+def test_the_oldest_connection_on_which_nothing_happens_makes_room(small: str) -> None:
+    with opened(small, 4) as idle:
+        assert httpx.get(small).text == "yes"
+        idle[0].settimeout(30)
+        assert idle[0].recv(1) == b""
+
+
+def test_where_all_connections_are_in_use_a_new_one_is_told(small: str) -> None:
+    streams = []  # a forgotten iterator would close its stream
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            client = stack.enter_context(httpx.Client())
+            answer = stack.enter_context(client.stream("GET", f"{small}/endless"))
+            streams.append(answer.iter_raw())
+            assert next(streams[-1]) == b"begun"
+        answer = httpx.get(small)
+        assert answer.status_code == 503
+        assert "too many connections" in answer.json()["error"]["message"]
+
+
+def test_a_head_that_does_not_end_is_given_up(small: str) -> None:
+    with opened(small, 1, HEAD) as (half,), opened(small, 1) as (silent,):
+        assert half.recv(4096).startswith(b"HTTP/1.1 408 ")
+        assert silent.recv(1) == b"", "nothing is said to one that said nothing"
