@@ -97,7 +97,7 @@ class Result:
 
 
 def main(names: list[str]) -> int:
-    """Try the clients of these names, all where there are none; return 1 where one failed."""
+    """Try the clients of these names, all where there are none, and renew their rows; return 1 where one failed."""
     chosen = [client for client in CLIENTS if not names or client.name in names]
     results = []
     with _server() as address:
@@ -105,8 +105,7 @@ def main(names: list[str]) -> int:
             result = _tried(client, address)
             print(f"{client.name:16} {result.version:12} {result.problem or 'works'}", flush=True)
             results.append(result)
-    if len(chosen) == len(CLIENTS):
-        PAGE.write_text(_page(results), encoding="utf-8")
+    PAGE.write_text(_page(results), encoding="utf-8")
     return int(any(result.problem for result in results))
 
 
@@ -193,14 +192,26 @@ def _version(client: Client, folder: Path) -> str:
 
 
 def _page(results: list[Result]) -> str:
-    rows = [f"| {r.client.name} | {r.version} | {r.client.tried} | {r.problem or 'works'} |" for r in results]
-    head = ["| client | version | tried | result |", "|---|---|---|---|"]
+    """Return the page with new rows for what was tried; the other rows stay as they were found then."""
+    today = datetime.date.today().isoformat()
+    rows = _rows() | {
+        r.client.name: f"| {r.client.name} | {r.version} | {r.client.tried} | {r.problem or 'works'} | {today} |"
+        for r in results
+    }
+    listed = [rows[client.name] for client in CLIENTS if client.name in rows]
     text = (
         "# Clients that were tried\n\n"
-        f"Slipstream {__version__} with the bundled model, {datetime.date.today().isoformat()}, {platform.system()}, "
-        f"Python {platform.python_version()}. `tests/clients/run.sh` writes this page.\n\n"
+        f"Slipstream {__version__} with the bundled model, {platform.system()}, Python {platform.python_version()}. "
+        "`tests/clients/run.sh` writes this page.\n\n"
+        "| client | version | tried | result | on |\n|---|---|---|---|---|\n"
     )
-    return text + "\n".join([*head, *rows]) + "\n"
+    return text + "\n".join(listed) + "\n"
+
+
+def _rows() -> dict[str, str]:
+    """Return the rows of the page as it is, by the client's name."""
+    lines = PAGE.read_text(encoding="utf-8").splitlines() if PAGE.exists() else []
+    return {line.split(" | ")[0].removeprefix("| "): line for line in lines if line.startswith("| ")}
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from models.gguf.errors import GgufError
 from models.pairing.forecast import MTP
 
 _log = logging.getLogger("slipstream.server")
-_SAVE_AFTER = 20.0
+_SAVE_AFTER = 5.0
 # Shorter replies measure the machine's mood.
 _FEWEST_TOKENS, _SHORTEST = 32, 0.02
 _MOST_WAITING = 200
