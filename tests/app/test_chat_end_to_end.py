@@ -79,6 +79,7 @@ def _home(home: Path) -> None:
     """Every test here has folders of its own."""
 
 
+@pytest.mark.slow
 def test_one_json_object_and_the_same_text_with_one_line_on_stderr() -> None:
     # A story has near-ties, which are rounded with the drafts that are worth it at the moment.
     first, second = run("chat", *REPLY, "--json"), run("chat", *REPLY, stdin=b"this belongs to somebody else")
@@ -180,6 +181,7 @@ def read_until(controller: int, mark: bytes) -> bytes:
     return seen
 
 
+@pytest.mark.slow
 def test_a_server_that_runs_is_used_and_named_by_doctor(home: Path) -> None:
     with started("serve", "--port", "0", "--announce", "--api-key", "secret") as server:
         assert server.stdout is not None

@@ -57,6 +57,7 @@ def drafted(engine: Engine, prompt: str | tuple[int, ...], sampling: SamplingPar
     return text, ended
 
 
+@pytest.mark.slow
 def test_a_head_beside_the_model_drafts_for_it(home, hub_server, tmp_path, capsys):
     model = gguf_factory.big_vocab_ember(tmp_path / "m.gguf", N_VOCAB, n_layers=30)
     with plain(model) as engine:

@@ -15,7 +15,8 @@ def test_unsteady():
     assert seen.read_text() != "x"
 """
 # What this project's own pytest needs starts in seconds, and nothing of it is needed here.
-SETTINGS = "[pytest]\naddopts = -p no:pytest-qt -p no:hypothesispytest -p no:anyio\n"
+SETTINGS = "[pytest]\nmarkers = slow\naddopts = -p no:pytest-qt -p no:hypothesispytest -p no:anyio\n"
+SLOW = "import pytest\n@pytest.mark.slow\ndef test_slow():\n    assert False\ndef test_quick():\n    pass\n"
 BROKEN = "def test_broken():\n    assert False\n"
 
 
@@ -33,9 +34,19 @@ def test_a_few_that_failed_run_once_more_alone(
     (tmp_path / "test_unsteady.py").write_text(UNSTEADY)
     for n in range(broken):
         (tmp_path / f"test_broken_{n}.py").write_text(BROKEN)
-    assert run_all(tmp_path) == code
+    assert run_all(tmp_path, with_slow=False) == code
     named = (
         "UNSTEADY test_unsteady.py::test_unsteady: it failed beside others and passed alone." in capfd.readouterr()[0]
     )
     assert named is (runs == 2)
     assert (tmp_path / "seen").read_text() == "x" * runs
+
+
+@pytest.mark.parametrize(("with_slow", "code"), [(False, 0), (True, 1)])
+def test_slow_tests_run_where_they_are_asked_for(
+    with_slow: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    (tmp_path / "test_slow.py").write_text(SLOW)
+    assert run_all(tmp_path, with_slow=with_slow) == code

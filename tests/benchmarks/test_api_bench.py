@@ -24,6 +24,7 @@ def test_where_thoughts_are_dropped_the_share_is_of_the_prompt_of_the_last_task(
     assert of_kept == [0.9]
 
 
+@pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
     options = ("--layers", "4", "--rounds", "1", "--tokens", "6", "--slots", "3", "--requests", "40", "--turns", "3")
     report = run_bench("api", *options)

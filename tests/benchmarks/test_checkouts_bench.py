@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
     report = run_bench("checkouts", str(ROOT), "--parts", "cache", "--layers", "4", "--rounds", "2")
     assert [(row["workload"], row["checkout"]) for row in report["rows"]] == [("turns", "control")]

@@ -49,6 +49,7 @@ def test_a_percentile_is_a_value_that_was_seen() -> None:
     assert [percentile(values, share) for share in (0.01, 0.5, 0.6, 0.95, 1.0)] == [1.0, 3.0, 3.0, 5.0, 5.0]
 
 
+@pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     picture = tmp_path / "concurrency.png"
     options = ("--layers", "8", "--rounds", "1", "--tokens", "6", "--clients", "1", "3", "--plot", str(picture))
@@ -60,6 +61,7 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -
     assert picture.read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["qwen35", "qwen3next"])
 def test_a_small_run_of_a_hybrid(run_bench: Callable[..., dict[str, Any]], model: str) -> None:
     options = ("--model", model, "--layers", "6", "--rounds", "1", "--tokens", "12", "--clients", "1", "3")

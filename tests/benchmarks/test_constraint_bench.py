@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from benchmarks import synthetic_vocab
 from tests.support.engines import open_engine
 
@@ -17,6 +19,7 @@ def test_made_up_words_are_visible_tokens_and_ember_still_speaks() -> None:
         assert any(b'"' in piece for piece in pieces[10_000:])
 
 
+@pytest.mark.slow
 def test_the_bench_reports_what_it_promises(run_bench: Callable[..., dict[str, Any]]) -> None:
     sizes = ("--layers", "6", "--vocabulary", "20000", "--rounds", "2", "--steps", "6", "--replies", "2")
     report = run_bench("constraint", *sizes, "--threads", "1")

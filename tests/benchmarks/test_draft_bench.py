@@ -151,6 +151,7 @@ def test_contenders_that_share_a_model_say_the_same_and_do_not_see_each_others_c
     assert all(outcome.receipt.n_cached < 8 for run in runs for outcome in run.outcomes)
 
 
+@pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     picture = tmp_path / "draft.png"
     options = (

@@ -88,6 +88,7 @@ def test_ctrl_c_stops_it_without_a_traceback() -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
     report = run_bench("engine", "--layers", "4", "--rounds", "2", "--steps", "3", "--tokens", "4")
     widths = [(row["model"], row["sequences"]) for row in report["rows"] if "sequences" in row]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from benchmarks.lanes import LanePace, summarise
 
 
@@ -30,6 +32,7 @@ def test_the_summary_is_of_the_way_that_keeps_the_promise_least() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
     report = run_bench("lanes", "--layers", "8", "--rounds", "1", "--tokens", "24", "--slots", "2", "--ways", "drafted")
     assert [row["measure"] for row in report["rows"]] == ["fast lane", "batch lane", "planning"]

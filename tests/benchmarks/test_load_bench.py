@@ -8,6 +8,7 @@ import pytest
 from core.machine.measurements import physical_cores
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(physical_cores() < 2, reason="there is nothing to choose on one core")
 def test_the_bench_compares_with_each_fixed_number_of_threads(run_bench: Callable[..., dict[str, Any]]) -> None:
     sizes = ("--layers", "8", "--rounds", "1", "--seconds", "0.1", "--patience", "3", "--threads", "2")

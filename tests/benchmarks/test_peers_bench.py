@@ -183,6 +183,7 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]], peer: str | None,
     assert picture.read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow
 def test_a_prompt_is_read_beside_others_at_rest_and_at_work() -> None:
     rows = beside.measure_beside(EMBER, 1, 1, (0, 2))
     assert [(row["others"], row["state"], row["runs"]) for row in rows] == [

@@ -18,6 +18,7 @@ PROBE = MachineProbe(
 )
 
 
+@pytest.mark.slow
 def test_the_report_has_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(predict, "TYPES", ("Q8_0",))

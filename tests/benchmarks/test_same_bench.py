@@ -77,6 +77,7 @@ def test_the_summary_is_the_least_of_all_models_and_ways() -> None:
     assert set(summarise([]).values()) == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_the_models_are_what_their_names_say(name: str) -> None:
     facts = read_model(model_file(name, None))

@@ -55,6 +55,7 @@ _TENSORS = st.builds(
 _COUNTS = st.one_of(st.none(), EDGES)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the bound on a process' memory is read from /proc")
 def test_the_corpus_costs_little(tmp_path):
     write_corpus(tmp_path)

@@ -176,6 +176,12 @@ def test_without_arguments_every_check_runs(checkout, tmp_path):
     assert "All checks passed." in done.stdout
 
 
+def test_the_slow_tests_run_among_the_checks(checkout):
+    done = checkout.start("test", "--slow")
+    assert "All checks passed." in done.stdout
+    assert [call[5:] for call in checkout.calls][-1] == ["app", "test", "--slow"]
+
+
 @pytest.mark.parametrize(("check", "command"), [("ruff", "ruff"), ("mypy", "mypy"), ("pytest", "-m app test")])
 def test_a_failing_check_is_named_and_the_others_still_run(checkout, check, command):
     done = checkout.start("test", FAIL=command)

@@ -18,6 +18,8 @@ from models.formatting.program import PROGRAM
 # crawl. One for numpy too, which is imported some hundred times: starting more takes a third of that time.
 _ALL_CORES = ("--numprocesses", "auto", "--dist", "loadfile")
 _ONE_THREAD_EACH = {"OMP_THREAD_LIMIT": "1", "OPENBLAS_NUM_THREADS": "1"}
+_SLOW = "--slow"
+_WITHOUT_SLOW = ("-m", "not slow")
 # What pytest's exit code 1 means: it ran, and some tests failed.
 _SOME_FAILED = 1
 # More failures than these have a cause that a second run would only repeat.
@@ -25,9 +27,11 @@ _MOST_RUN_AGAIN = 5
 
 
 def test(context: typer.Context) -> None:
-    """Run the tests, all of them on all cores.
+    """Run the tests on all cores.
 
-    What follows goes to pytest, as in: ./slipstream test tests/core -k sampler
+    Tests marked as slow are left out: --slow, which the project's CI uses, runs these too.
+
+    Whatever else follows goes to pytest, as in: ./slipstream test tests/core -k sampler
 
     Of all tests, up to five that failed run once more, alone: those that pass then are listed as unsteady.
     """
@@ -35,12 +39,15 @@ def test(context: typer.Context) -> None:
         print(f"Error: pytest is not installed here. {PROGRAM} test installs it and runs the tests.", file=sys.stderr)
         raise typer.Exit(ExitCode.SETUP_MISSING)
     root = Path(__file__).resolve().parents[3]
-    raise typer.Exit(_pytest(root, *context.args) if context.args else run_all(root))
+    arguments = [one for one in context.args if one != _SLOW]
+    if arguments:
+        raise typer.Exit(_pytest(root, *arguments))
+    raise typer.Exit(run_all(root, with_slow=_SLOW in context.args))
 
 
-def run_all(root: Path) -> int:
+def run_all(root: Path, *, with_slow: bool) -> int:
     """Run the tests of the project in ``root``, and a few that failed once more; return pytest's exit code."""
-    code = _pytest(root, "--cache-clear", *_ALL_CORES)
+    code = _pytest(root, "--cache-clear", *_ALL_CORES, *(() if with_slow else _WITHOUT_SLOW))
     failed = _last_failed(root)
     if code != _SOME_FAILED or not 0 < len(failed) <= _MOST_RUN_AGAIN:
         return code

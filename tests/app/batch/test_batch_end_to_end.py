@@ -142,6 +142,7 @@ def test_a_server_is_started_for_the_call_and_leaves_with_it(tmp_path: Path) -> 
     assert json.loads(again.stdout)["errors"] == {"invalid_json": 1}
 
 
+@pytest.mark.slow
 def test_kill_9_takes_the_own_server_along_and_nothing_is_lost(tmp_path: Path, server: list[str]) -> None:
     write_input(tmp_path / "in", 12, max_tokens=40)
     with started(tmp_path, "--max-parallel", "2") as child:
@@ -193,6 +194,7 @@ def test_an_engine_that_dies_loses_no_line(tmp_path: Path, server: list[str]) ->
     assert len({record["custom_id"] for record in records(tmp_path)}) == 40
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_ends_the_batch_with_a_sentence(tmp_path: Path, server: list[str]) -> None:
     write_input(tmp_path / "in", 40, max_tokens=40)
     with started(tmp_path) as child:

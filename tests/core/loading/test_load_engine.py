@@ -148,6 +148,7 @@ NO_CHOICES = (
 )
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

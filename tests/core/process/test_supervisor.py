@@ -197,6 +197,7 @@ def kill(office: Office) -> int:
     return pid
 
 
+@pytest.mark.slow
 def test_an_engine_that_keeps_dying_is_tried_again_for_ever_without_what_may_kill_it(
     office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -240,6 +241,7 @@ def test_an_engine_that_keeps_dying_is_tried_again_for_ever_without_what_may_kil
     assert supervisor.state.left_out == ()
 
 
+@pytest.mark.slow
 def test_an_engine_that_worked_for_long_is_trusted_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.process.supervisor._HEALTHY_SECONDS", 0.0)
     office.supervisor.load(options())

@@ -96,6 +96,7 @@ def test_a_perfect_draft_is_nearly_always_accepted_also_when_sampling() -> None:
     assert ended.receipt.n_accepted > 0.9 * ended.receipt.n_drafted > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proposer", ["random", "model", "lookup"])
 def test_sampled_tokens_are_distributed_as_without_drafts(proposer: str) -> None:
     """Chi-square over many seeds, of the third token after a fixed prompt: drafts must not favour anything."""
