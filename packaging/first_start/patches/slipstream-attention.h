@@ -44,7 +44,8 @@ static constexpr int LANES = 8;
 #else
 static constexpr int LANES = 4;
 #endif
-typedef float vec __attribute__((vector_size(LANES*4), aligned(4), may_alias));
+typedef float   vec  __attribute__((vector_size(LANES*4), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(LANES*4), aligned(4), may_alias));
 
 // Queries that share what is read, and cells that are read at a time.
 static constexpr int MAX_QUERIES = 32;
@@ -210,15 +211,25 @@ static inline float power_of_two(int n) {
     return power;
 }
 
-// Scores become integers n and rests f; the largest n is returned.
+// Scores become integers n and rests f; the largest n is returned. As a plain loop it would be one of branches: what is
+// not a number must stay so, and compilers do not make vectors of that.
 static inline int split_scores(float * s, int32_t * n) {
-    int32_t top = NO_SCORE;
-    for (int c = 0; c < BLOCK; c++) {
-        const float score   = std::min(std::max(s[c], -SCORE_LIMIT), SCORE_LIMIT);
-        const float rounded = (score + 12582912.0f) - 12582912.0f;
-        s[c] = score - rounded;
-        n[c] = (int32_t) rounded;
-        top  = std::max(top, n[c]);
+    const vec  limit = vec{} + SCORE_LIMIT;
+    const vec  shift = vec{} + 12582912.0f;
+    ivec       tops  = ivec{} + NO_SCORE;
+    for (int c = 0; c < BLOCK; c += LANES) {
+        vec score = *(const vec *) (s + c);
+        score = score < -limit ? -limit : score;
+        score = score > limit ? limit : score;
+        const vec  rounded = (score + shift) - shift;
+        const ivec whole   = __builtin_convertvector(rounded, ivec);
+        *(vec *) (s + c)  = score - rounded;
+        *(ivec *) (n + c) = whole;
+        tops = whole > tops ? whole : tops;
+    }
+    int32_t top = tops[0];
+    for (int i = 1; i < LANES; i++) {
+        top = std::max(top, (int32_t) tops[i]);
     }
     return top;
 }
@@ -461,8 +472,28 @@ struct worker {
         return n;
     }
 
-    // From dot products of a row with n cells to scores as powers of two.
-    void scale_scores(float * s, const int32_t * cells, int n, int64_t row, int64_t head, int64_t stream) const {
+    // Whether the mask says more than which cells are seen, or there is nothing else that says so.
+    bool has_bias() const {
+        return a.mask && (!a.order || a.max_bias > 0.0f);
+    }
+
+    // Whether the mask adds nothing to a row's scores of a whole block: it is looked at as integers, eight bytes or more
+    // at a time. In encoders nearly every block is so.
+    bool is_unmasked(const int32_t * cells, int n, int64_t row, int64_t head, int64_t stream) const {
+        if (n < BLOCK || cells[n - 1] - cells[0] != n - 1) {
+            return false;
+        }
+        const ggml_fp16_t * bias = a.mask_row(row, head, stream) + cells[0];
+        uint16_t            bits = 0;
+        for (int c = 0; c < BLOCK; c++) {
+            bits |= bias[c];
+        }
+        return bits == 0;
+    }
+
+    // From dot products of a row with n cells to scores as powers of two; with_mask adds what the mask says.
+    void scale_scores(float * s, const int32_t * cells, int n, int64_t row, int64_t head, int64_t stream,
+                      bool with_mask) const {
         constexpr float log2_e = 1.44269504f;
         if (a.softcap != 0.0f) {
             for (int c = 0; c < n; c++) {
@@ -474,7 +505,7 @@ struct worker {
                 s[c] *= factor;
             }
         }
-        if (a.mask && (!a.order || a.max_bias > 0.0f)) {
+        if (with_mask) {
             const ggml_fp16_t * bias   = a.mask_row(row, head, stream);
             const float         factor = a.slope(head)*log2_e;
             for (int c = 0; c < n; c++) {
@@ -526,14 +557,15 @@ struct worker {
     // From a row's dot products with a block of cells to what each counts; rescales what was added up before.
     void share_out(float * s, const int32_t * cells, int32_t at, int n, int64_t row, int64_t head, int64_t stream,
                    int & top, float & total, float * sum) const {
-        scale_scores(s, cells, n, row, head, stream);
+        const bool is_plain = !a.order && (!a.mask ? n == BLOCK : is_unmasked(cells, n, row, head, stream));
+        scale_scores(s, cells, n, row, head, stream, has_bias() && !is_plain);
         int from = 0, to = n;
         if (a.order) {
             from = std::min<int>(std::max<int>(a.seen(row)[1] - at, 0), n);
             to   = std::max<int>(std::min<int>(a.seen(row)[2] - at, n), from);
         }
         int32_t powers[BLOCK];
-        if (a.order && from == 0 && to == BLOCK) {
+        if (is_plain || (a.order && from == 0 && to == BLOCK)) {
             const int found = split_scores(s, powers);
             if (found > top) {
                 rescale(found, top, total, sum, a.dv);
@@ -636,7 +668,7 @@ static void attend_together(const ggml_compute_params * params, const attention 
             all_scores(w.queries + of.first*dk, w.keys, w.scores, of.n, (m + 7)/8*8, dk);
             for (int i = 0; i < of.n; i++) {
                 float * s = w.scores + i*BLOCK;
-                w.scale_scores(s, cells + at, m, 0, of.first + i, 0);
+                w.scale_scores(s, cells + at, m, 0, of.first + i, 0, w.has_bias());
                 std::fill(s + m, s + BLOCK, -INFINITY);
                 memcpy(shared + (of.first + i)*stride + at, s, BLOCK*sizeof(float));
             }

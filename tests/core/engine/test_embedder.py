@@ -71,7 +71,7 @@ def plain(path: Path, tokens: np.ndarray, pooling: int) -> np.ndarray:
     params.embeddings, params.pooling_type, params.n_threads = True, pooling, 1
     context = L.llama_init_from_model(model.c, params)
     batch = Batch(len(tokens))
-    batch.add_run(tokens, 0, 0, want_last=False)
+    batch.add_run(tokens, 0, 0, n_wanted=0)
     batch.want_all()
     assert L.llama_decode(context, batch.c) == 0
     width, n_rows = (model.n_scores if pooling == 4 else model.n_embd_out), 1 if pooling else len(tokens)
