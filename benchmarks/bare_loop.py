@@ -43,7 +43,7 @@ class BareLoop:
         self.tokens = np.zeros(len(texts), np.int64)
         for sequence, tokens in enumerate(texts):
             self._batch.clear()
-            self._batch.add_run(tokens, 0, sequence, want_last=True)
+            self._batch.add_run(tokens, 0, sequence, n_wanted=1)
             self._decode()
             self.tokens[sequence] = self._context.logits(1)[0].argmax()
         self._positions = [len(tokens) for tokens in texts]

@@ -168,7 +168,7 @@ def _run(context: Context, batch: Batch, width: int, position: int, widest: int)
         for row in range(width):
             batch.add(row, position + row, 0)
     else:
-        batch.add_run(np.zeros(width, np.int32), position, 0, want_last=True)
+        batch.add_run(np.zeros(width, np.int32), position, 0, n_wanted=1)
     began = time.perf_counter()
     if context.decode(batch) is not DecodeStatus.OK:
         raise RuntimeError(f"a step of {width} rows could not be measured")

@@ -21,7 +21,16 @@ from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator, StepTimes
 from core.speculation.proposer import Evaluated
 from core.values.errors import BrokenLogits
-from core.values.messages import Ended, Failure, FailureKind, FinishReason, RequestEvent, Token, TokenLogprob
+from core.values.messages import (
+    Ended,
+    Failure,
+    FailureKind,
+    FinishReason,
+    PromptScored,
+    RequestEvent,
+    Token,
+    TokenLogprob,
+)
 from core.values.receipt import Receipt
 
 
@@ -108,7 +117,7 @@ class Committer:
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
             slot.n_resident = sequence.n_past = sequence.n_past + share.n_rows
-            if sequence.n_past == sequence.tokens.size:
+            if sequence.n_past == sequence.tokens.size or sequence.is_scoring:
                 outputs.append(share)
         results = self._sample(outputs, reading, events, now) if outputs else {}
         speculator = self._finisher.speculator
@@ -132,22 +141,48 @@ class Committer:
         n_rows, is_greedy = len(outputs), False
         for share in outputs:
             n_rows += len(share.draft)
+            if share.sequence.is_scoring:
+                n_rows += share.n_rows - 1
             is_greedy = is_greedy or share.sequence.sampler.is_plain_greedy
         logits = self._context.logits(n_rows)
         greedy = logits.argmax(axis=1).tolist() if is_greedy else None
         first, results = 0, {}
         for share in outputs:
             sequence, result = share.sequence, _Sampled(share)
-            results[sequence.id] = result
             try:
+                if sequence.is_scoring:
+                    rows = logits[first : first + share.n_rows]
+                    first += share.n_rows - 1
+                    self._score(share, rows, events)
+                    if sequence.n_pending:
+                        first += 1
+                        continue
+                results[sequence.id] = result
                 self._verify(share, logits, first, greedy, result, events, now)
                 self._keep(share, result, reading)
             except (BrokenLogits, GrammarLost) as error:
                 self._slots.clear(sequence.slot)  # nobody may go on from what it holds
+                results[sequence.id] = result
                 result.reason, result.failure = FinishReason.FAILED, _failure(sequence, error)
                 result.choices, result.n_accepted = [], 0
             first += 1 + len(share.draft)
         return results
+
+    def _score(self, share: Share, logits: npt.NDArray[np.float32], events: list[RequestEvent]) -> None:
+        """Tell the log probabilities of the prompt tokens that the rows of a share predict.
+
+        ``logits`` have shape (n_rows, n_vocab).
+        """
+        sequence, start = share.sequence, share.sequence.n_past - share.n_rows
+        # Rows that a preempted prompt evaluates again were told before. The last row of a prompt predicts the reply.
+        first, end = sequence.n_scored, min(sequence.n_past + 1, sequence.n_prompt)
+        found = []
+        for token, row in zip(sequence.tokens.view[first:end].tolist(), logits[first - start - 1 :], strict=False):
+            if not math.isfinite(row.max()):
+                raise BrokenLogits
+            found.append(sequence.sampler.logprobs(row, token))
+        sequence.n_scored = max(first, end)
+        events.append(PromptScored(sequence.id, tuple(found)))
 
     def _verify(
         self,
@@ -177,8 +212,9 @@ class Committer:
             else:
                 token, logprobs = self._choose(sequence, logits[row])
             choices.append(token)
-            result.reason = self._take(sequence, token, logprobs, events, now)
-            if token in self._end_tokens or result.n_accepted == len(draft) or token != draft[result.n_accepted]:
+            is_drafted = result.n_accepted < len(draft) and token == draft[result.n_accepted]
+            result.reason = self._take(sequence, token, logprobs, events, now, is_drafted)
+            if token in self._end_tokens or not is_drafted:
                 break
             result.n_accepted += 1
             sequence.n_past += 1
@@ -220,6 +256,7 @@ class Committer:
         logprobs: tuple[TokenLogprob, ...],
         events: list[RequestEvent],
         now: float,
+        is_drafted: bool,
     ) -> FinishReason | None:
         """Add a token to its sequence and pass on its text; return why the sequence ends with it, if it does."""
         if not sequence.first_token_at:
@@ -232,7 +269,7 @@ class Committer:
         sequence.n_unreported += 1
         text = sequence.text.feed(self._pieces[token] or sequence.shown.get(token, b""))
         if text or logprobs:
-            events.append(Token(sequence.id, text, sequence.n_unreported, logprobs))
+            events.append(Token(sequence.id, text, sequence.n_unreported, logprobs, is_drafted))
             sequence.n_unreported = 0
         if sequence.text.stop is not None:
             return FinishReason.STOP

@@ -21,10 +21,12 @@ from core.llama.lora import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.planner import (
+    NO_DRAFTS,
     Share,
     StepPlan,
     cut_at_checkpoints,
     cut_at_images,
+    cut_at_outputs,
     leading_requests,
     plan,
     prefill_chunk,
@@ -253,7 +255,9 @@ class Engine:
                 return (image,), 0.0
         decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
         chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
-        drafts, draft_seconds = self._drafting.draft(decoding, chunk)
+        is_scoring = len(decoding) < len(running) and any(sequence.is_scoring for sequence in running)
+        # A prompt that is scored uses the outputs that drafts would.
+        drafts, draft_seconds = (NO_DRAFTS, 0.0) if is_scoring else self._drafting.draft(decoding, chunk)
         todo = plan(leaders, self.runner.capacity, chunk, drafts)
         if leaders is not running:
             todo += self._riding(todo, running)
@@ -261,6 +265,8 @@ class Engine:
             todo = cut_at_checkpoints(todo)
             if self._images is not None:
                 todo = cut_at_images(todo)
+            if is_scoring:
+                todo = cut_at_outputs(todo, self.context.n_outputs)
         return todo, draft_seconds
 
     def _next_image(self, images: ImageSteps, running: list[Sequence], *, has_leaders: bool) -> Share | None:

@@ -86,7 +86,7 @@ class ModelRunner:
                     batch.add(token, position + offset, slot.id)
             else:
                 rows = sequence.tokens.view[past : past + share.n_rows]
-                batch.add_run(rows, position, slot.id, share.wants_output)
+                batch.add_run(rows, position, slot.id, share.n_own_outputs)
                 for offset, token in enumerate(share.draft, share.n_rows):
                     batch.add(token, position + offset, slot.id)
         began = self._clock()

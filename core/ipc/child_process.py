@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -33,6 +34,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _OWN_GROUP = None if sys.platform == "win32" else 0
 # Windows would open a console for it.
 _NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+_LOOK_SECONDS = 0.5  # between two looks whether a child is still wanted
 
 _Started = Future[subprocess.Popen[bytes]]
 _orders: queue.SimpleQueue[tuple[_Started, Callable[[], subprocess.Popen[bytes]]]] = queue.SimpleQueue()
@@ -41,22 +43,41 @@ _starter: threading.Thread | None = None
 
 
 def run_module(
-    module: str, *arguments: str, seconds: float, text: str | None = None
+    module: str,
+    *arguments: str,
+    seconds: float,
+    text: str | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python -m module`` to its end and return its exit code and output; ``text`` is its stdin.
 
-    Raises subprocess.TimeoutExpired after ``seconds``, and OSError.
+    It is killed when ``should_stop`` says so, which is asked now and then. Raises subprocess.TimeoutExpired after
+    ``seconds``, and OSError.
     """
-    return subprocess.run(
-        _command(module, *arguments),
-        input=text,
+    command, until = _command(module, *arguments), time.monotonic() + seconds
+    with subprocess.Popen(
+        command,
+        stdin=None if text is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env=_environment(),
-        capture_output=True,
         text=True,
-        timeout=seconds,
         creationflags=_NO_WINDOW,
-        check=False,
-    )
+    ) as child:
+        try:
+            while True:
+                try:
+                    said = child.communicate(text, timeout=min(_LOOK_SECONDS, max(until - time.monotonic(), 0.0)))
+                    return subprocess.CompletedProcess(command, child.returncode, *said)
+                except subprocess.TimeoutExpired:
+                    text = None  # communicate keeps what it was given first, and refuses a second input
+                    if time.monotonic() >= until:
+                        raise subprocess.TimeoutExpired(command, seconds) from None
+                    if should_stop():
+                        child.kill()
+        except BaseException:
+            child.kill()
+            raise
 
 
 def start_module(module: str, stderr: IO[bytes] | None = None, pass_fds: tuple[int, ...] = ()) -> ChildProcess:

@@ -61,20 +61,17 @@ class Batch:
         self.n_outputs += 1
         return self.n_outputs - 1
 
-    def add_run(self, tokens: npt.NDArray[np.int32], position: int, sequence: int, want_last: bool) -> int | None:
-        """Add consecutive tokens from ``position`` on; return the last row's output index if its logits are wanted."""
+    def add_run(self, tokens: npt.NDArray[np.int32], position: int, sequence: int, n_wanted: int) -> None:
+        """Add consecutive tokens from ``position`` on; the logits of the last ``n_wanted`` of them are wanted."""
         start, count = self.n_tokens, len(tokens)
         end = start + count
         self._token[start:end] = tokens
         np.add(self._counts[:count], position, out=self._pos[start:end])
         self._seq[start:end] = sequence
         self._out[start:end] = 0
+        self._out[end - n_wanted : end] = 1
         self.n_tokens = end
-        if not want_last:
-            return None
-        self._out[end - 1] = 1
-        self.n_outputs += 1
-        return self.n_outputs - 1
+        self.n_outputs += n_wanted
 
     def want_all(self) -> None:
         """Want what every row gives."""

@@ -91,7 +91,7 @@ class EmbeddingContext:
         batch = self._batch
         batch.clear()
         for tokens, position, sequence in rows:
-            batch.add_run(tokens, position, sequence, want_last=False)
+            batch.add_run(tokens, position, sequence, n_wanted=0)
         if is_end:
             batch.want_all()
         if self._memory is None:

@@ -220,7 +220,7 @@ class TargetBatch(FeatureBatch):
     def add_states(self, states: StateRows, position: int, sequence: int) -> None:
         """Add the states of consecutive positions from ``position`` on."""
         row, count = self.n_tokens, len(states)
-        self.add_run(self._tokens[:count], position, sequence, want_last=False)
+        self.add_run(self._tokens[:count], position, sequence, n_wanted=0)
         self.states[row : row + count] = states
 
     @property

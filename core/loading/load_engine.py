@@ -299,6 +299,6 @@ def _probe(context: Context, n_rows: int, n_threads: int) -> None:
     context.remove(0, 0)
     context.set_threads(n_threads, n_threads, n_threads)
     batch = Batch(n_rows)
-    batch.add_run(np.zeros(n_rows, np.int32), 0, 0, want_last=True)
+    batch.add_run(np.zeros(n_rows, np.int32), 0, 0, n_wanted=1)
     context.decode(batch)
     context.synchronize()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -50,10 +51,12 @@ class MachineProbe:
         return (self.cpu, self.ram) == (machine.cpu, machine.ram)
 
 
-def measure(models: tuple[Path, ...]) -> MachineProbe | None:
-    """Measure in a child process, with these models; None where the child fails."""
+def measure(models: tuple[Path, ...], should_stop: Callable[[], bool] = lambda: False) -> MachineProbe | None:
+    """Measure in a child process, with these models; None where the child fails, or once ``should_stop`` says so."""
     try:
-        child = run_module("core.process.probe_worker", *map(str, models), seconds=_CHILD_SECONDS)
+        child = run_module(
+            "core.process.probe_worker", *map(str, models), seconds=_CHILD_SECONDS, should_stop=should_stop
+        )
     except (subprocess.TimeoutExpired, OSError):
         return None
     return _parse(child.stdout) if child.returncode == 0 else None

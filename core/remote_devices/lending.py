@@ -103,7 +103,9 @@ class Lending:
             match question.get("do"):
                 case "look":
                     devices = [plain(one) for one in self._offer.now()]
-                    talk.send(llama=version("llama-cpp-python"), devices=devices, busy=self._lender is not None)
+                    with self._lock:  # a client is told that it has the devices before its process is there
+                        is_busy = self._lender is not None
+                    talk.send(llama=version("llama-cpp-python"), devices=devices, busy=is_busy)
                 case "measure":
                     talk.skip(min(int(question.get("bytes", 0)), _MOST_MEASURED))
                     talk.send()

@@ -54,9 +54,14 @@ class Share(NamedTuple):
         return self.n_rows == self.sequence.n_pending
 
     @property
+    def n_own_outputs(self) -> int:
+        """Rows whose logits are wanted, without those of drafted tokens."""
+        return self.n_rows if self.sequence.is_scoring else int(self.wants_output)
+
+    @property
     def n_outputs(self) -> int:
         """Rows whose logits are wanted."""
-        return 1 + len(self.draft) if self.wants_output else 0
+        return self.n_own_outputs + len(self.draft)
 
 
 StepPlan = tuple[Share, ...]
@@ -141,6 +146,19 @@ def cut_at_images(shares: StepPlan) -> StepPlan:
         else share
         for share in shares
     )
+
+
+def cut_at_outputs(shares: StepPlan, most: int) -> StepPlan:
+    """Return the plan with no more than ``most`` outputs: prompts that are scored want one for each of their rows."""
+    room = most - sum(share.n_outputs for share in shares if not share.sequence.is_scoring)
+    kept = []
+    for share in shares:
+        if share.sequence.is_scoring:
+            share = Share(share.sequence, min(share.n_rows, room))
+            room -= share.n_rows
+        if share.n_rows:
+            kept.append(share)
+    return tuple(kept)
 
 
 def drop_drafts(shares: StepPlan) -> StepPlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -12,7 +13,7 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.vocab import Vocab
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.sequence import Sequence
-from core.values.messages import RequestEvent, Started
+from core.values.messages import Logprob, PromptScored, RequestEvent, Started, TokenLogprob
 from core.values.receipt import CacheMiss
 from core.values.request import Lane
 from core.values.snapshot import LaneCount
@@ -213,6 +214,8 @@ class Scheduler:
 
     def _is_held(self, sequence: Sequence) -> bool:
         """Return whether a request should wait for something that saves it computing; others may overtake it."""
+        if sequence.is_scoring:
+            return False
         if sequence.hold is not None and not sequence.hold.is_over:
             return True
         hold = self.slots.wait_for(sequence.tokens, sequence.hold, sequence.lane.rank)
@@ -231,6 +234,9 @@ class Scheduler:
         if not sequence.was_started:
             sequence.divergence = self.slots.divergence(sequence.tokens)
         sequence.slot, sequence.n_past = self.slots.take(sequence.tokens, sequence.hold, sequence.lane.rank)
+        if sequence.is_scoring and sequence.n_past >= sequence.n_scored:
+            # The cache has no logits.
+            sequence.n_past = self.slots.resync(sequence.slot, sequence.n_scored - 1)
         sequence.hold = None
         sequence.placed_at = now
         if sequence.lane is Lane.BATCH and self._has_higher_waiting:
@@ -286,6 +292,10 @@ class Admission:
             sequence.n_cached = sequence.n_past
             sequence.cache_miss = self._cache_miss(sequence.divergence)
             events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
+            if sequence.request.prompt_logprobs:
+                token = int(sequence.tokens.view[0])
+                first = Logprob(token, self._vocab.pieces[token], math.nan)
+                events.append(PromptScored(sequence.id, (TokenLogprob(first, ()),)))
 
     def _cache_miss(self, divergence: Divergence | None) -> CacheMiss | None:
         if divergence is None:

@@ -100,6 +100,8 @@ class Sequence:
         self.n_accepted = 0
         self.n_judged = 0
         self.n_right = 0
+        # Tokens of the prompt whose log probabilities are known. Nothing precedes the first.
+        self.n_scored = 1
         self.account = RequestCost()
         self.sampler = prepared.sampler
         self.shown = prepared.shown
@@ -126,6 +128,11 @@ class Sequence:
     def is_prefilling(self) -> bool:
         """True while more is pending than the latest token and what is replayed before it."""
         return self.n_pending > 1 + self.n_replay
+
+    @property
+    def is_scoring(self) -> bool:
+        """True while the log probabilities of prompt tokens are wanted and not known."""
+        return self.request.prompt_logprobs and self.n_scored < self.n_prompt
 
     @property
     def next_image(self) -> ImageRows | None:

@@ -127,13 +127,15 @@ class Token(NamedTuple):
     """Newly generated text of a request.
 
     ``text`` is empty for a token that ends inside a UTF-8 character or may begin a stop string. It can include text of
-    earlier tokens that was held back. ``n`` is the number of tokens in this event.
+    earlier tokens that was held back. ``n`` is the number of tokens in this event. With ``is_drafted`` the token was
+    guessed ahead, and accepted.
     """
 
     request_id: str
     text: str
     n: int
     logprobs: tuple[TokenLogprob, ...]
+    is_drafted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,13 @@ class Started:
     request_id: str
     n_prompt: int
     n_cached: int
+
+
+class PromptScored(NamedTuple):
+    """Log probabilities of the next tokens of a prompt, in order; that of its first token is not a number."""
+
+    request_id: str
+    logprobs: tuple[TokenLogprob, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +222,7 @@ StepRequest = Request | EmbedRequest
 AnyRequest = StepRequest | TokenizeRequest | DetokenizeRequest
 Answer = Tokenized | Detokenized | Embedded
 """What a request that generates nothing is answered with, before its ``Ended``."""
-RequestEvent = Started | Token | Answer | Ended
+RequestEvent = Started | PromptScored | Token | Answer | Ended
 Event = RequestEvent | EngineState | MeasurementsTaken | Snapshot
 
 

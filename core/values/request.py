@@ -214,7 +214,8 @@ class Request:
     the proposers learn nothing from it. ``constraint`` restricts the reply; None leaves it free. ``lane`` is the
     priority. ``by_draft`` lets the draft model answer instead. Special tokens that are in one of the ``markers`` are
     part of the reply's text; the text leaves out all others. ``thinking`` bounds the thoughts before the answer.
-    ``lora`` are the scales of the engine's LoRA adapters; empty for the usual ones.
+    ``lora`` are the scales of the engine's LoRA adapters; empty for the usual ones. ``prompt_logprobs`` also gives the
+    log probabilities of the prompt's tokens, all of which are evaluated then.
     """
 
     id: str
@@ -230,6 +231,7 @@ class Request:
     markers: tuple[str, ...] = ()
     thinking: ThinkingBudget | None = None
     images: tuple[PromptImage, ...] = ()
+    prompt_logprobs: bool = False
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:

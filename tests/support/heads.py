@@ -55,7 +55,7 @@ def says_at_once(engine: Engine, text: list[int]) -> int:
     target.clear()
     head.clear()
     batch = Batch(len(text))
-    batch.add_run(tokens[:-1], 0, 0, want_last=True)
+    batch.add_run(tokens[:-1], 0, 0, n_wanted=1)
     assert target.decode(batch) is DecodeStatus.OK
     target.synchronize()
     if isinstance(head, DFlashProposer):
@@ -63,7 +63,7 @@ def says_at_once(engine: Engine, text: list[int]) -> int:
     assert isinstance(head, AutoregressiveHead)
     states = head._states(np.concatenate(head._features(len(text) - 1), axis=1))
     pairs = StateBatch(len(text), head._state_width)
-    pairs.add_run(tokens[1:-1], 1 + head._shift, 0, want_last=False)
+    pairs.add_run(tokens[1:-1], 1 + head._shift, 0, n_wanted=0)
     pairs.states[: len(states) - 1] = states[:-1]
     assert head._context.decode(pairs) is DecodeStatus.OK
     pairs.clear()

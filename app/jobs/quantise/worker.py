@@ -126,7 +126,7 @@ def check_result(path: Path, n_threads: int) -> None:
     try:
         tokens = Vocab(model).tokenize(_PROBE)
         batch = Batch(len(tokens))
-        batch.add_run(tokens, 0, 0, want_last=True)
+        batch.add_run(tokens, 0, 0, n_wanted=1)
         context = Context(
             model,
             ContextOptions(

@@ -89,7 +89,7 @@ def check_decode() -> None:
         model, ContextOptions(n_cells=256, n_sequences=2, n_outputs=2, n_batch=64, n_ubatch=64, n_threads=1)
     )
     batch = Batch(64)
-    batch.add_run(np.arange(32, dtype=np.int32), 0, 0, want_last=True)
+    batch.add_run(np.arange(32, dtype=np.int32), 0, 0, n_wanted=1)
     status = context.decode(batch)
     context.synchronize()
     if status is not DecodeStatus.OK or not np.isfinite(context.logits(1)).all():

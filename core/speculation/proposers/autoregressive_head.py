@@ -172,7 +172,7 @@ class AutoregressiveHead(HiddenStateProposer):
             slot = span.sequence.slot
             tokens = span.sequence.tokens.view[part.start : part.end]
             self._batch.clear()
-            self._batch.add_run(tokens, part.start + self._shift, slot.id, want_last=False)
+            self._batch.add_run(tokens, part.start + self._shift, slot.id, n_wanted=0)
             self._batch.states[: part.n_rows] = states
             self._decode(self._batch, [span.sequence], part.end)
             span.features.read.extend(tokens)

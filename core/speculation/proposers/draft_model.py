@@ -139,7 +139,7 @@ class DraftModelProposer(ContextProposer):
                     batch.add(token, position, slot.id)
                     outputs.append((sequence, position))
                 else:
-                    batch.add_run(tokens[position : position + 1], position, slot.id, want_last=False)
+                    batch.add_run(tokens[position : position + 1], position, slot.id, n_wanted=0)
                 held.append(token)
         token = chain.tokens[-1] if chain.tokens else sequence.tokens.last
         batch.add(token, chain.position - 1, slot.id)
@@ -171,7 +171,7 @@ class DraftModelProposer(ContextProposer):
         first_judged = max(start, sequence.n_prompt - 1, len(tokens) - 1 - MAX_READ_ALONG)
         self._batch.clear()
         if first_judged > start:
-            self._batch.add_run(tokens[start : min(first_judged, end)], start, slot, want_last=False)
+            self._batch.add_run(tokens[start : min(first_judged, end)], start, slot, n_wanted=0)
         judged = range(max(first_judged, start), end)
         for position in judged:
             self._batch.add(int(tokens[position]), position, slot)
