@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout, QMenu
 
@@ -20,21 +24,29 @@ from app.client.discovery import announce
 from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from core.values.snapshot import Bottleneck, Snapshot
 from models.catalog.catalog import STARTER_FOLDER
+from models.download.progress import DownloadPhase, DownloadProgress
 from models.formatting.program import IN_WINDOW
 from models.library import requests as ask
-from models.library.values import Choosing, SettingText
+from models.library.values import Choosing, Download, SettingText
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, big_vocab_ember, cached, cached_file
 from tools.model_factory.head_factory import eagle_head
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import KEY, LibraryServer
 from tools.stand_ins.probed_machine import remember_probe
+from ui.chat.attachments.pages_dialog import PagesDialog
 from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.prompts.prompt_form import PromptForm
+from ui.chat.prompts.prompts_dialog import PromptsDialog
+from ui.chat.race import RaceDialog
 from ui.chat.storage.ids import now_ms
+from ui.chat.tools.tool_box import ToolServer
+from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.client.api import Api
-from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings
+from ui.client.chat_records import Chat, ChatSettings, Message, Prompt, Role, Status, Timings
 from ui.client.private_server import PrivateServer
 from ui.client.speeds import Speed
+from ui.commands.shortcuts_dialog import ShortcutsDialog
 from ui.library.library_page import LibraryPage
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
@@ -181,6 +193,69 @@ def empty(stage: Stage) -> None:
     stage.shoot("empty")
 
 
+def first_start(stage: Stage) -> None:
+    """What a newcomer sees: the machine is measured, three models are offered, one is downloaded, one cannot be."""
+    stage.connect()
+    window = stage.window
+    window.newcomer.show()
+    card = window.newcomer.card
+    assert card is not None
+    stage.shoot("first-start-measuring")
+    stage.until(lambda: not card.offers[0].isHidden(), 60)
+    stage.shoot("first-start")
+    for name, size in (("low", (800, 600)), ("narrow", (480, 720)), ("large", (1920, 1200))):
+        window.resize(*size)
+        stage.shoot(f"first-start-{name}")
+    window.resize(1180, 780)
+    window.resize_text(150)
+    stage.shoot("first-start-150")
+    window.resize_text(100)
+    row = card.offers[1].row or card.offers[0].row
+    assert row is not None
+    at_work = DownloadProgress(DownloadPhase.DOWNLOADING, row.n_bytes * 3 // 8, row.n_bytes, 48e6, 91.0)
+    stage.window.link.downloads_changed.emit((Download(1, row.repo_id, row.quantisation, at_work),))
+    card.offers[0].show_problem("The Hub cannot be reached. Check the connection to the internet, then try again.")
+    stage.shoot("first-start-download")
+
+
+FOUND = (
+    ("bartowski/Meta-Llama-3.1-8B-Instruct-GGUF", 8_030_000_000, "llama", ("Q4_K_M", "Q8_0"), 2_400_000),
+    ("unsloth/Qwen3-30B-A3B-GGUF", 30_500_000_000, "qwen3moe", ("Q4_K_M", "IQ2_XXS"), 910_000),
+    ("unsloth/Llama-3.3-70B-Instruct-GGUF", 70_600_000_000, "llama", ("Q4_K_M", "Q2_K"), 120_000),
+    ("acme/Llama-3-405B-GGUF", 405_000_000_000, "llama", ("Q4_K_M", "Q2_K"), 8_000),
+    ("nomic-ai/nomic-embed-text-v1.5-GGUF", 137_000_000, "nomic-bert", ("Q8_0",), 800_000),
+    ("unsloth/Mixtral-8x7B-GGUF", 46_700_000_000, "llama", ("Q4_K_M",), 70_000),
+)
+
+
+def figures(stage: Stage) -> None:
+    """Fit and speed in the rows of a search, before any header is read, and in the menu of models."""
+    stage.connect()
+    remember_probe(stage.folder / "cache")
+    for repo, n_params, architecture, quantisations, downloads in FOUND:
+        files = {f"{repo.partition('/')[2]}-{one}.gguf": b"GGUF" for one in quantisations}
+        stage.hub.add(repo, files, n_params=n_params, architecture=architecture, downloads=downloads)
+    stage.window.show_page("library")
+    page = stage.window.library
+    assert page is not None
+    stage.until(lambda: page.models.list.rows.rowCount() > 1 and page.models.list.rows.rows[0].right)
+    page.show_tab("Find")
+    page.finder.field.setText("GGUF")
+    stage.until(lambda: page.finder.list.rows.rowCount() == len(FOUND))
+    stage.shoot("find-figures")
+    stage.window.resize(800, 600)
+    stage.window.resize_text(150)
+    stage.shoot("find-figures-150")
+    stage.window.resize_text(100)
+    stage.window.resize(1180, 780)
+    stage.window.show_page("chat")
+    menu = stage.window.page.picker.menu
+    menu.popup(stage.window.page.picker.mapToGlobal(stage.window.page.picker.button.geometry().bottomLeft()))
+    stage.wait(0.2)
+    menu.grab().save(str(stage.out / f"picker-figures{stage.suffix}.png"))
+    menu.close()
+
+
 def done(stage: Stage) -> None:
     stage.connect()
     stage.history()
@@ -249,6 +324,42 @@ THOUGHTS = """The user wants to know what bounds the speed. Let me think of one 
 So I should name the memory first, and then what drafting does about it."""
 
 
+def _last_reply(stage: Stage) -> AssistantMessage:
+    view = stage.window.page.transcript.view_of(stage.window.desk.current.tree.path[-1].id)
+    assert isinstance(view, AssistantMessage)
+    return view
+
+
+def receipts(stage: Stage) -> None:
+    """The open receipt of a drafted reply, of a plain one, and of one that was stopped, in large text too."""
+    stage.connect()
+    stage.history()
+    drafted = Timings.from_object(TIMINGS)
+    assert drafted is not None
+    plain = replace(drafted, drafted_tokens=0, accepted_tokens=0, speedup=1.0, peak_share=0.84, queued_ms=40.0)
+    stopped = Timings(ttft_ms=38, decode_ms=1_200, total_ms=1_238, decode_tokens=40, decode_per_second=33)
+    for name, timings, status in (
+        ("drafted", drafted, Status.DONE), ("plain", plain, Status.DONE), ("stopped", stopped, Status.STOPPED),
+    ):  # fmt: skip
+        stage.window.desk.new_chat()
+        stage.open_old(REPLY[:190], timings=timings, status=status)
+        _last_reply(stage).receipt.click()
+        stage.wait(0.2)
+        stage.shoot(f"receipt-{name}")
+    stage.window.tint_drafts(True)
+    words = [found.span() for found in re.finditer(r"\w+ (?:\w+ )?", REPLY)]
+    stage.window.desk.new_chat()
+    stage.open_old(REPLY, timings=drafted, drafted=tuple(words[::2]))
+    stage.shoot("receipt-tint")
+    stage.window.resize_text(150)
+    stage.window.desk.new_chat()
+    stage.open_old(REPLY[:190], timings=drafted)
+    _last_reply(stage).receipt.click()
+    stage.window.resize(800, 600)
+    stage.wait(0.2)
+    stage.shoot("receipt-150")
+
+
 def thinking(stage: Stage) -> None:
     """Thoughts as they come, folded; then unfolded above the reply."""
     stage.connect()
@@ -258,9 +369,7 @@ def thinking(stage: Stage) -> None:
     stage.say("How fast can a local model be on my machine?", wait=0.9)
     stage.shoot("thinking")
     stage.until(lambda: not stage.window.desk.current.is_running)
-    view = stage.window.page.transcript.view_of(stage.window.desk.current.tree.path[-1].id)
-    assert isinstance(view, AssistantMessage)
-    view.thoughts.head.click()
+    _last_reply(stage).thoughts.head.click()
     stage.wait(0.3)
     stage.shoot("thoughts")
 
@@ -319,6 +428,32 @@ def search(stage: Stage) -> None:
     stage.window.history.search.clear()
     stage.wait(0.4)
     stage.shoot("deleted")
+
+
+def folders(stage: Stage) -> None:
+    """What is pinned, folders open and closed, the menu of a chat, the archive."""
+    stage.connect()
+    stage.history()
+    for number, folder in ((3, "Work"), (5, "Work"), (7, "A folder with a very long name indeed"), (10, "Work")):
+        stage.window.archive.move(number, folder)
+    stage.window.archive.pin(2, True)
+    stage.window.archive.put_away(8, True)
+    stage.window.history.model.open_folder("A folder with a very long name indeed", False)
+    stage.open_old(REPLY)
+    stage.shoot("folders")
+    menu = stage.window.history.menu_for(stage.window.history.list.currentIndex())
+    menu.grab().save(str(stage.out / f"folders-menu{stage.suffix}.png"))
+    stage.window.resize_text(150)
+    stage.shoot("folders-150")
+    stage.window.resize_text(100)
+    stage.window.history.archive.click()
+    stage.wait(0.3)
+    stage.shoot("folders-archive")
+    stage.window.history.archive.click()
+    words = "1,204 chats imported. 3 chats were here already. Left out: 14 images or files."
+    stage.window.history.show_exchange(words, is_over=True)
+    stage.wait(0.3)
+    stage.shoot("exchange")
 
 
 def hard(stage: Stage) -> None:
@@ -411,12 +546,320 @@ def readme(stage: Stage) -> None:
     server.stop()
 
 
+def attachments(stage: Stage) -> None:
+    """Files above the field, one that is read, one that cannot be; then in the message, unfolded."""
+    notes, long = stage.folder / "parser notes.md", stage.folder / "A long report about the foxes of Europe, 2026.txt"
+    notes.write_text("# Notes\n\n" + "- the parser reads one token ahead\n" * 12)
+    long.write_text("\n\n".join(f"Chapter {n}. " + "Foxes live in many places. " * 60 for n in range(12)))
+    (stage.folder / "empty.csv").write_text("")
+    stage.server.models[0]["capabilities"] = ["completion", "vision"]
+    stage.connect()
+    stage.history()
+    stage.window.page.grab().scaled(900, 600).save(str(stage.folder / "Screenshot.png"))
+    shelf = stage.window.page.composer.shelf
+    shelf.add([notes, stage.folder / "Screenshot.png", long, stage.folder / "empty.csv"])
+    stage.until(lambda: not shelf.is_reading)
+    stage.window.page.composer.set_text("What do the notes say about foxes?")
+    stage.wait(0.8)
+    for percent in (100, 150):
+        stage.window.resize_text(percent)
+        stage.shoot(f"attach-{percent}")
+        stage.window.resize(640, 480)
+        stage.shoot(f"attach-{percent}-small")
+        stage.window.resize(1180, 780)
+    stage.window.resize_text(100)
+    shelf.choose_pages(shelf.chips[-1])
+    dialog = _dialog(stage, PagesDialog)
+    QTest.keyClicks(dialog.field, "1-3, 7")
+    _shoot_dialog(stage, dialog, "attach-pages")
+    dialog.ok.click()
+    QTest.keyClick(stage.window.page.composer.field, Qt.Key.Key_Return)
+    stage.wait(0.8)
+    stage.shoot("attach-sent")
+    view = stage.window.page.transcript.view_of(stage.window.desk.current.tree.path[0].id)
+    for button in view.files.buttons[1:]:  # type: ignore[union-attr]
+        button.click()
+    stage.wait(0.3)
+    stage.shoot("attach-unfolded")
+
+
+@contextmanager
+def real_server(stage: Stage, *options: str) -> Iterator[PrivateServer]:
+    """Serve the window with the real server and the bundled model."""
+    key = new_api_key()
+    server = PrivateServer(serve_command(options), serve_environment(key), str(serve_folder()))
+    ServerLink(server, key, stage.api, stage.window.watch, stage.window.page.server_banner, stage.window).start()
+    while stage.window.watch.state.phase != "ready":
+        stage.wait(0.1)
+    yield server
+    server.stop()
+
+
+SIZES = (("", (1180, 780), 100), ("-small", (800, 600), 100), ("-large", (1920, 1200), 100), ("-150", (1180, 780), 150))
+
+
+def shoot_sizes(stage: Stage, name: str) -> None:
+    """Draw the page that is shown in several windows, the last with large text."""
+    for suffix, size, percent in SIZES:
+        stage.window.resize(*size)
+        stage.window.resize_text(percent)
+        stage.wait(0.3)
+        stage.shoot(f"{name}{suffix}")
+    stage.window.resize_text(100)
+
+
+def server(stage: Stage) -> None:
+    """The server page: off, on, with a new key; requests at work; other machines."""
+    with real_server(stage):
+        stage.window.show_page("server")
+        page = stage.window.server
+        assert page is not None
+        stage.wait(0.5)
+        stage.shoot("server-off")
+        view = page.connect_view
+        view.port.setValue(8_764)
+        view.switch.click()
+        stage.until(lambda: view.address.field.text() != "")
+        shoot_sizes(stage, "server")
+        view.lan.click()
+        stage.until(view.lan_note.isVisible)
+        view.key_name.setText("laptop")
+        view.add.click()
+        stage.until(view.made.isVisible)
+        stage.shoot("server-lan")
+        view.verticalScrollBar().setValue(view.verticalScrollBar().maximum())
+        stage.shoot("server-keys")
+        stage.window.desk.send("Tell me a long story about a fox.")
+        page.show_tab("Activity")
+        stage.wait(0.3)
+        shoot_sizes(stage, "server-activity")
+        page.show_tab("Other machines")
+        page.machines.name.setText("rack")
+        page.machines.url.setText("http://127.0.0.1:9/v1")
+        page.machines.add.click()
+        stage.until(lambda: page.machines.remotes.rows)
+        shoot_sizes(stage, "server-machines")
+        page.machines._on_wanted("rack", "Remove")
+        stage.wait(0.2)
+
+
+def speed(stage: Stage) -> None:
+    """The speed page beside a reply, and after it; the library's process answers what would help."""
+    remember_probe(stage.folder / "cache")
+    with real_server(stage, "--draft", "ember-draft-q8_0"):
+        stage.window.show_page("speed")
+        page = stage.window.speed
+        assert page is not None
+        stage.until(lambda: page.plots is not None)
+        stage.shoot("speed-idle")
+        for _ in range(4):
+            stage.window.desk.send("Tell me a long story about a fox.")
+            stage.until(lambda: not stage.window.desk.current.is_running)
+            stage.wait(0.7)
+        stage.window.desk.send("Tell me a long story about a bear.")
+        stage.wait(0.4)
+        stage.shoot("speed-live")
+        stage.until(lambda: not stage.window.desk.current.is_running)
+        stage.wait(0.6)
+        shoot_sizes(stage, "speed")
+        page.verticalScrollBar().setValue(page.verticalScrollBar().maximum())
+        stage.shoot("speed-end")
+        page.measuring.begin("Is it the same model?")
+        stage.wait(6.0)
+        stage.shoot("speed-verify")
+        page.measuring.stop.click()
+        stage.wait(1.0)
+
+
+def prompts(stage: Stage) -> None:
+    """The library of prompts, the form of one, and the settings of a chat."""
+    stage.connect()
+    stage.history()
+    window = stage.window
+    text = "Translate what follows into {{language}}, in the tone of {{tone}}:\n\n"
+    window.prompts.save(Prompt(0, "Explain code", "Explain this code line by line:\n\n"))
+    kept = window.prompts.save(Prompt(0, "Translate", text))
+    window.prompts.save(Prompt(0, "Brief answers", "Answer in one sentence.", True, "ember-q8_0"))
+    stage.open_old(REPLY)
+    window.toggle_panel()
+    stage.wait(0.3)
+    stage.shoot("prompts-panel")
+    window.prompt_menu.manage()
+    dialog = _dialog(stage, PromptsDialog)
+    dialog.list.setCurrentRow(2)
+    _shoot_dialog(stage, dialog, "prompts-all")
+    dialog.list.setCurrentRow(0)
+    _shoot_dialog(stage, dialog, "prompts-instructions")
+    dialog.accept()
+    window.resize_text(150)
+    window.prompt_menu.use(kept, window.page.composer.insert)
+    form = _dialog(stage, PromptForm)
+    QTest.keyClicks(form.fields["language"], "German")
+    _shoot_dialog(stage, form, "prompts-form-150")
+    form.reject()
+    menu = window.prompt_menu.offer(window.page.composer.prompts, False, window.page.composer.insert, "text")
+    menu.grab().save(str(stage.out / f"prompts-menu{stage.suffix}.png"))
+    menu.close()
+
+
+def tools(stage: Stage) -> None:
+    """A tool that is asked for, one that was called, unfolded; the servers."""
+    stage.connect()
+    stage.history()
+    box = stage.window.tools_box
+    script = stage.folder / "animals.py"
+    script.write_text(
+        "from mcp.server.mcpserver import MCPServer\nserver = MCPServer('animals')\n@server.tool()\n"
+        "def weight(animal: str) -> str:\n    return f'A {animal} weighs 7 kg.'\nserver.run()\n"
+    )
+    box.save(ToolServer("animals", f"{sys.executable} {script}"))
+    box.save(ToolServer("calendar", "uvx-not-there mcp-server-calendar --timezone Europe/Berlin"))
+    stage.until(lambda: box.tools_of("animals") is not None and "calendar" in box.problems, 30)
+    call = ("animals_weight", '{"animal": "fox"}')
+    stage.server.pieces = ["I look that up. "]
+    stage.server.calls = [[call], [call]]
+    stage.say("How heavy is a fox?", wait=0.8)
+    stage.shoot("tools-asked")
+    view = stage.window.page.transcript.view_of(stage.window.desk.current.tree.path[-1].id)
+    rows = view.calls.rows  # type: ignore[union-attr]
+    rows["0-0-c0"].once.click()
+    stage.until(lambda: "1-0-c0" in rows)
+    stage.server.pieces = ["A fox weighs about 7 kg."]
+    rows["1-0-c0"].no.click()
+    stage.until(lambda: not stage.window.desk.current.is_running)
+    rows["0-0-c0"].head.click()
+    stage.wait(0.3)
+    stage.shoot("tools-called")
+    stage.window.resize_text(150)
+    stage.window.resize(800, 600)
+    stage.wait(0.3)
+    stage.shoot("tools-called-150")
+    stage.window.show_tools()
+    _shoot_dialog(stage, _dialog(stage, ToolsDialog), "tools-servers-150")
+    stage.window.resize_text(100)
+    stage.window.resize(1180, 780)
+    _shoot_dialog(stage, _dialog(stage, ToolsDialog), "tools-servers")
+
+
+def jobs(stage: Stage) -> None:
+    """The jobs page: nothing yet; one at work, one paused, one done, one that failed."""
+    with real_server(stage):
+        stage.window.show_page("jobs")
+        page = stage.window.jobs
+        assert page is not None
+        stage.wait(0.5)
+        stage.shoot("jobs-empty")
+        asked = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 60}
+        for name, n_lines in (("Titles for a thousand photos", 2), ("Summaries", 400), ("Translations", 800)):
+            line = {"method": "POST", "url": "/v1/chat/completions", "body": asked}
+            file = stage.folder / f"{name}.jsonl"
+            file.write_text("\n".join(json.dumps(line | {"custom_id": str(n)}) for n in range(n_lines)))
+            page.run_file(file)
+            stage.until(lambda name=name: any(name in row.title.text() for row in page.rows.rows.values()))
+        stage.until(lambda: any("Save results" in row.buttons for row in page.rows.rows.values()), 60)
+        waiting = next(row for row in page.rows.rows.values() if row.title.text() == "Translations.jsonl")
+        waiting.buttons["Pause"].click()
+        page.run_file(stage.folder / "chats.db")
+        stage.wait(2.5)
+        shoot_sizes(stage, "jobs")
+        for row in list(page.rows.rows.values()):
+            if "Cancel" in row.buttons:
+                row.buttons["Cancel"].click()
+        stage.wait(1.0)
+
+
 def editing(stage: Stage) -> None:
     stage.connect()
     stage.open_old("Here is a short reply.", status=Status.STOPPED, timings=None, finish_reason=None)
     view = stage.window.page.transcript.view_of(11)
     view.edit.click()  # type: ignore[union-attr]
     stage.shoot("editing")
+
+
+FORMULAS = r"""The time of a token is $t = \frac{B}{S}$, where $B$ is what is read and $S$ how fast memory is.
+With drafts:
+
+$$
+\text{speed-up} = \frac{1 - \alpha^{k+1}}{(1 - \alpha)(1 + kc)}, \qquad
+\alpha = \mathbb{E}\left[\min\left(1, \frac{p(x)}{q(x)}\right)\right]
+$$
+
+\[ \operatorname{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right)V
+\quad\begin{pmatrix} a & b \\ c & d \end{pmatrix}
+\quad f(x) = \begin{cases} 1 & x > 0 \\ 0 & x \le 0 \end{cases} \]
+
+- It costs $5 and $6, and \(\sum_{i=1}^{n} x_i^2\) more; $\wrong{x}$ stays text.
+
+```mermaid
+graph LR
+  prompt --> draft --> model
+```
+"""
+
+
+def formulas(stage: Stage) -> None:
+    """LaTeX and a diagram, in the usual and in large text."""
+    stage.connect()
+    stage.history()
+    stage.open_old(FORMULAS, asked="Why do drafts help?")
+    stage.wait(0.8)
+    stage.shoot("formulas")
+    stage.window.resize_text(150)
+    stage.wait(0.3)
+    stage.shoot("formulas-150")
+
+
+def context(stage: Stage) -> None:
+    """The bar of the context: in use, and nearly full, in large text and a small window too."""
+    stage.server.n_ctx_train = 4096
+    stage.connect()
+    stage.history()
+    stage.open_old(REPLY)
+    stage.window.page.composer.set_text("And how fast would it be with twice the memory? " * 6)
+    stage.wait(0.9)
+    stage.shoot("context")
+    stage.window.page.composer.set_text("And how fast would it be with twice the memory? " * 80)
+    stage.wait(0.9)
+    stage.window.page.composer.field.moveCursor(QTextCursor.MoveOperation.Start)
+    stage.shoot("context-full")
+    stage.window.resize(800, 600)
+    stage.window.resize_text(150)
+    stage.window.page.composer.set_text("And how fast?")
+    stage.wait(0.9)
+    stage.shoot("context-150")
+
+
+def race(stage: Stage) -> None:
+    """A race that is over, in the usual and in large text."""
+    stage.connect()
+    stage.history()
+    stage.until(lambda: stage.window.watch.models)
+    stage.server.pieces = [REPLY[i : i + 8] for i in range(0, 600, 8)]
+    for name, percent in (("race", 100), ("race-150", 150)):
+        stage.window.resize_text(percent)
+        stage.window.open_race("How fast can a local model be on my machine?")
+        dialog = _dialog(stage, RaceDialog)
+        dialog.start.click()
+        stage.until(dialog.save.isEnabled)
+        _shoot_dialog(stage, dialog, name)
+        dialog.reject()
+        stage.wait(0.1)
+
+
+def branches(stage: Stage) -> None:
+    """A reply that was stopped, with its buttons; the same while it is edited, in large text too."""
+    stage.connect()
+    stage.history()
+    stage.open_old(REPLY[:190], status=Status.STOPPED)
+    stage.shoot("branches-stopped")
+    view = _last_reply(stage)
+    stage.window.desk.edit(view.message.id, "Another reply, written by *me*.")
+    stage.wait(0.2)
+    stage.shoot("branches-edited")
+    stage.window.resize_text(150)
+    _last_reply(stage).begin_edit()
+    stage.wait(0.2)
+    stage.shoot("branches-editor-150")
 
 
 def speeds(stage: Stage) -> None:
@@ -767,10 +1210,113 @@ def _library_troubles(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
     stage.shoot("library-no-downloads")
 
 
+def palette(stage: Stage) -> None:
+    """The command palette and the list of shortcuts; also in a small window and with large text."""
+    stage.connect()
+    stage.history()
+    stage.open_old(REPLY)
+    window, card = stage.window, stage.window.palette_card
+    window.open_palette()
+    stage.wait(0.3)
+    stage.shoot("palette")
+    card.field.setText("te")
+    stage.shoot("palette-found")
+    card.field.setText("nothing like this")
+    stage.shoot("palette-nothing")
+    card.close_up()
+    window.show_shortcuts()
+    dialog = _dialog(stage, ShortcutsDialog)
+    _shoot_dialog(stage, dialog, "shortcuts")
+    dialog.reject()
+    window.resize(480, 360)
+    window.resize_text(150)
+    window.open_palette()
+    stage.wait(0.3)
+    stage.shoot("palette-tiny-150")
+
+
+def settings(stage: Stage) -> None:
+    """The settings, their search, an engine that waits for a restart; in a small window and with large text."""
+    stage.connect()
+    window = stage.window
+    window.kept.keep("theme", window._appearance.choice.value)
+    window.show_page("settings")
+    page = window.settings
+    assert page is not None
+    stage.until(page.models_button.isEnabled)
+    stage.shoot("settings")
+    bar = page.area.verticalScrollBar()
+    window.kept.choose_engine("context", "16384")
+    stage.wait(0.2)
+    bar.setValue(bar.maximum() * 6 // 10)
+    stage.shoot("settings-engine")
+    bar.setValue(bar.maximum())
+    stage.shoot("settings-end")
+    page.search.setText("memory")
+    stage.shoot("settings-search")
+    page.search.setText("nothing like this")
+    stage.shoot("settings-no-match")
+    page.search.clear()
+    window.resize(480, 360)
+    stage.shoot("settings-tiny")
+    window.resize(720, 480)
+    window.resize_text(150)
+    stage.shoot("settings-150")
+    bar.setValue(bar.maximum() * 6 // 10)
+    stage.shoot("settings-150-engine")
+    window.resize_text(100)
+    window.resize(1180, 780)
+    window.show_page("chat")
+    window.choose_theme(ThemeChoice.CONTRAST)
+    stage.history()
+    stage.open_old(REPLY)
+    stage.shoot("contrast")
+    window.choose_theme(ThemeChoice(stage.suffix[1:]))
+    window.kept.keep("accent", "Violet")
+    window.kept.dress(window._appearance)
+    stage.shoot("accent")
+
+
 STATES: tuple[Callable[[Stage], None], ...] = (
-    starting, empty, done, gauges, panel, streaming, thinking, waiting, problem, server_gone, loading, search, hard,
-    small, text_sizes, editing, speeds, library, library_keeps, draft_along, model_dialogs, readme,
-)  # fmt: skip
+    starting,
+    empty,
+    figures,
+    first_start,
+    done,
+    gauges,
+    panel,
+    streaming,
+    receipts,
+    thinking,
+    waiting,
+    problem,
+    server_gone,
+    loading,
+    search,
+    folders,
+    hard,
+    small,
+    text_sizes,
+    attachments,
+    prompts,
+    tools,
+    editing,
+    branches,
+    race,
+    context,
+    formulas,
+    speeds,
+    library,
+    library_keeps,
+    draft_along,
+    model_dialogs,
+    settings,
+    server,
+    speed,
+    jobs,
+    palette,
+    readme,
+)
 
 
 def _first_words(layout: QLayout) -> str:

@@ -21,23 +21,24 @@ from ui.platform.display import WITHOUT_WINDOW, why_no_window
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
 
+    from ui.platform.single_instance import SingleInstance
     from ui.window.main_window import MainWindow
 
 LIBRARY_MS = 4_000
 TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
 
 
-def run_desktop() -> int:
-    """Open the window and stay until it is closed; return the exit code."""
+def run_desktop(file: Path | None = None) -> int:
+    """Open the window, and a model file in it, and stay until it is closed; return the exit code."""
     before = signal.getsignal(signal.SIGINT)
     try:
         # Ctrl-C in the middle of Qt's imports would look as if Qt were missing.
-        return _open(EarlyInterrupts())
+        return _open(EarlyInterrupts(), "" if file is None else str(file.absolute()))
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _open(interrupts: EarlyInterrupts) -> int:
+def _open(interrupts: EarlyInterrupts, file: str) -> int:
     problem = why_no_window()
     if interrupts.came:
         return ExitCode.INTERRUPTED
@@ -56,16 +57,14 @@ def _open(interrupts: EarlyInterrupts) -> int:
     _make(folder)
     instance = SingleInstance(folder)
     if not instance.claim():
-        return _show_other(instance)
+        return _show_other(instance, file)
     try:
-        return _run(application, instance.asked.connect, interrupts)
+        return _run(application, instance, interrupts, file)
     finally:
         instance.release()
 
 
-def _run(
-    application: QApplication, on_asked: Callable[[Callable[[], object]], object], interrupts: EarlyInterrupts
-) -> int:
+def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyInterrupts, file: str) -> int:
     from PySide6.QtCore import QTimer
 
     from ui.client.api import Api
@@ -82,9 +81,14 @@ def _run(
     window = MainWindow(api, appearance, data_folder() / "chats.db", config_folder() / "window.ini")
     window.show()
     key = new_api_key()
-    server = PrivateServer(serve_command(["--last-model"]), serve_environment(key, listed=True), str(serve_folder()))
-    link = ServerLink(server, key, api, window.watch, window.page.server_banner)
-    on_asked(lambda: bring_forward(window))
+    options = window.kept.engine_in_use
+    server = PrivateServer(_serve(options), serve_environment(key, listed=True), str(serve_folder()))
+    link = ServerLink(server, key, api, window.watch, window.page.server_banner, is_recommended=not options)
+    window.restart_wanted.connect(lambda options: link.restart(_serve(options), is_recommended=not options))
+    link.recommended_wanted.connect(window.use_recommended_engine)
+    instance.asked.connect(lambda other: _on_asked(window, other))
+    if file:
+        QTimer.singleShot(0, application, lambda: window.open_file(file))
     # The window is painted first: only then the other processes compete for the machine.
     QTimer.singleShot(0, application, _trace_start)
     QTimer.singleShot(0, application, link.start)
@@ -93,26 +97,30 @@ def _run(
     # Downloads that were interrupted go on; the model that answers comes first.
     QTimer.singleShot(LIBRARY_MS, application, window.prepare_library)
     QTimer.singleShot(LIBRARY_MS, application, window.link.start)
-    with _Signals(application, window.close):
+    # Closing the window may leave the app running, and closing a dialog then is no reason to quit.
+    application.setQuitOnLastWindowClosed(False)
+    application.commitDataRequest.connect(lambda manager: window.quit())
+    window.closed.connect(application.quit)
+    with _Signals(application, window.quit):
         if interrupts.came:
-            QTimer.singleShot(0, application, window.close)
+            QTimer.singleShot(0, application, window.quit)
         code = application.exec()
     server.stop()
     return code
 
 
-def bring_forward(window: MainWindow) -> None:
-    """Show the window in front of others."""
-    from PySide6.QtCore import Qt
-
-    window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
-    window.show()
-    window.raise_()
-    window.activateWindow()
+def _serve(engine: list[str]) -> list[str]:
+    return serve_command(["--last-model", *engine])
 
 
-def _show_other(instance: object) -> int:
-    if instance.ask_other():  # type: ignore[attr-defined]
+def _on_asked(window: MainWindow, file: str) -> None:
+    window.bring_forward()
+    if file:
+        window.open_file(file)
+
+
+def _show_other(instance: SingleInstance, file: str) -> int:
+    if instance.ask_other(file):
         return ExitCode.OK
     print("slipstream: The app is running already, but its window does not answer.", file=sys.stderr)
     return ExitCode.ERROR

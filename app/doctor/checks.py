@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -143,8 +143,11 @@ def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
     return BandwidthFacts(measured.bytes_per_second, measured.n_threads)
 
 
-def check_kernels(measure_again: bool = False) -> Mapping[str, float]:
-    """Return what the remembered probe of this machine says of its processor, else probe it (some ten seconds)."""
+def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] = lambda: False) -> Mapping[str, float]:
+    """Return what the remembered probe of this machine says of its processor, else probe it (some ten seconds).
+
+    Empty where that fails, or was stopped.
+    """
     from core.machine import probe as machine_probe
     from core.machine.host import this_machine
     from core.machine.known_machine import PAIR
@@ -152,7 +155,7 @@ def check_kernels(measure_again: bool = False) -> Mapping[str, float]:
     folder = paths.cache_folder()
     found = None if measure_again else machine_probe.remembered(folder, this_machine())
     if found is None:
-        found = machine_probe.measure(tuple(paths.starter_folder() / name for name in PAIR))
+        found = machine_probe.measure(tuple(paths.starter_folder() / name for name in PAIR), should_stop)
         if found is None:
             return {}
         with contextlib.suppress(OSError):  # the check of the bandwidth has said so already

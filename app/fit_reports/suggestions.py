@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from app.fit_reports.fit_reports import CurrentMachine, as_fields, report_remote
 from models.estimate.fit.summary import FitVerdict
+from models.library.values import Choice
 from models.recommend.fit_report import FitReport
 
 if TYPE_CHECKING:
     from models.catalog.curated import CuratedFile, CuratedModel
+
+
+# For those who begin, by the list's own words: a model for code is a choice of its own.
+_CODE = "code"
+# The best model need only be as fast as most people read, which is half of enough; a quick one is so many times enough.
+_BEST, _QUICK = 0.5, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,12 @@ class Suggestion:
         """Predicted tokens per second of one request at an empty context; None where it is not known."""
         speed = self.judgement.speed
         return speed.empty if speed is not None and self.judgement.fits else None
+
+    @property
+    def drafted_rate(self) -> float | None:
+        """Predicted tokens per second with the heads in its own file; None where it has none, or they do not pay."""
+        drafted = self.judgement.with_draft
+        return drafted.rate if drafted is not None and drafted.depth and self.judgement.fits else None
 
     def as_fields(self) -> dict[str, Any]:
         """The suggestion as JSON has it."""
@@ -71,6 +84,33 @@ def suggestions(here: CurrentMachine) -> tuple[Suggestion, ...]:
     for _, models in groupby(curated().models, key=lambda model: model.use):
         found += _best_first(_suggested(model, here) for model in models)
     return tuple(found)
+
+
+def first_choices(found: Iterable[Suggestion]) -> dict[Choice, Suggestion]:
+    """Return what to offer to somebody who begins: a quick model, the best that is quick enough, one between.
+
+    There are fewer where the same one is both, and none until speeds are known.
+    """
+    from models.recommend.recommend import ENOUGH
+
+    usable = [
+        (one.rate, one.model.n_params, one)
+        for one in found
+        if one.judgement.verdict is FitVerdict.GREEN and one.rate and one.model.use != _CODE
+    ]
+    if not usable:
+        return {}
+
+    def largest(rate: float) -> tuple[float, int, Suggestion]:
+        fast = [one for one in usable if one[0] >= rate]
+        return max(fast, key=lambda one: one[1]) if fast else max(usable, key=lambda one: one[0])
+
+    quick, best = largest(_QUICK * ENOUGH), largest(_BEST * ENOUGH)
+    chosen = {Choice.QUICK: quick[2]}
+    between = [one for one in usable if quick[1] < one[1] < best[1] and one[0] >= best[0]]
+    if enough := [one for one in between if one[0] >= ENOUGH] or between:
+        chosen[Choice.BALANCED] = max(enough, key=lambda one: one[1])[2]
+    return chosen | ({Choice.BEST: best[2]} if best is not quick else {})
 
 
 def _suggested(model: CuratedModel, here: CurrentMachine) -> Suggestion:

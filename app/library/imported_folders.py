@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
+from app.environment.paths import models_folder
 from app.library.hub_access import LibraryError, as_library_errors, folders_file
 from models.formatting.program import PROGRAM
 
@@ -22,6 +24,26 @@ def import_folder(folder: Path) -> ImportedFolder:
     known = read_folders(folders_file())
     _save((*(other for other in known if other.path != chosen.path), chosen))
     return chosen
+
+
+def link_model(file: Path) -> None:
+    """Use a model file, and the others that it consists of, by links in our own folder; raises LibraryError."""
+    from models.facts.split_files import parts
+
+    place = models_folder() / "opened"
+    number = 1
+    while any(os.path.lexists(place / part.name) for part in parts(file)):
+        number += 1
+        place = models_folder() / "opened" / str(number)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for part in parts(file):
+            (place / part.name).symlink_to(part)
+    except OSError as error:
+        raise LibraryError(
+            f"{file.name} cannot be linked in {place}: {error.strerror or error}. Import its folder in the library.",
+            ExitCode.ERROR,
+        ) from error
 
 
 def forget_folder(folder: Path) -> Path:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app.fit_reports.fit_reports import CurrentMachine, report_remote
 from app.fit_reports.repository_reports import RepositoryReports
-from app.fit_reports.suggestions import suggestions
+from app.fit_reports.suggestions import first_choices, suggestions
 from app.library.hub_access import change_hub, hub, hub_settings, log_in, log_out
 from app.library_service.machine import MachineService
 from models.facts.header_facts import header_facts
 from models.hub.repository import FoundRepository, Repository
-from models.library.values import HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
+from models.library.values import FoundModel, HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
 
 N_FOUND = 50
 _N_KEPT = 32
@@ -28,6 +29,8 @@ class HubService:
         """Return the models to begin with, judged for this machine by the figures in the list."""
         from models.catalog.curated import curated
 
+        found = suggestions(self._machine.now())
+        choices = {one.name: choice for choice, one in first_choices(found).items()}
         rows = tuple(
             SuggestedRow(
                 title=one.model.title,
@@ -42,16 +45,20 @@ class HubService:
                 drafting=one.model.drafting,
                 verdict=one.judgement.verdict,
                 rate=one.rate,
+                drafted_rate=one.drafted_rate,
+                choice=choices.get(one.name),
             )
-            for one in suggestions(self._machine.now())
+            for one in found
         )
         return Suggested(curated().date, curated().source, rows)
 
-    def search(self, words: str, order: str) -> tuple[FoundRepository, ...]:
-        """Return repositories by words, best first."""
+    def search(self, words: str, order: str) -> tuple[FoundModel, ...]:
+        """Return repositories by words, best first, with what is estimated of a model of each."""
         from models.hub.client import SORTS, Search
 
-        return hub().search(Search(words, sort=SORTS.get(order, "downloads"), limit=N_FOUND))
+        found = hub().search(Search(words, sort=SORTS.get(order, "downloads"), limit=N_FOUND))
+        here = self._machine.now()
+        return tuple(_estimated(one, here) for one in found)
 
     def repository(self, repo_id: str) -> Repository:
         """Return one repository, as it is now."""
@@ -113,3 +120,23 @@ class HubService:
         log_out()
         self._seen.clear()
         return self.facts()
+
+
+def _estimated(found: FoundRepository, here: CurrentMachine) -> FoundModel:
+    """Judge the usual model of a repository by what the search says of it; where that does not fit, the smallest."""
+    from models.facts.architectures import TEXT
+    from models.recommend.outline import outline, smallest_quantisation, usual_quantisation
+
+    if not found.n_params or found.architecture not in TEXT:
+        return FoundModel(found)
+    judged = FoundModel(found)
+    usual, smallest = usual_quantisation(found.quantisations), smallest_quantisation(found.quantisations)
+    for quantisation in dict.fromkeys((usual, smallest)):
+        facts = outline(found.repo_id, found.architecture, found.n_params, quantisation, found.n_ctx_train)
+        if facts is None:
+            break
+        report = report_remote(facts, here)
+        judged = FoundModel(found, quantisation, report.verdict, report.speed.empty if report.speed else None)
+        if report.fits:
+            break
+    return judged

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from app.doctor.checks import check_bandwidth, check_kernels
 from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import CurrentMachine, current_machine
 from app.jobs.pair_test.pair_test import other_work
 from app.library.hub_access import LibraryError
+from core.machine.host import cpu_name
+from core.machine.measurements import OtherPrograms, others_are_busy, physical_cores
+from models.library.values import GpuFacts, MachineFacts
 
 FRESH_SECONDS = 20.0
+_QUIET_SECONDS = 15.0  # without replies, and with most of the cores at rest
 
 
 class MachineService:
@@ -22,6 +27,7 @@ class MachineService:
         self._is_measuring = threading.Lock()
         self._here: CurrentMachine | None = None
         self._looked = 0.0
+        self._rest: threading.Thread | None = None
 
     def now(self) -> CurrentMachine:
         """Return this machine, as it was some seconds ago at most."""
@@ -30,8 +36,24 @@ class MachineService:
                 self._here, self._looked = current_machine(), time.monotonic()
             return self._here
 
-    def measure(self) -> None:
-        """Measure this machine anew and remember it; raises LibraryError where that cannot be done now."""
+    def facts(self) -> MachineFacts:
+        """Return what this machine has, and what is known of its speed."""
+        host, gpus = self.now().machine.devices[0], self.now().machine.devices[1:]
+        return MachineFacts(
+            cpu_name(),
+            physical_cores(),
+            host.total,
+            host.free,
+            tuple(GpuFacts(gpu.name, gpu.total) for gpu in gpus if gpu.lent is None),
+            host.bandwidth,
+        )
+
+    def measure(self, *, is_first: bool = False, measured: Callable[[], None] = lambda: None) -> None:
+        """Measure this machine anew and remember it; raises LibraryError where that cannot be done now.
+
+        ``is_first`` measures only what takes a few seconds, unless that is known: how fast memory is. The rest follows
+        on a thread when nothing else is at work, and ``measured`` is called then.
+        """
         with self._is_measuring:
             work = other_work()
             if work is not None:
@@ -40,9 +62,41 @@ class MachineService:
                     "Measure again when that is done.",
                     ExitCode.ERROR,
                 )
-            found = check_bandwidth(measure_again=True)
+            others = OtherPrograms()
+            found = check_bandwidth(measure_again=not is_first)
             if found.problem:
                 raise LibraryError(f"This machine could not be measured. {found.problem}", ExitCode.ERROR)
-            check_kernels(measure_again=True)
+            if not is_first:
+                check_kernels(measure_again=True)
+            elif self._rest is None:
+                was_disturbed = not found.is_remembered and others_are_busy(others)
+                self._rest = threading.Thread(target=self._measure_rest, args=(measured, was_disturbed), daemon=True)
+                self._rest.start()
+        self._forget()
+
+    def _measure_rest(self, measured: Callable[[], None], was_disturbed: bool) -> None:
+        """Measure how fast the processor is at each kind of weights, as soon as nobody would notice.
+
+        Memory is measured again where other programs disturbed that.
+        """
+        others = OtherPrograms()
+        while True:
+            others.busy_cores()
+            time.sleep(_QUIET_SECONDS)
+            if other_work() is not None or others_are_busy(others):
+                continue
+            if was_disturbed:
+                was_disturbed = bool(check_bandwidth(measure_again=True).problem)
+            if check_kernels(should_stop=_is_wanted):
+                break
+        self._forget()
+        measured()
+
+    def _forget(self) -> None:
         with self._lock:
             self._here = None
+
+
+def _is_wanted() -> bool:
+    """Whether somebody else has something to do on this machine."""
+    return other_work() is not None

@@ -10,7 +10,7 @@ from app.environment.exit_codes import ExitCode
 from app.environment.paths import cache_folder, models_folder, usage_file
 from app.library.find_model import UnknownModel, catalog
 from app.library.hub_access import LibraryError, folders_file
-from app.library.imported_folders import forget_folder, import_folder, places
+from app.library.imported_folders import forget_folder, import_folder, link_model, places
 from app.library.measured_rates import MeasuredRates
 from app.library.removal import remove_model, why_not_ours
 from app.library.repair import repair_plan
@@ -69,6 +69,28 @@ class ModelService:
     def import_folder(self, folder: str) -> None:
         """Use the models of a folder where they are; raises LibraryError."""
         import_folder(Path(folder))
+
+    def import_file(self, file: str) -> str:
+        """Use one model file where it is, and return the model's name; raises LibraryError."""
+        path = Path(file).expanduser().absolute()
+        entry = self._at(path)
+        if entry is None:
+            found = self.catalog.find(str(path))
+            if found is None:
+                raise LibraryError(f"{path} is no model file that is there.", ExitCode.MODEL)
+            if found.problem is not None:
+                raise LibraryError(f"{path.name} cannot be used: {found.problem}", ExitCode.MODEL)
+            link_model(path)
+            entry = self._at(path)
+        if entry is None:
+            raise LibraryError(f"{path.name} is a part of a model; open the model's first file.", ExitCode.MODEL)
+        if entry.problem is not None:
+            raise LibraryError(f"{path.name} cannot be used: {entry.problem}", ExitCode.MODEL)
+        return entry.name
+
+    def _at(self, path: Path) -> ModelEntry | None:
+        real = path.resolve()
+        return next((entry for entry in self.catalog.entries() if entry.path.resolve() == real), None)
 
     def forget(self, folder: str) -> None:
         """No longer look through an imported folder; raises LibraryError."""
@@ -145,6 +167,7 @@ class _Known:
             last_used=self._used.of(entry.path),
             predicted_rate=judged.predicted_rate if judged is not None else None,
             measured_rate=self._rates.of(entry),
+            verdict=judged.verdict if judged is not None else None,
             has_changed=stands is IntegrityState.CHANGED,
             mending=how.for_window if how is not None else "",
             repo_id=request.repo_id if request is not None else "",

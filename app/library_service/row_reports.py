@@ -103,4 +103,4 @@ class RowReporter:
             found = pairing(entry, listed).partners
             partners = tuple(partner.name for partner in found if partner.is_worth_it)
         rate = judgement.speed.empty if judgement.speed is not None else None
-        return RowReport(entry.name, str(entry.path), partners, rate)
+        return RowReport(entry.name, str(entry.path), partners, rate, judgement.verdict)

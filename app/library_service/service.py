@@ -96,11 +96,13 @@ class LibraryService:
             ask.ListBenches: lambda request: self._measuring.benches,
             ask.RunBench: lambda request: self._measuring.bench(request.name),
             ask.StopMeasuring: lambda request: self._measuring.stop(),
-            ask.MeasureMachine: self._changing_models(lambda request: self._measure()),
+            ask.ShowMachine: lambda request: self._machine.facts(),
+            ask.MeasureMachine: self._changing_models(lambda request: self._measure(is_first=request.is_first)),
             ask.DismissNotice: self._changing_models(lambda request: shelf.dismiss(request.path)),
             ask.ListPlaces: lambda request: shelf.places(),
             ask.RemoveModel: self._changing_models(lambda request: shelf.remove(request.name)),
             ask.ImportFolder: self._changing_models(lambda request: shelf.import_folder(request.folder)),
+            ask.ImportFile: self._import_file,
             ask.ForgetFolder: self._changing_models(lambda request: shelf.forget(request.folder)),
             ask.ListCurated: lambda request: hub.suggested(),
             ask.SearchHub: lambda request: hub.search(request.words, request.order),
@@ -122,6 +124,11 @@ class LibraryService:
             ask.ClearEnded: lambda request: downloads.clear_ended(),
         }
 
+    def _import_file(self, request: ask.ImportFile) -> str:
+        name = self._shelf.import_file(request.file)
+        self._tell_of_models()
+        return name
+
     def _changing_models(self, act: Callable[[Any], None]) -> Callable[[Any], None]:
         def changed(request: Any) -> None:
             act(request)
@@ -134,9 +141,13 @@ class LibraryService:
         self._downloads.look()
         return self._shelf.rows(self._judge.of, self._judge.look)
 
-    def _measure(self) -> None:
-        self._machine.measure()
+    def _measure(self, *, is_first: bool) -> None:
+        self._machine.measure(is_first=is_first, measured=self._on_measured)
         self._judge.forget()
+
+    def _on_measured(self) -> None:
+        self._judge.forget()
+        self._tell_of_models()
 
     def _changing_hub(self, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def changed(request: Any) -> Any:

@@ -39,6 +39,7 @@ from app.server.llama_cpp.properties import act_on_slot, change_properties, prop
 from app.server.llama_cpp.rerank import rerank
 from app.server.llama_cpp.router import load_model, unload_model
 from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
+from app.server.meters import Meters, get_machine
 from app.server.ollama import models as ollama
 from app.server.ollama.chat import chat, generate
 from app.server.ollama.embed import embed
@@ -59,6 +60,7 @@ from app.server.openai.responses import (
     list_input_items,
     list_responses,
 )
+from app.server.owner_routes import add_key, get_endpoint, get_log, list_keys, revoke_key, set_endpoint
 from app.server.remotes.pass_through import PassThrough, Remotes
 from app.server.remotes.routes import add_remote, list_remotes, remove_remote, test_remote
 from app.server.remotes.store import RemoteStore
@@ -141,6 +143,16 @@ ROUTES = (
     ("DELETE", "/slipstream/requests/{request_id}", cancel_request),
     ("POST", "/slipstream/load", load),
     ("POST", "/slipstream/unload", unload),
+    ("POST", "/slipstream/batches/{batch_id}/pause", batches.pause_batch),
+    ("POST", "/slipstream/batches/{batch_id}/resume", batches.resume_batch),
+    ("DELETE", "/slipstream/batches/{batch_id}", batches.remove_batch),
+    ("GET", "/slipstream/machine", get_machine),
+    ("GET", "/slipstream/endpoint", get_endpoint),
+    ("POST", "/slipstream/endpoint", set_endpoint),
+    ("GET", "/slipstream/keys", list_keys),
+    ("POST", "/slipstream/keys", add_key),
+    ("DELETE", "/slipstream/keys/{name}", revoke_key),
+    ("GET", "/slipstream/log", get_log),
     ("GET", "/slipstream/remotes", list_remotes),
     ("POST", "/slipstream/remotes", add_remote),
     ("POST", "/slipstream/remotes/{name}/test", test_remote),
@@ -199,6 +211,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
         lambda: _n_slots(pool.main),
     )
     application.state.keys = keys
+    application.state.meters = Meters()
     application.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
     for method, path, handler in ROUTES:
         tags: list[str | Enum] = [_PROTOCOLS.get(handler.__module__.split(".")[2], "Slipstream")]

@@ -16,7 +16,7 @@ from app.server.http.body import Body
 from app.server.http.errors import from_validation, refuse
 from app.server.http.sse import DONE, EventStream, encode_event
 from app.server.library_worker import LibraryWorker
-from models.library.requests import Route
+from models.library.requests import RemoveModel, Route
 
 _NEEDS_KEY = "Only a server with an API key changes how the Hub is reached: start it with --api-key."
 Handler = Callable[[HttpRequest], Awaitable[Response]]
@@ -34,12 +34,21 @@ def handler_of(route: Route) -> Handler:
         except ValidationError as error:
             raise from_validation(dict(problem) for problem in error.errors()) from None
         parts = _worker(http).ask(route.request.__name__, body.model_dump())
+        if route.request is RemoveModel:
+            return await _removed(http, parts, body.model_dump()["name"])
         if "text/event-stream" in http.headers.get("accept", ""):
             return EventStream(_events(parts))
         # In ASCII: names of files may hold what UTF-8 cannot.
         return Response(json.dumps(_whole([part async for part in parts])), media_type="application/json")
 
     return handle
+
+
+async def _removed(http: HttpRequest, parts: AsyncGenerator[Any, None], name: str) -> Response:
+    """Let go of a model whose file is gone; where it could not be removed, that is raised here."""
+    answer = _whole([part async for part in parts])
+    http.app.state.pool.let_go(name)
+    return Response(json.dumps(answer), media_type="application/json")
 
 
 async def library_events(http: HttpRequest) -> Response:

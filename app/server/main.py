@@ -118,6 +118,7 @@ def _serve(
     from app.server.calls.run_recorder import OpenRequests, RunRecorder
     from app.server.http.http_server import HttpServer
     from app.server.http.keys import ApiKeys
+    from app.server.owner_routes import OpenPort
 
     ports = [one.getsockname()[1] for one in listening if one.family != getattr(socket, "AF_UNIX", None)]
     port: int | None = ports[0] if ports else None
@@ -126,6 +127,7 @@ def _serve(
         if interrupts.came:
             server.stop()
             return
+        application.state.open_port = OpenPort(server, keys)
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
         _announce(settings, keys, pool.main, port)
 

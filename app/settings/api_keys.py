@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.environment.paths import config_folder
+from app.environment.paths import config_folder, make_private
 from core.values.errors import BadOption, SlipstreamError
 from models.files.json_store import JsonStore, StoreRefused
 
@@ -133,6 +133,27 @@ class KeyStore:
             self._entries = {name: entry for name, entry in entries.items() if _is_key(entry)}
             self._hashes = {name: bytes.fromhex(entry["sha256"]) for name, entry in self._entries.items()}
             self._read_at = stamp
+
+
+def endpoint_key(*, anew: bool = False) -> str:
+    """Return the key by which this user's programs reach the window's server: the same at each start.
+
+    It is shown again and again, so it is kept as it is, in a file that is the user's alone; ``anew`` makes another one.
+    Raises SlipstreamError.
+    """
+    path = config_folder() / "endpoint-key"
+    try:
+        kept = path.read_text(encoding="ascii").strip() if path.is_file() and not anew else ""
+        if kept.startswith(PREFIX):
+            return kept
+        key = PREFIX + secrets.token_urlsafe(32)
+        make_private(path.parent)
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(key + "\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SlipstreamError(f"The key cannot be kept in {path}: {error}.") from None
+    return key
 
 
 def _hash(key: bytes) -> bytes:

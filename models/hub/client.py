@@ -173,6 +173,7 @@ def refusal(
 def _found(info: ModelInfo) -> FoundRepository:
     gguf = info.gguf or {}
     names = [RemoteFile(sibling.rfilename, 0, "") for sibling in info.siblings or ()]
+    models = [item for item in group(names) if item.role == "model"]
     return FoundRepository(
         repo_id=info.id,
         downloads=info.downloads or 0,
@@ -184,7 +185,8 @@ def _found(info: ModelInfo) -> FoundRepository:
         n_ctx_train=_whole(gguf.get("context_length")),
         licence=_licence(info),
         base_models=_base_models(info),
-        n_models=len([item for item in group(names) if item.role == "model"]),
+        n_models=len(models),
+        quantisations=tuple(dict.fromkeys(item.quantisation for item in models if item.quantisation)),
     )
 
 

@@ -72,6 +72,7 @@ class FoundRepository:
     licence: str | None
     base_models: tuple[str, ...]
     n_models: int
+    quantisations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

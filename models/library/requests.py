@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from models.hub.repository import FoundRepository, Repository
+from models.hub.repository import Repository
 from models.library.values import (
     Bench,
     Download,
     DraftOffer,
     DraftOffers,
     FolderPlace,
+    FoundModel,
     HubFacts,
+    MachineFacts,
     MeasuringStep,
     ModelFitReport,
     ModelRow,
@@ -172,6 +174,13 @@ class ImportFolder:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportFile:
+    """Use one model file where it is: it is linked into the folder of models. The answer is the model's name."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetFolder:
     """No longer look through an imported folder."""
 
@@ -282,8 +291,18 @@ class Recommend:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowMachine:
+    """What this machine has, and how fast its memory is where that was measured."""
+
+
+@dataclass(frozen=True, slots=True)
 class MeasureMachine:
-    """Measure anew how fast memory and processor are, which takes some twenty seconds. Refused beside other work."""
+    """Measure anew how fast memory and processor are, which takes some twenty seconds. Refused beside other work.
+
+    ``is_first`` takes only a few: what is not known of the memory. The processor follows when nothing else is at work.
+    """
+
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,8 +395,10 @@ _ROUTES = (
     Route("POST", "downloads/clear", ClearEnded),
     Route("GET", "folders", ListPlaces, tuple[FolderPlace, ...]),
     Route("POST", "folders/import", ImportFolder),
+    Route("POST", "folders/import-file", ImportFile, str),
     Route("POST", "folders/forget", ForgetFolder),
     Route("POST", "notices/dismiss", DismissNotice),
+    Route("GET", "machine", ShowMachine, MachineFacts),
     Route("POST", "machine/measure", MeasureMachine),
     Route("POST", "verify", Verify, MeasuringStep),
     Route("GET", "benches", ListBenches, tuple[Bench, ...]),
@@ -388,7 +409,7 @@ _ROUTES = (
     Route("POST", "hub", ChangeHub, HubFacts, needs_key=True),
     Route("POST", "hub/log-in", LogIn, HubFacts, needs_key=True),
     Route("POST", "hub/log-out", LogOut, HubFacts, needs_key=True),
-    Route("GET", "hub/search", SearchHub, tuple[FoundRepository, ...]),
+    Route("GET", "hub/search", SearchHub, tuple[FoundModel, ...]),
     Route("GET", "hub/repository", ShowRepository, Repository),
     Route("GET", "hub/fit", GetRemoteFit, RemoteFitReport),
     Route("GET", "hub/recommend", Recommend, Recommended),

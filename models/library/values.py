@@ -9,6 +9,7 @@ from typing import Any
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.facts.header_facts import HeaderFacts
+from models.hub.repository import FoundRepository
 from models.quantise.progress import QuantisePhase, QuantiseProgress
 
 _QUEUED = QuantiseProgress(QuantisePhase.QUEUED, 0, 0)
@@ -23,7 +24,7 @@ class ModelRow:
     ``mending`` is then a sentence about what to do, and ``repo_id`` and ``wanted`` are what is downloaded for it, empty
     where that is not possible.
     ``last_used`` is seconds since 1970; speeds are tokens per second. ``partners`` and ``predicted_rate`` are judged
-    after the list is there: a RowReport brings them.
+    after the list is there, as ``verdict`` is: a RowReport brings them.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ModelRow:
     last_used: float | None = None
     predicted_rate: float | None = None
     measured_rate: float | None = None
+    verdict: FitVerdict | None = None
     has_changed: bool = False
     mending: str = ""
     repo_id: str = ""
@@ -50,12 +52,13 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class RowReport:
-    """What was found of a row after it was listed: who could draft, best first, and tokens per second."""
+    """What was found of a row after it was listed: who could draft, best first, tokens per second, and the fit."""
 
     name: str
     path: str
     partners: tuple[str, ...]
     predicted_rate: float | None
+    verdict: FitVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +233,54 @@ class Recommended:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """A GPU and its memory in bytes."""
+
+    name: str
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A repository that was found, and what a model of it would be here, estimated before any header is read.
+
+    ``quantisation`` is the one that is judged: the usual one, or the smallest where that does not fit. ``verdict`` is
+    None where too little is known, ``rate`` tokens per second, None where it is not known.
+    """
+
+    repository: FoundRepository
+    quantisation: str = ""
+    verdict: FitVerdict | None = None
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """This machine: memory in bytes, physical cores. ``bandwidth`` is bytes read per second, None until measured."""
+
+    cpu: str
+    n_cores: int
+    memory: int
+    free: int
+    gpus: tuple[GpuFacts, ...]
+    bandwidth: float | None
+
+
+class Choice(StrEnum):
+    """For what a model is offered to newcomers."""
+
+    QUICK = "quick"
+    BALANCED = "balanced"
+    BEST = "best"
+
+
+@dataclass(frozen=True, slots=True)
 class SuggestedRow:
-    """A model to begin with, and how it would be here. ``rate`` is predicted: tokens per second, None if not known."""
+    """A model to begin with, and how it would be here.
+
+    ``rate`` and ``drafted_rate`` are predicted tokens per second, alone and with what drafts for it; None if not known.
+    ``choice`` is set for the three that are offered to newcomers.
+    """
 
     title: str
     use: str
@@ -245,6 +294,8 @@ class SuggestedRow:
     drafting: str
     verdict: FitVerdict
     rate: float | None
+    drafted_rate: float | None = None
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True)

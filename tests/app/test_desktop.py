@@ -68,6 +68,7 @@ def test_without_a_display_it_says_so_and_offers_what_works(tmp_path: Path, vari
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind(home: Path) -> None:
     variables = environment(home, QT_QPA_PLATFORM="offscreen")
@@ -85,6 +86,7 @@ def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind
     _until(lambda: not psutil.pid_exists(server.pid))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_a_restart_opens_the_model_that_was_used_last(home: Path) -> None:
     for seconds, name in enumerate(("ember-draft-q8_0", "ember-q8_0", "ember-draft-q8_0"), 1):
@@ -98,6 +100,7 @@ def test_a_restart_opens_the_model_that_was_used_last(home: Path) -> None:
     assert server.model == "ember-draft-q8_0"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_a_download_goes_on_after_the_server_died_and_after_the_app_was_left(
     home: Path, monkeypatch: pytest.MonkeyPatch, hub_server: HubServer

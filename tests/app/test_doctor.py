@@ -109,7 +109,7 @@ def test_the_whole_report_as_json(
 ) -> None:
     monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
     probe = MachineProbe(this_machine().cpu, this_machine().ram, {"CPU": Probe({"Q8_0": 20e9})}, ())
-    monkeypatch.setattr(machine_probe, "measure", lambda models: probe)
+    monkeypatch.setattr(machine_probe, "measure", lambda models, should_stop=None: probe)
     assert cli.main(["doctor", "--json"]) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)
     assert report["selftest"] is None

@@ -8,9 +8,10 @@ from itertools import groupby
 import pytest
 
 from app.fit_reports.fit_reports import CurrentMachine
-from app.fit_reports.suggestions import suggestions
+from app.fit_reports.suggestions import first_choices, suggestions
 from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
+from models.library.values import Choice
 from models.recommend.recommend import ENOUGH
 
 GB = 10**9
@@ -82,3 +83,19 @@ def test_experts_are_faster_than_dense_models_of_their_size():
 def test_heads_in_a_file_are_judged_too():
     (one,) = (one for one in suggestions(machine(64)) if one.model.title == "Qwen3.6 27B")
     assert one.judgement.with_draft is not None
+
+
+@pytest.mark.parametrize(
+    ("here", "titles"),
+    [
+        (machine(64, rate=None), []),
+        (machine(25, rate=20e9), ["Qwen3.5 0.8B", "LFM2.5 8B-A1B", "Qwen3.6 35B-A3B"]),
+        (machine(64, vram=24), ["Qwen3.6 35B-A3B", "gpt-oss 120B"]),
+        (machine(1), []),
+    ],
+)
+def test_newcomers_are_offered_a_quick_one_the_best_and_one_between(here, titles):
+    chosen = first_choices(suggestions(here))
+    assert list(chosen) == [choice for choice in Choice if choice in chosen]
+    assert all(one.judgement.verdict is FitVerdict.GREEN for one in chosen.values())
+    assert [one.model.title for one in chosen.values()] == titles

@@ -17,6 +17,8 @@ TIMINGS = {
     "drafted_tokens": 80, "accepted_tokens": 62, "bytes_per_token": 5_900_000, "peak_share": 0.31, "speedup": 1.71,
     "seed": 7,
 }  # fmt: skip
+# What a reply without drafts says in place of these.
+PLAIN = {"drafted_tokens": 0, "accepted_tokens": 0, "speedup": 1.0, "decode_per_second": 241.0}
 
 
 class FakeServer:
@@ -27,6 +29,10 @@ class FakeServer:
         self.pieces: list[str] = ["Hello", " there", "."]
         self.thoughts: list[str] = []  # sent before the pieces
         self.tokens_each: int | None = None  # in each piece, where the pieces say so
+        self.timings: dict[str, Any] = TIMINGS
+        self.drafted: list[list[list[int]]] = []  # of each piece the spans, for who asks for them
+        # Calls of tools by request, each as (name, arguments): an entry is used up by one chat.
+        self.calls: list[list[tuple[str, str]]] = []
         self.delay = 0.0
         self.steps: threading.Semaphore | None = None  # each stage and piece waits until the test lets it go
         self.error: tuple[int, Any] | None = None  # status and body of every chat request
@@ -49,6 +55,7 @@ class FakeServer:
         self.snapshot: dict[str, Any] | None = None
         self.last_reply: dict[str, Any] | None = None
         self.requests: list[dict[str, Any]] = []
+        self.embedded: list[str] = []  # the texts that were asked for as vectors
         self.loads: list[str] = []
         self.gone = threading.Event()  # a client left in the middle of a stream
         self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler_for(self))
@@ -72,7 +79,9 @@ class FakeServer:
             "left_out": self.left_out, "notices": self.left_out,
         }  # fmt: skip
 
-    def chunks(self, speed: str | None = None) -> Iterator[dict[str, Any]]:
+    def chunks(
+        self, speed: str | None = None, tells_drafted: bool = False, drafts: bool = True
+    ) -> Iterator[dict[str, Any]]:
         marks = {"speed": speed, "answered_by": self.spark} if speed == "spark" else {}
         yield _chunk({"role": "assistant", "content": ""}) | marks
         for stage in self.stages if speed == "deep" else ():
@@ -84,12 +93,21 @@ class FakeServer:
         for place, piece in enumerate(self.pieces, 1):
             self._wait()
             count = {"timings": {"decode_tokens": place * self.tokens_each}} if self.tokens_each else {}
-            yield _chunk({"content": piece}) | marks | count
+            spans = {"drafted": self.drafted[place - 1]} if tells_drafted and place <= len(self.drafted) else {}
+            yield _chunk({"content": piece}) | marks | count | spans
         if self.error_in_stream:
             yield {"error": {"message": self.error_in_stream, "type": "server_error", "param": None, "code": None}}
             return
+        if self.calls:
+            for place, (name, arguments) in enumerate(self.calls.pop(0)):
+                half = len(arguments) // 2
+                first = {"name": name, "arguments": arguments[:half]}
+                yield _chunk({"tool_calls": [{"index": place, "id": f"c{place}", "function": first}]})
+                yield _chunk({"tool_calls": [{"index": place, "function": {"arguments": arguments[half:]}}]})
+            yield {**_chunk({}, "tool_calls"), **marks, "timings": TIMINGS}
+            return
         deep = {"deep": self.deep} if speed == "deep" and self.deep else {}
-        yield {**_chunk({}, self.finish_reason), **marks, "timings": TIMINGS | deep}
+        yield {**_chunk({}, self.finish_reason), **marks, "timings": self.timings | ({} if drafts else PLAIN) | deep}
 
     def _wait(self) -> None:
         if self.steps is not None:
@@ -102,9 +120,14 @@ class FakeServer:
         self._http.server_close()
 
 
-def _chunk(delta: dict[str, str], finish_reason: str | None = None) -> dict[str, Any]:
+def _chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
     return {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "ember-q8_0", "choices": [choice]}
+
+
+def _vector(text: str) -> list[float]:
+    """Return a vector in which a fox is near a "vulpine" one, whatever the words."""
+    return [float("fox" in text or "vulpine" in text), 0.1]
 
 
 def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
@@ -129,11 +152,19 @@ def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
                 fake.model = body["model"]
                 self._answer(202, fake.state)
                 return
+            if self.path == "/tokenize":
+                self._answer(200, {"tokens": list(range(len(body["content"].split())))})
+                return
+            if self.path == "/v1/embeddings":
+                fake.embedded += body["input"]
+                data = [{"index": at, "embedding": _vector(text)} for at, text in enumerate(body["input"])]
+                self._answer(200, {"object": "list", "data": data})
+                return
             fake.requests.append(body)
             if fake.error is not None:
                 self._answer(*fake.error)
             else:
-                self._stream(body.get("speed"))
+                self._stream(body)
 
         def _is_refused(self) -> bool:
             if fake.api_key is None or self.headers.get("Authorization") == f"Bearer {fake.api_key}":
@@ -149,14 +180,15 @@ def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(raw)
 
-        def _stream(self, speed: str | None) -> None:
+        def _stream(self, body: dict[str, Any]) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Connection", "close")
             self.end_headers()
             self.close_connection = True
+            tells_drafted, drafts = bool(body.get("drafted_spans")), body.get("speculation") is not False
             try:
-                for number, chunk in enumerate(fake.chunks(speed)):
+                for number, chunk in enumerate(fake.chunks(body.get("speed"), tells_drafted, drafts)):
                     if fake.cut_after is not None and number > fake.cut_after:
                         return
                     self._send(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n")

@@ -54,6 +54,8 @@ class HubRepo:
     modified: str = "2026-01-01T00:00:00.000Z"
     tags: tuple[str, ...] = ("gguf", "license:apache-2.0", "base_model:acme/base", "base_model:quantized:acme/base")
     plain: frozenset[str] = frozenset()
+    n_params: int = 11_309_952
+    architecture: str = "llama"
     version: int = 0
     old: dict[str, dict[str, bytes]] = field(default_factory=dict)
     keeps_old: bool = True
@@ -400,7 +402,7 @@ def _model_json(repo_id: str, repo: HubRepo, *, with_sizes: bool = False, revisi
         "lastModified": repo.modified,
         "createdAt": "2025-01-01T00:00:00.000Z",
         "tags": list(repo.tags),
-        "gguf": {"total": 11_309_952, "architecture": "llama", "context_length": 1024},
+        "gguf": {"total": repo.n_params, "architecture": repo.architecture, "context_length": 1024},
         "siblings": [_sibling(name, content, repo, with_sizes) for name, content in files.items()],
     }
 

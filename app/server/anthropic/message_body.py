@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from app.server.calls.schemas import ChatCompletionBody
+from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
 from app.server.http.body import LenientBody
 from app.server.http.errors import from_validation
 from core.values.errors import BadRequest
@@ -44,7 +44,7 @@ class Thinking(LenientBody):
 class MessageBody(LenientBody):
     """What a message is made from. ``metadata``, ``cache_control`` and what is not known change nothing here."""
 
-    messages: list[SentMessage] = Field(min_length=1)
+    messages: list[SentMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     model: str | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     system: str | list[Block] | None = None
@@ -53,7 +53,7 @@ class MessageBody(LenientBody):
     temperature: float | None = None
     top_k: int | None = None
     top_p: float | None = None
-    tools: list[SentTool] | None = None
+    tools: list[SentTool] | None = Field(None, max_length=MAX_TOOLS)
     tool_choice: Block | None = None
     thinking: Thinking | None = None
     service_tier: str | None = None

@@ -45,7 +45,7 @@ class BatchRunner:
     def start(self) -> None:
         """Go on with the batches that are not over."""
         for record in reversed(self.batches.all()):
-            if record["status"] in OPEN:
+            if record["status"] in OPEN and not record.get("paused"):
                 self._line.put_nowait(record["id"])
             elif record["status"] == "cancelling":
                 self._set(record["id"], "cancelled")
@@ -66,16 +66,32 @@ class BatchRunner:
         """End a batch early; what is finished of it is kept."""
         self._set(batch_id, "cancelling")
         if self._running == batch_id and self._one is not None:
+            await self._end_running()
+        else:
+            await asyncio.to_thread(self._keep_results, batch_id)
+            self._set(batch_id, "cancelled")
+
+    async def pause(self, batch_id: str) -> None:
+        """Let a batch wait until ``resume``, also after a restart; what is finished of it is kept."""
+        self._set(batch_id, None, paused=True)
+        if self._running == batch_id and self._one is not None:
+            await self._end_running()
+
+    def resume(self, batch_id: str) -> None:
+        """Let a paused batch go on at the end of the line."""
+        self._set(batch_id, None, paused=False)
+        self._line.put_nowait(batch_id)
+
+    async def _end_running(self) -> None:
+        if self._one is not None:
             self._one.cancel()
             await asyncio.gather(self._one, return_exceptions=True)
-        else:
-            self._set(batch_id, "cancelled")
 
     async def _work(self) -> None:
         while True:
             self._running = await self._line.get()
             record = self.batches.get(self._running)
-            if record is None or record["status"] not in OPEN:
+            if record is None or record["status"] not in OPEN or record.get("paused"):
                 continue
             self._one = asyncio.ensure_future(self._run(record))
             try:

@@ -119,6 +119,39 @@ async def cancel_batch(batch_id: str, http: HttpRequest) -> Response:
     return JSONResponse(_batch(batch_id, http))
 
 
+async def pause_batch(batch_id: str, http: HttpRequest) -> Response:
+    """Let a batch wait; the lines that are finished are kept, those that run begin anew later."""
+    record = _batch(batch_id, http)
+    if record["status"] not in OPEN or record.get("paused"):
+        state = "paused already" if record.get("paused") else record["status"]
+        raise refuse(400, f"This batch is {state}, so it cannot be paused.", param="batch_id")
+    await _runner(http).pause(record["id"])
+    return JSONResponse(_batch(batch_id, http))
+
+
+async def resume_batch(batch_id: str, http: HttpRequest) -> Response:
+    """Let a paused batch go on."""
+    record = _batch(batch_id, http)
+    if record["status"] not in OPEN or not record.get("paused"):
+        raise refuse(400, "This batch is not paused, so it cannot go on.", param="batch_id")
+    _runner(http).resume(record["id"])
+    return JSONResponse(_batch(batch_id, http))
+
+
+async def remove_batch(batch_id: str, http: HttpRequest) -> Response:
+    """Forget a batch that is over, with its files."""
+    record = _batch(batch_id, http)
+    if record["status"] in (*OPEN, "cancelling"):
+        raise refuse(400, "This batch is not over: cancel it first.", param="batch_id")
+    others = [one for one in _runner(http).batches.all() if one["id"] != record["id"]]
+    for field in ("input_file_id", "output_file_id", "error_file_id"):
+        is_shared = any(one[field] == record[field] for one in others)
+        if record[field] and not is_shared and _files(http).get(record[field]) is not None:
+            await asyncio.to_thread(_files(http).delete, record[field])
+    await asyncio.to_thread(_runner(http).batches.delete, record["id"])
+    return JSONResponse({"id": record["id"], "object": "batch", "deleted": True})
+
+
 def _files(http: HttpRequest) -> FileStore:
     files: FileStore = http.app.state.files
     return files

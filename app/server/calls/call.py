@@ -63,6 +63,16 @@ class Call(ABC, Generic[_Body]):
         """Return what the reply to a prompt must look like, given what the body asks for. Raises BadRequest."""
         return ReplyShape(asked)
 
+    @property
+    def scores_prompts(self) -> bool:
+        """Whether the log probabilities of the prompts' tokens are wanted."""
+        return False
+
+    @property
+    def speculates(self) -> bool:
+        """Whether tokens may be drafted for the replies."""
+        return True
+
     def images(self) -> tuple[PromptImage, ...]:
         """Return the images in the prompt; asked once there are prompts."""
         return ()
@@ -108,6 +118,8 @@ class Call(ABC, Generic[_Body]):
                         thinking=shape.thinking,
                         images=self.images(),
                         lora=lora,
+                        speculates=self.speculates,
+                        prompt_logprobs=self.scores_prompts,
                     )
                     for prompt, shape in zip(prompts, shapes, strict=True)
                     for one in params

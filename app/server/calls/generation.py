@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.http.errors import RequestFailed
-from core.values.messages import Ended, FinishReason, RequestEvent, Started, Token, TokenLogprob
+from core.values.messages import Ended, FinishReason, PromptScored, RequestEvent, Started, Token, TokenLogprob
 from core.values.request import Request
 
 _numbers = itertools.count()
@@ -23,12 +23,17 @@ def new_id(prefix: str) -> str:
 
 @dataclass(slots=True)
 class ChoiceUpdate:
-    """What is new of one choice: that it has begun, text of how many tokens, their logprobs, its end."""
+    """What is new of one choice: that it has begun, text of how many tokens, their logprobs, its end.
+
+    ``prompt_logprobs`` are those of the prompt's next tokens, ``drafted`` the spans of the text that were drafted.
+    """
 
     index: int
     text: str = ""
     n_tokens: int = 0
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    prompt_logprobs: list[TokenLogprob] = field(default_factory=list)
+    drafted: list[tuple[int, int]] = field(default_factory=list)
     started: Started | None = None
     end: Ended | None = None
 
@@ -58,14 +63,21 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ch
     """Return one update for each choice that the events speak of; several tokens of a choice become one text."""
     if len(events) == 1 and type(events[0]) is Token:
         token = events[0]
-        return [ChoiceUpdate(index_of[token.request_id], token.text, token.n, list(token.logprobs))]
+        drafted = [(0, len(token.text))] if token.is_drafted else []
+        index = index_of[token.request_id]
+        return [ChoiceUpdate(index, token.text, token.n, list(token.logprobs), drafted=drafted)]
     news: dict[int, ChoiceUpdate] = {}
     texts: dict[int, list[str]] = {}
+    n_chars: dict[int, int] = {}
     for event in events:
         index = index_of[event.request_id]
         if type(event) is Token:
             item = news.setdefault(index, ChoiceUpdate(index))
             texts.setdefault(index, []).append(event.text)
+            begin = n_chars.get(index, 0)
+            n_chars[index] = begin + len(event.text)
+            if event.is_drafted:
+                item.drafted.append((begin, n_chars[index]))
             item.n_tokens += event.n
             item.logprobs.extend(event.logprobs)
         elif type(event) is Ended:
@@ -73,6 +85,8 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ch
                 raise RequestFailed(event.failure)
             news.setdefault(index, ChoiceUpdate(index)).end = event
             texts.setdefault(index, []).append(event.text)
+        elif type(event) is PromptScored:
+            news.setdefault(index, ChoiceUpdate(index)).prompt_logprobs.extend(event.logprobs)
         elif type(event) is Started:
             news.setdefault(index, ChoiceUpdate(index)).started = event
     for index, parts in texts.items():

@@ -181,6 +181,12 @@ class ModelPool:
         assert host.entry is not None
         return host.entry
 
+    def let_go(self, name: str) -> None:
+        """A model's file was removed: free its memory as soon as no call has it."""
+        for host in self.hosts:
+            if host.entry is not None and host.entry.name == name:
+                host.request_unload()
+
     async def _answering(self, name: str | None) -> Entry:
         """Return the model that answers a call: for a name that nobody has, the one that is there."""
         try:

@@ -36,6 +36,9 @@ from core.values.messages import LoadedModel
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, SamplingParams
 
 MAX_CHOICES = 128
+# Far more than an agent's longest conversation. A body of 32 MB could hold a million, and all callers would wait while
+# they are read.
+MAX_MESSAGES, MAX_TOOLS = 20_000, 1_024
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 # Templates know three.
 _EFFORTS = {"minimal": "low", "xhigh": "high", "max": "high"}
@@ -44,7 +47,8 @@ _MAX_TOKEN_DIGITS = 10
 _LARGEST_SEED, _SEEDS = 2**64 - 1, 2**64
 
 
-def _is_text(text: str) -> str:
+def checked_text(text: str) -> str:
+    """Return the text; raises ValueError where it is none."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -52,7 +56,7 @@ def _is_text(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(_is_text)]
+Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
 
@@ -395,16 +399,18 @@ class ChosenTool(LenientBody):
 class ChatCompletionBody(GenerationBody):
     """The body of POST /v1/chat/completions."""
 
-    messages: list[ChatMessage] = Field(min_length=1)
+    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
-    tools: list[Tool] | None = None
+    tools: list[Tool] | None = Field(None, max_length=MAX_TOOLS)
     tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None
     parallel_tool_calls: bool | None = None
     modalities: list[Literal["text"]] | None = None
     timings_per_token: bool | None = None
+    drafted_spans: bool | None = None
+    speculation: bool | None = None
     reasoning_effort: ReasoningEffort | None = None
     enable_thinking: bool | None = None
     reasoning_budget: int | None = Field(default=None, ge=-1)
@@ -584,7 +590,7 @@ def _prompts(value: Any) -> list[Any]:
 
 def _is_prompt(value: Any) -> bool:
     if isinstance(value, str):
-        return bool(_is_text(value))
+        return bool(checked_text(value))
     return isinstance(value, list) and all(type(token) is int and token >= 0 for token in value) and bool(value)
 
 

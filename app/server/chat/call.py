@@ -22,6 +22,7 @@ from app.server.calls.speed import ReplySpeed
 from app.server.chat.deep import DeepReply, DeepReplyProgress
 from app.server.chat.images import image_marks, placed, read_images
 from app.server.http.errors import ApiError
+from app.server.replies.drafted_text import DraftedText, Span
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
@@ -88,6 +89,11 @@ class ChatCall(Call[ChatCompletionBody]):
             markers = form.thinking
             thinking = ThinkingBudget(n_tokens, markers.open, markers.close, markers.then, begins_inside=self._thinks)
         return ReplyShape(constraint, form.markers, thinking)
+
+    @property
+    def speculates(self) -> bool:
+        """Whether tokens may be drafted: not where the body says that they may not."""
+        return self.body.speculation is not False
 
     def images(self) -> tuple[PromptImage, ...]:
         """Return the images in the prompt."""
@@ -163,6 +169,7 @@ class ToolCall:
 class ChatUpdate:
     """What is new of one choice. ``pieces`` are certain; ``n_tokens`` counts the tokens behind this update.
 
+    ``drafted`` has for each piece its drafted spans, where they are asked for.
     ``started`` says how long the prompt is and how much of it was cached.
     """
 
@@ -172,6 +179,7 @@ class ChatUpdate:
     logprobs: Sequence[TokenLogprob] = ()
     started: Started | None = None
     end: Ended | None = None
+    drafted: Sequence[list[Span]] = ()
 
 
 @dataclass(slots=True)
@@ -190,6 +198,7 @@ class ChatChoice:
     end: Ended | None = None
     has_call: bool = False  # a whole one
     is_reasoning: bool = False  # the text that came last
+    drafted: DraftedText | None = None  # where it is asked for
 
     def take(self, news: ChoiceUpdate) -> ChatUpdate:
         """Keep what is new; return it as pieces."""
@@ -204,7 +213,8 @@ class ChatChoice:
             self.is_reasoning = isinstance(pieces[-1], ReasoningText)
         if self.is_reasoning:
             self.n_reasoning += news.n_tokens
-        return ChatUpdate(news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end)
+        drafted = self._drafted(news, pieces) if self.drafted is not None else ()
+        return ChatUpdate(news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end, drafted)
 
     @property
     def finish_reason(self) -> str:
@@ -231,6 +241,13 @@ class ChatChoice:
             return pieces[: last + 1]
         return pieces
 
+    def _drafted(self, news: ChoiceUpdate, pieces: Sequence[Piece]) -> list[list[Span]]:
+        assert self.drafted is not None
+        self.drafted.feed(news.text, news.drafted)
+        return [
+            self.drafted.take(piece.text) if isinstance(piece, ContentText | ReasoningText) else [] for piece in pieces
+        ]
+
     def _keep(self, piece: Piece) -> None:
         if isinstance(piece, ContentText):
             self.content.append(piece.text)
@@ -255,6 +272,9 @@ class ChatRun:
             self.deep = DeepReply(body, begun.requests[0], call.host.bridge, call.renderer, begun.model)
         one_call = body.parallel_tool_calls is False
         self.choices = [ChatChoice(call.parser(), one_call) for _ in begun.requests]
+        if body.drafted_spans:
+            for choice in self.choices:
+                choice.drafted = DraftedText()
         # What comes in one piece cannot be counted by what it is.
         self._call, self._streams = call, streams or any(choice.parser for choice in self.choices)
         self._is_prepared = self.deep is None

@@ -21,6 +21,8 @@ MAX_HEAD = 1 << 20
 
 # A client on a bad line sends a head within seconds. Who sends none in this time only holds a place.
 HEAD_SECONDS = 30.0
+# A client that takes nothing of its answer for so long has gone, or never wants it.
+READ_SECONDS = 120.0
 MOST_CONNECTIONS = 4_096
 # Files that are no connections: models, databases, pipes to other processes.
 _OTHER_FILES = 256
@@ -50,9 +52,11 @@ class HttpProtocol(HttpToolsProtocol):
 
     most = MOST_CONNECTIONS  # connections
     head_seconds = HEAD_SECONDS
+    read_seconds = READ_SECONDS
     _is_in_head = False
     _n_head = 0
     _head_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
     began = 0.0  # on the loop's clock
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -71,7 +75,24 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         self._forget_timer()
+        self._stop_waiting()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than the answer comes; one that reads nothing is cut off in the end."""
+        super().pause_writing()
+        self._stop_waiting()
+        self._read_timer = self.loop.call_later(self.read_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has read on."""
+        super().resume_writing()
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
 
     @property
     def is_idle(self) -> bool:
@@ -168,6 +189,7 @@ class HttpServer(uvicorn.Server):
         )
         super().__init__(config)
         self._on_started, self._on_stop = on_started, on_stop
+        self._more: asyncio.Server | None = None
 
     def serve_until_stopped(self, listening: list[socket.socket]) -> None:
         """Block until a signal or ``stop``; calls that run then get an end."""
@@ -180,6 +202,28 @@ class HttpServer(uvicorn.Server):
             with contextlib.suppress(NotImplementedError):
                 loop.add_signal_handler(number, self.stop)
         await self._serve(listening)
+
+    async def listen(self, more: socket.socket) -> None:
+        """Take connections on one more socket; ``unlisten`` gives it up."""
+
+        def protocol() -> asyncio.Protocol:
+            return HttpProtocol(self.config, self.server_state, self.lifespan.state)
+
+        self._more = await asyncio.get_running_loop().create_server(protocol, sock=more, backlog=self.config.backlog)
+        self.servers.append(self._more)
+
+    def unlisten(self) -> None:
+        """Close the socket of ``listen`` and its connections; a reply that runs ends first."""
+        more, self._more = self._more, None
+        if more is None:
+            return
+        (address,) = (one.getsockname() for one in more.sockets)
+        more.close()
+        self.servers.remove(more)
+        for connection in list(self.server_state.connections):
+            name = connection.transport.get_extra_info("sockname")
+            if name and name[1:2] == address[1:2]:
+                connection.shutdown()
 
     def stop(self) -> None:
         """Leave; the second time, without waiting for anybody."""

@@ -12,6 +12,8 @@ from app.settings.server_settings import ServerSettings
 caller: ContextVar[str | None] = ContextVar("caller", default=None)
 """The name of the key of the request that is being answered; None where it has none, or a key without a name."""
 
+ENDPOINT = "editors"  # what the key of the open port is called where requests are listed
+
 
 class ApiKeys:
     """All keys of a server. Keys that are made or revoked while it runs count from the next request on."""
@@ -20,13 +22,18 @@ class ApiKeys:
         """``local`` is what other programs of this user send; they read it in a file that is theirs alone."""
         self._given = [key.encode() for key in settings.api_keys]
         self._is_open_to_others = not settings.is_loopback
-        self._store = store or KeyStore()
+        self.store = store or KeyStore()
+        self._endpoint_key: bytes | None = None
         self.local = settings.api_keys[0] if settings.api_keys else new_api_key()
+
+    def open_to_others(self, key: str) -> None:
+        """Let in programs with this key, and from now on nobody without one."""
+        self._endpoint_key, self._is_open_to_others = key.encode(), True
 
     @property
     def is_needed(self) -> bool:
         """Whether requests without a key are refused."""
-        return bool(self._given) or self._is_open_to_others or not self._store.is_empty
+        return bool(self._given) or self._is_open_to_others or not self.store.is_empty
 
     def name_of(self, sent: bytes) -> str | None:
         """Return the name of a key, "" for one without a name; None for what is no key of this server.
@@ -34,11 +41,13 @@ class ApiKeys:
         All keys are compared, each in a time that does not depend on where they differ.
         """
         is_given = sum(secrets.compare_digest(sent, key) for key in (*self._given, self.local.encode())) > 0
-        name = self._store.name_of(sent)
+        name = self.store.name_of(sent)
         if name is not None:
             return name
+        if self._endpoint_key is not None and secrets.compare_digest(sent, self._endpoint_key):
+            return ENDPOINT
         return "" if is_given else None
 
     def note_use(self, name: str) -> None:
         """Remember that a key with a name was used; may write a file."""
-        self._store.note_use(name)
+        self.store.note_use(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import time
 from collections.abc import Collection, Mapping
 
 from starlette.exceptions import HTTPException
@@ -20,6 +21,9 @@ MAX_BODY = 32 * 1024 * 1024
 MAX_DRAINED = 2 * MAX_BODY
 # A client that sends nothing more of a body for so long has gone without saying so.
 BODY_SECONDS = 60.0
+# One that sends a byte now and then would hold its place for ever: a body comes as fast as this, in bytes per second,
+# from a bad mobile line too.
+SLOWEST_BODY = 16 * 1024
 # A path that takes forms, and files of this size: those of OpenAI's batches.
 UPLOADS, MAX_UPLOAD = "/v1/files", 200 * 1024 * 1024
 FORMS = (UPLOADS, "/v1/audio/")
@@ -191,13 +195,17 @@ def _is_json(content_type: bytes) -> bool:
 class BodyLimit:
     """Refuse bodies above ``limit`` bytes, whether the client says their length or sends them in chunks.
 
-    A body that stops arriving for ``patience`` seconds is given up.
+    A body that stops arriving for ``patience`` seconds is given up, and so is one that comes more slowly than
+    ``slowest`` bytes per second once these are over.
     """
 
-    def __init__(self, app: ASGIApp, limit: int = MAX_BODY, patience: float = BODY_SECONDS) -> None:
+    def __init__(
+        self, app: ASGIApp, limit: int = MAX_BODY, patience: float = BODY_SECONDS, slowest: float = SLOWEST_BODY
+    ) -> None:
         self._app = app
         self._limit = limit
         self._patience = patience
+        self._slowest = slowest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with a counting ``receive``, or answer 413."""
@@ -213,12 +221,14 @@ class BodyLimit:
             return
         n_read = 0
         is_whole = False
+        began = time.monotonic()
 
         async def counting_receive() -> Message:
             nonlocal n_read, is_whole
             try:
                 # When the body is here, this waits for the client to leave.
-                async with asyncio.timeout(None if is_whole else self._patience):
+                left = began + self._patience + n_read / self._slowest - time.monotonic()
+                async with asyncio.timeout(None if is_whole else max(0.0, min(self._patience, left))):
                     message = await receive()
             except TimeoutError:
                 raise HTTPException(408, self._too_slow(), {"connection": "close"}) from None
@@ -233,7 +243,10 @@ class BodyLimit:
         await self._app(scope, counting_receive, send)
 
     def _too_slow(self) -> str:
-        return f"Nothing more of the body came for {self._patience:.0f} s: send all of it, and its right length."
+        return (
+            f"The body stopped for {self._patience:.0f} s, or came more slowly than {self._slowest:.0f} bytes per "
+            "second: send all of it, and its right length."
+        )
 
 
 def _too_large(limit: int, size: str) -> str:

@@ -16,7 +16,14 @@ _TRIED_PORTS = 100
 
 
 class PortTaken(SlipstreamError):
-    """Another program listens on the port; the sentence says which, where it can be known, and offers another."""
+    """Another program listens on the port; the sentence says which, where it can be known, and offers another.
+
+    ``free`` is a port that can be had, None where none was found.
+    """
+
+    def __init__(self, message: str, free: int | None = None) -> None:
+        super().__init__(message)
+        self.free = free
 
 
 def is_socket_path(host: str) -> bool:
@@ -62,7 +69,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             in_use = f"Another program listens on {host}: stop it, or choose another path."
-            raise PortTaken(in_use if is_socket_path(host) else _taken(host, port)) from None
+            raise PortTaken(in_use) if is_socket_path(host) else _taken(host, port) from None
         if is_socket_path(host):
             raise BadOption(f"The server cannot listen on {host}: {error.strerror or error}.") from None
         if error.errno == errno.EACCES:
@@ -121,10 +128,11 @@ def _remove_dead(path: str) -> None:
             os.unlink(path)
 
 
-def _taken(host: str, port: int) -> str:
+def _taken(host: str, port: int) -> PortTaken:
     message = f"Port {port} is taken by {_holder(port) or 'another program'}."
     free = _next_free(host, port)
-    return f"{message} Free is port {free}: add --port {free}." if free else f"{message} Choose another with --port."
+    how = f"Free is port {free}: add --port {free}." if free else "Choose another with --port."
+    return PortTaken(f"{message} {how}", free)
 
 
 def _next_free(host: str, port: int) -> int | None:

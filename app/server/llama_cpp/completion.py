@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from app.server.calls.call import Begun, Call
 from app.server.calls.generation import ChoiceUpdate
-from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput
+from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text
 from app.server.calls.speed import ReplySpeed
 from app.server.http.sse import EventStream, encode_event, while_connected
 from app.server.llama_cpp.properties import settings_of
@@ -154,7 +154,7 @@ def _prompt_of(value: Any) -> PromptInput:
             raise ValueError("prompt has multimodal_data, which is taken in messages of a chat only")
         value = value.get("prompt_string")
     if isinstance(value, str):
-        return value
+        return checked_text(value)
     if isinstance(value, list) and value and all(type(token) is int and token >= 0 for token in value):
         return tuple(value)
     raise ValueError("prompt must be text, a list of token ids, or a list of such prompts")

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from app.server.calls.schemas import ChatCompletionBody, GenerationBody
+from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, GenerationBody
 from app.server.http.body import LenientBody
 from app.server.http.errors import from_validation
 from app.server.llama_cpp.completion import LlamaBody
@@ -163,8 +163,8 @@ class SentMessage(LenientBody):
 class ChatBody(WritingBody):
     """The body of POST /api/chat; without messages, the model is loaded."""
 
-    messages: list[SentMessage] | None = None
-    tools: list[Message] | None = None
+    messages: list[SentMessage] | None = Field(None, max_length=MAX_MESSAGES)
+    tools: list[Message] | None = Field(None, max_length=MAX_TOOLS)
 
     def chat(self) -> ChatCompletionBody:
         """Return the chat call's body; raises BadRequest and ApiError."""

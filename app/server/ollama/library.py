@@ -48,6 +48,7 @@ async def delete(body: ModelBody, http: HttpRequest) -> Response:
     """Move a downloaded model to the trash."""
     entry = await entry_of(http.app.state.pool, body.named)
     await _asked(http.app.state.library, "RemoveModel", name=entry.name)
+    http.app.state.pool.let_go(entry.name)
     return Response()
 
 

@@ -83,7 +83,7 @@ class ChatReply(Reply[ChatChoice]):
     def chunks(self, update: ChatUpdate) -> bytes:
         """Return the chunks for what is new of a choice."""
         pieces, n_tokens = update.pieces, self._choices[update.index].n_tokens
-        if update.end is None and not update.logprobs:
+        if update.end is None and not update.logprobs and not any(update.drafted):
             if not pieces:
                 return b""
             if len(pieces) == 1 and type(pieces[0]) is ContentText:
@@ -91,14 +91,18 @@ class ChatReply(Reply[ChatChoice]):
                 count = f',"timings":{{"decode_tokens":{n_tokens}}}' if self._counts_tokens else ""
                 text = encode_text(pieces[0].text)
                 return f"{self._heads[update.index]}{text}}}{self._tail}{count}}}\n\n".encode()
-        deltas = [delta for piece in pieces if (delta := self._delta(update.index, piece)) is not None]
+        spans = update.drafted or [[]] * len(pieces)
+        made = [(self._delta(update.index, piece), found) for piece, found in zip(pieces, spans, strict=True)]
+        deltas: list[tuple[dict[str, Any], dict[str, Any]]] = [
+            (delta, {"drafted": found} if found else {}) for delta, found in made if delta is not None
+        ]
         logprobs = chat_logprobs(update.logprobs) if self._has_logprobs and update.logprobs else None
         if logprobs and not deltas:
-            deltas.append({"content": ""})
+            deltas.append(({"content": ""}, {}))
         so_far: dict[str, Any] = {"timings": {"decode_tokens": n_tokens}} if self._counts_tokens else {}
         chunks = b"".join(
-            self._chunk(update.index, {"delta": delta}, logprobs if i == 0 else None, **so_far)
-            for i, delta in enumerate(deltas)
+            self._chunk(update.index, {"delta": delta}, logprobs if i == 0 else None, **so_far, **drafted)
+            for i, (delta, drafted) in enumerate(deltas)
         )
         if update.end is None:
             return chunks

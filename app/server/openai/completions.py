@@ -10,8 +10,9 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
+from app.server.calls.ask import ask
 from app.server.calls.call import Begun, Call
-from app.server.calls.generation import ChoiceUpdate
+from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.schemas import MAX_CHOICES, CompletionBody
 from app.server.calls.speed import ReplySpeed
 from app.server.http.sse import EventStream, encode_text, while_connected
@@ -19,6 +20,7 @@ from app.server.openai.reply import Reply, identity
 from app.server.openai.timings import text_logprobs
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
+from core.values.tokens import Detokenized, DetokenizeRequest
 
 
 async def completions(body: CompletionBody, http: HttpRequest) -> Response:
@@ -64,6 +66,9 @@ class CompletionCall(Call[CompletionBody]):
     PROMPT_FIELD = "prompt"
     ID_PREFIX = "text"
 
+    echoes: Sequence[str] = ()
+    """The text before each choice, where it is wanted; known once there are prompts."""
+
     def check(self) -> None:
         """Raise BadRequest for what cannot be answered, whatever the model is."""
         body = self.body
@@ -73,14 +78,26 @@ class CompletionCall(Call[CompletionBody]):
         if not 1 <= n_requests <= MAX_CHOICES:
             raise BadRequest(f"prompts times n must be between 1 and {MAX_CHOICES}, not {n_requests}.", param="prompt")
         has_tokens = any(not isinstance(prompt, str) for prompt in body.prompts)
-        if body.echo and (has_tokens or body.logprobs is not None or body.suffix is not None):
-            raise BadRequest("echo works with text prompts, without logprobs and suffix.", param="echo")
+        if body.echo and body.suffix is not None:
+            raise BadRequest("echo and suffix do not go together: leave one of them out.", param="echo")
         if body.suffix is not None and has_tokens:
             raise BadRequest("suffix works with text prompts, not with token ids.", param="suffix")
 
+    @property
+    def scores_prompts(self) -> bool:
+        """Whether the log probabilities of the prompts' tokens are wanted."""
+        return bool(self.body.echo) and self.body.logprobs is not None
+
     async def prompts(self, model: LoadedModel) -> Sequence[str | tuple[int, ...]]:
         """Return the prompts, with what fill-in-the-middle needs around them."""
+        if self.body.echo:
+            self.echoes = [await self._text(prompt) for prompt in self.body.prompts for _ in range(self.body.n_choices)]
         return [self._around(prompt, model) for prompt in self.body.prompts]
+
+    async def _text(self, prompt: str | tuple[int, ...]) -> str:
+        if isinstance(prompt, str):
+            return prompt
+        return (await ask(self.host.bridge, DetokenizeRequest(new_id("echo"), prompt), Detokenized)).text
 
     def _around(self, prompt: str | tuple[int, ...], model: LoadedModel) -> str | tuple[int, ...]:
         """Return the prompt, with the suffix by the model's fill-in-the-middle tokens where one is given."""
@@ -107,7 +124,7 @@ class TextReply(Reply[TextChoice]):
 
     def __init__(self, call: CompletionCall, begun: Begun) -> None:
         body = call.body
-        self._echoes = [prompt if body.echo else "" for prompt in body.prompts for _ in range(body.n_choices)]
+        self._echoes = call.echoes or [""] * len(begun.requests)
         who = identity(call, "cmpl", "text_completion", begun.model)
         super().__init__(body, who, [TextChoice() for _ in self._echoes])
         self._has_logprobs = body.logprobs is not None
@@ -117,7 +134,7 @@ class TextReply(Reply[TextChoice]):
         """Keep what is new of a choice for the whole object."""
         choice = self._choices[news.index]
         choice.texts.append(news.text)
-        choice.logprobs.extend(news.logprobs)
+        choice.logprobs += news.prompt_logprobs + news.logprobs
         choice.end = news.end
 
     def _wire(self, index: int, choice: TextChoice) -> dict[str, Any]:
@@ -134,15 +151,16 @@ class TextReply(Reply[TextChoice]):
 
     def chunks(self, news: ChoiceUpdate) -> bytes:
         """Return the chunks for what is new of a choice."""
-        if news.end is None and not news.logprobs:
+        found = news.prompt_logprobs + news.logprobs
+        if news.end is None and not found:
             # The common case is put together by hand: it runs for every token of every stream.
             text = encode_text(news.text)
             return f"{self._heads[news.index]}{text}{self._tail}}}\n\n".encode() if news.text else b""
         choice = self._choices[news.index]
         choice.end = news.end
         logprobs = None
-        if self._has_logprobs and news.logprobs:
-            logprobs = text_logprobs(news.logprobs, choice.n_chars)
+        if self._has_logprobs and found:
+            logprobs = text_logprobs(found, choice.n_chars)
             choice.n_chars += sum(len(text) for text in logprobs["tokens"])
         content = {"text": news.text}
         if news.end is None:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from app.server.calls.schemas import ChatCompletionBody
+from app.server.calls.schemas import ChatCompletionBody, Text
 from app.server.http.body import Body
 from app.server.http.errors import ApiError, from_validation
 from core.values.errors import BadRequest
@@ -44,14 +44,14 @@ class ResponseBody(Body):
 
     input: str | list[Item] = Field(default_factory=list)
     instructions: str | None = None
-    model: str | None = None
+    model: Text | None = None
     stream: bool | None = None
     store: bool | None = None
     metadata: dict[str, str] | None = None
-    previous_response_id: str | None = None
+    previous_response_id: Text | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     tools: list[Item] | None = None
-    tool_choice: str | Item | None = None
+    tool_choice: Text | Item | None = None
     reasoning: Item | None = None
     text: Item | None = None
     include: list[str] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -137,9 +138,13 @@ def text_logprobs(tokens: Sequence[TokenLogprob], n_chars_before: int) -> dict[s
     return {
         "tokens": texts,
         "token_logprobs": [_value(token.chosen) for token in tokens],
-        "top_logprobs": [{_text(one): _value(one) for one in token.top} for token in tokens],
+        "top_logprobs": [_alternatives(token) for token in tokens],
         "text_offset": offsets,
     }
+
+
+def _alternatives(token: TokenLogprob) -> dict[str, float | None] | None:
+    return None if _value(token.chosen) is None else {_text(one): _value(one) for one in token.top}
 
 
 def _item(one: Logprob) -> dict[str, Any]:
@@ -150,8 +155,9 @@ def _text(one: Logprob) -> str:
     return one.piece.decode("utf-8", "replace")
 
 
-def _value(one: Logprob) -> float:
-    return max(one.logprob, LOWEST)
+def _value(one: Logprob) -> float | None:
+    """Return a log probability; None for the first token of a prompt, which nothing precedes."""
+    return None if math.isnan(one.logprob) else max(one.logprob, LOWEST)
 
 
 @dataclass(frozen=True, slots=True)

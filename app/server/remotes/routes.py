@@ -11,8 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from app.server.http.body import Body
-from app.server.http.errors import refuse
-from app.server.http.limits import LOOPBACK_NAMES
+from app.server.http.owner import check_owner
 from app.server.remotes.pass_through import Remotes
 from app.server.remotes.store import Remote
 from app.server.remotes.upstream import ModelList
@@ -37,7 +36,7 @@ async def list_remotes(http: HttpRequest) -> Response:
 
 async def add_remote(body: RemoteBody, http: HttpRequest) -> Response:
     """Add a remote, or replace the one of this name, and say whether it answers."""
-    _check_owner(http)
+    check_owner(http, "Remotes are changed")
     remotes = _remotes(http)
     remote = await asyncio.to_thread(
         remotes.store.add, body.name, body.url, key=body.key, fallback=body.fallback, models=body.models
@@ -56,20 +55,9 @@ async def test_remote(name: str, http: HttpRequest) -> Response:
 
 async def remove_remote(name: str, http: HttpRequest) -> Response:
     """Forget a remote and its key."""
-    _check_owner(http)
+    check_owner(http, "Remotes are changed")
     await asyncio.to_thread(_remotes(http).store.remove, name)
     return JSONResponse({"name": name, "removed": True})
-
-
-def _check_owner(http: HttpRequest) -> None:
-    """Refuse to change where requests and keys go for anybody but the owner: here, and with a key."""
-    if not http.app.state.keys.is_needed:
-        raise refuse(
-            403, "Only a server with an API key changes remotes: start it with --api-key.", code="api_key_needed"
-        )
-    # A Unix socket has no address, and belongs to this machine.
-    if http.client is not None and http.client.host not in LOOPBACK_NAMES:
-        raise refuse(403, "Remotes are changed on the machine of the server only.", code="not_local")
 
 
 def model_entries(lists: dict[Remote, ModelList]) -> list[dict[str, Any]]:

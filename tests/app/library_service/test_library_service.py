@@ -90,9 +90,27 @@ def test_folders_are_imported_in_place_and_forgotten(library: LibraryClient, tmp
     assert "does not exist" in library.ask(ask.ImportFolder(str(tmp_path / "nowhere"))).sentence
 
 
+def test_a_single_file_is_used_where_it_is(library: LibraryClient, models_folder: Path, tmp_path: Path) -> None:
+    files = [tmp_path / folder / "狐.gguf" for folder in ("one", "two")]
+    for file in files:
+        file.parent.mkdir()
+        shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", file)
+    found = [library.get(ask.ImportFile(str(file))) for file in (*files, files[0])]
+    assert found[0] == found[2] != found[1]
+    assert set(found) <= set(names(library))
+    assert library.ask(ask.RemoveModel(found[0])) is None
+    assert files[0].exists(), "the link leaves, the file stays"
+    assert len([name for name in names(library) if "狐" in name]) == 1
+    (tmp_path / "cut.gguf").write_bytes(files[0].read_bytes()[:90_000])
+    for name, words in (("cut.gguf", "cannot be used"), ("none.gguf", "no model file")):
+        assert words in library.ask(ask.ImportFile(str(tmp_path / name))).sentence
+    assert not any(models_folder.rglob("cut.gguf"))
+
+
 def test_the_hub_is_searched_shown_and_judged(library: LibraryClient, fox: HubServer) -> None:
     (found,) = library.get(ask.SearchHub("fox"))
-    assert (found.repo_id, found.downloads, found.n_models) == (REPO, 7, 2)
+    repository = found.repository
+    assert (repository.repo_id, repository.downloads, repository.n_models) == (REPO, 7, 2)
     repository = library.get(ask.ShowRepository(REPO))
     assert [(model.quantisation, model.n_bytes) for model in repository.models] == [
         ("Q4_0", 200_000),

@@ -11,6 +11,7 @@ from tests.support.library_client import LibraryClient
 from tools.stand_ins.fake_openai import FakeServer
 
 
+@pytest.mark.slow
 def test_a_model_is_verified_with_progress_and_a_report(library: LibraryClient) -> None:
     with library.parts(ask.Verify("ember-q8_0", "ember-draft-q8_0", max_tokens=8, seeds=0)) as parts:
         steps = list(parts)

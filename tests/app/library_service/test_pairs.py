@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from app.client.discovery import announce
 from app.environment.paths import cache_folder
 from core.machine.host import this_machine
@@ -61,6 +63,7 @@ def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryCli
     assert isinstance(library.ask(ask.GetModelFit("gone")), Trouble)
 
 
+@pytest.mark.slow
 def test_the_machine_is_measured_but_not_beside_replies(library: LibraryClient, fake: FakeServer) -> None:
     fake.n_active = 1
     announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
@@ -114,6 +117,7 @@ def test_where_none_fits_there_is_a_reason_and_a_word_on_what_could_be_downloade
     assert library.get(ask.FindOffers(DRAFT)).notes
 
 
+@pytest.mark.slow
 def test_a_test_waits_while_replies_are_written_and_can_begin_all_the_same_and_the_winner_is_kept(
     library: LibraryClient, fake: FakeServer
 ) -> None:

@@ -81,6 +81,29 @@ def test_a_batch_is_cancelled_with_what_is_finished(server):
         client.batches.cancel(batch.id)
 
 
+def test_a_batch_waits_while_it_is_paused_and_is_forgotten_when_it_is_over(server):
+    client, http = server.client, server.http
+    batch = submit(client, [chat_line(number, max_tokens=100, ignore_eos=True) for number in range(12)])
+    until(client, batch.id, lambda one: one.status == "in_progress")
+    assert http.post(f"/slipstream/batches/{batch.id}/pause", json={}).json()["paused"]
+    assert http.post(f"/slipstream/batches/{batch.id}/pause", json={}).status_code == 400
+    server.wait_until(lambda state: state["active"] + state["queued"] == 0)
+    other = until(client, submit(client, [chat_line(1)]).id, lambda one: one.status == "completed")
+    assert client.batches.retrieve(batch.id).status == "in_progress"
+    assert http.delete(f"/slipstream/batches/{batch.id}").status_code == 400
+    assert http.post(f"/slipstream/batches/{batch.id}/resume", json={}).json()["paused"] is False
+    assert http.post(f"/slipstream/batches/{batch.id}/resume", json={}).status_code == 400
+    over = until(client, batch.id, lambda one: one.status == "completed")
+    assert over.request_counts.completed == 12
+    for one in (over, other):
+        assert http.delete(f"/slipstream/batches/{one.id}").json()["deleted"]
+        with pytest.raises(openai.NotFoundError):
+            client.batches.retrieve(one.id)
+    with pytest.raises(openai.NotFoundError):
+        client.files.retrieve(over.output_file_id)
+
+
+@pytest.mark.slow
 def test_a_batch_goes_on_after_the_server_was_killed(tmp_path, monkeypatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     first = RunningServer(ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"]))

@@ -73,6 +73,31 @@ def test_echo_begins_with_the_prompt(server, stream):
     assert text == "Once upon a time" + complete(server).choices[0].text
 
 
+def test_token_ids_are_echoed_as_their_text(server):
+    ids = server.http.post("/tokenize", json={"content": "A fox ran."}).json()["tokens"]
+    assert complete(server, ids, echo=True, max_tokens=0).choices[0].text == "A fox ran."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_echo_scores_the_prompt_as_its_tokens_were_when_they_were_written(server, stream):
+    """What evaluation harnesses ask for: how likely is this text, given that one?"""
+    written = complete(server, logprobs=1).choices[0]
+    whole = "Once upon a time" + written.text
+    answer = complete(server, whole, echo=True, logprobs=1, max_tokens=1, stream=stream)
+    parts = [chunk.choices[0].logprobs for chunk in answer] if stream else [answer.choices[0].logprobs]
+    tokens, values, tops, offsets = (
+        [one for part in parts if part is not None for one in getattr(part, name)]
+        for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset")
+    )
+    assert "".join(tokens[:-1]) == whole
+    assert [whole[start : start + len(token)] for start, token in zip(offsets, tokens[:-1], strict=False)] == tokens[
+        :-1
+    ]
+    assert (values[0], tops[0]) == (None, None)
+    assert all(token in top for token, top in zip(tokens[-13:], tops[-13:], strict=True))
+    assert values[-13:-1] == pytest.approx(written.logprobs.token_logprobs, abs=0.05)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_logprobs_say_where_each_token_stands(server, stream):
     answer = complete(server, logprobs=2, stream=stream)
@@ -99,7 +124,7 @@ def test_logprobs_say_where_each_token_stands(server, stream):
         ({"prompt": "fox " * 3000}, "prompt"),
         ({"max_tokens": -2}, "max_tokens"),
         ({"best_of": 2}, "best_of"),
-        ({"echo": True, "logprobs": 1}, "echo"),
+        ({"echo": True, "suffix": "x"}, "echo"),
         ({"prompt": [5], "suffix": "x"}, "suffix"),
         ({"prompt": ["a"] * 100, "n": 2}, "prompt"),
     ],

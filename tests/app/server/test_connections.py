@@ -42,10 +42,17 @@ def test_a_thousand_idle_and_half_sent_connections_starve_nobody(server: Running
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a server that takes four connections and waits half a second for heads."""
+def ended() -> threading.Event:
+    """Set when the answer of /flood has ended."""
+    return threading.Event()
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, ended: threading.Event) -> Iterator[str]:
+    """The address of a server that takes four connections and waits half a second for heads and readers."""
     monkeypatch.setattr(http_server, "MOST_CONNECTIONS", 4)
     monkeypatch.setattr(HttpProtocol, "head_seconds", 0.5)
+    monkeypatch.setattr(HttpProtocol, "read_seconds", 0.5)
     goes_on = threading.Event()
 
     async def endless(request):
@@ -56,7 +63,19 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
         return StreamingResponse(pieces())
 
-    application = Starlette(routes=[Route("/", lambda request: PlainTextResponse("yes")), Route("/endless", endless)])
+    async def flood(request):
+        async def pieces():
+            try:
+                while not goes_on.is_set():
+                    yield bytes(1 << 20)
+                    await asyncio.sleep(0)
+            finally:
+                ended.set()
+
+        return StreamingResponse(pieces())
+
+    routes = [Route("/endless", endless), Route("/flood", flood)]
+    application = Starlette(routes=[Route("/", lambda request: PlainTextResponse("yes")), *routes])
     ready = threading.Event()
     listening = listen("127.0.0.1", 0)
     served = HttpServer(application, lambda server: ready.set(), goes_on.set)
@@ -94,3 +113,9 @@ def test_a_head_that_does_not_end_is_given_up(small: str) -> None:
     with opened(small, 1, HEAD) as (half,), opened(small, 1) as (silent,):
         assert half.recv(4096).startswith(b"HTTP/1.1 408 ")
         assert silent.recv(1) == b"", "nothing is said to one that said nothing"
+
+
+def test_one_who_never_reads_the_answer_is_cut_off(small: str, ended: threading.Event) -> None:
+    with opened(small, 1, b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+        assert ended.wait(30)
+        assert httpx.get(small).text == "yes", "others are served meanwhile"

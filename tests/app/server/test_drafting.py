@@ -16,6 +16,7 @@ from app.client.server_process import ServerProcess
 from app.environment.exit_codes import ExitCode
 from app.library.find_model import find_model
 from app.pairing.service import choose, partners
+from app.server.replies.drafted_text import DraftedText
 from core.machine.known_machine import identity
 from models.estimate.speed.runs import read_runs
 from tests.app.server.conftest import RunningServer
@@ -56,6 +57,40 @@ def test_a_draft_model_changes_no_text(paired: RunningServer) -> None:
     assert (snapshot["n_active"], snapshot["is_in_cache"]) in ((0, True), (1, True))
     assert sum(snapshot["drafted_at"]) <= timings["drafted_tokens"]
     assert snapshot["n_cells"] > 0
+
+
+def test_a_stream_says_which_characters_were_drafted_to_who_asks(paired: RunningServer) -> None:
+    def streamed(**fields: object) -> list[dict[str, Any]]:
+        asked = BODY | {"stream": True} | fields
+        with paired.http.stream("POST", "/v1/chat/completions", json=asked) as answer:
+            lines = [line.removeprefix("data: ") for line in answer.iter_lines() if line.startswith("data: {")]
+        return [json.loads(line) for line in lines]
+
+    plain, marked = streamed(), streamed(drafted_spans=True)
+    texts = [[chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks] for chunks in (plain, marked)]
+    assert "".join(texts[0]) == "".join(texts[1])
+    assert not any("drafted" in chunk for chunk in plain)
+    drafted = [
+        text[begin:end] for chunk, text in zip(marked, texts[1], strict=True) for begin, end in chunk.get("drafted", ())
+    ]
+    assert all(drafted)
+    assert bool(drafted) == bool(marked[-1]["timings"]["accepted_tokens"])
+
+
+def test_a_chat_can_be_decoded_without_drafts(paired: RunningServer) -> None:
+    plain = paired.http.post("/v1/chat/completions", json=BODY | {"speculation": False}).json()
+    usual = paired.http.post("/v1/chat/completions", json=BODY).json()
+    assert plain["timings"]["drafted_tokens"] == 0
+    assert plain["choices"][0]["message"] == usual["choices"][0]["message"]
+
+
+def test_drafted_characters_are_found_in_what_the_parser_gives() -> None:
+    text = DraftedText()
+    text.feed("<think>hm</think>\n\nThe fox", [(7, 9), (19, 23), (23, 25)])
+    assert text.take("hm") == [(0, 2)]
+    assert text.take("The fox") == [(0, 6)]
+    text.feed(" runs", [])
+    assert (text.take("x"), text.take(" runs")) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -108,6 +143,7 @@ def test_a_chosen_draft_that_llama_cpp_cannot_load_does_not_cost_the_model(
         assert any("could not load" in notice and "head.gguf" in notice for notice in found["notices"])
 
 
+@pytest.mark.slow
 def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,9 +160,12 @@ def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
         # One that was disturbed leaves none either.
         while not read_runs(tmp_path / "cache", identity()):
             ask(server)
-    run = read_runs(tmp_path / "cache", identity())[-1]
+        # On a busy machine a reply may try one draft, see it fail, and leave a run without a hit.
+        while not any(run.n_accepted for run in read_runs(tmp_path / "cache", identity())):
+            ask(server)
+    run = next(run for run in read_runs(tmp_path / "cache", identity()) if run.n_accepted)
     assert run.draft == "mtp"
-    assert run.n_drafted >= run.n_accepted > 0
+    assert run.n_drafted >= run.n_accepted
     heads = next(one for one in partners(counter) if one.name == "mtp")
     assert heads.prediction is not None
     assert heads.prediction.is_measured

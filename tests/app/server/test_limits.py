@@ -59,7 +59,26 @@ def test_a_body_that_does_not_end_is_given_up(n_parts):
     with pytest.raises(HTTPException) as caught:
         asyncio.run(run())
     assert caught.value.status_code == 408
-    assert "Nothing more of the body came" in caught.value.detail
+    assert "The body stopped for" in caught.value.detail
+
+
+def test_a_body_that_comes_byte_by_byte_is_given_up():
+    n_sent = 0
+
+    async def a_byte_now_and_then():
+        nonlocal n_sent
+        n_sent += 1
+        await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    async def run():
+        limit = BodyLimit(read_all, patience=0.1, slowest=1_000)
+        await asyncio.wait_for(limit({"type": "http", "headers": []}, a_byte_now_and_then, None), 5)
+
+    with pytest.raises(HTTPException) as caught:
+        asyncio.run(run())
+    assert caught.value.status_code == 408
+    assert 1 < n_sent < 50
 
 
 def test_a_client_may_take_its_time_once_its_body_is_here():
@@ -156,3 +175,19 @@ def test_pages_of_other_origins_are_let_in_where_the_user_or_a_key_says_so(setti
     assert (answer.text, preflight.status_code) == ("yes", 204)
     assert preflight.headers["access-control-allow-headers"] == asked["access_control_request_headers"]
     assert "POST" in preflight.headers["access-control-allow-methods"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": ""}] * 20_001}, "messages"),
+        ("/v1/messages", {"messages": [{"role": "user", "content": ""}] * 20_001, "max_tokens": 1}, "messages"),
+        ("/api/chat", {"messages": [{"role": "user", "content": ""}] * 20_001}, "messages"),
+        ("/v1/chat/completions", {"tools": [{"type": "function", "function": {"name": "f"}}] * 1_025}, "tools"),
+    ],
+)
+def test_more_messages_or_tools_than_anybody_has_are_refused_by_name(server, path, body, field):
+    found = server.http.post(path, json={"model": "ember", "messages": [{"role": "user", "content": "Hi"}]} | body)
+    assert found.status_code == 400
+    assert field in found.text
+    assert "or fewer entries" in found.text

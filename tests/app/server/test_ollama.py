@@ -233,7 +233,9 @@ def test_a_pulled_model_answers_by_its_name_on_the_hub(hub_server: HubServer, st
         with pytest.raises(ollama.ResponseError, match="OWNER/REPOSITORY"):
             list(client.pull("no-such-model", stream=True))
         client.generate(MODEL)  # a file that is in use cannot be moved everywhere
+        assert "fox-Q8_0:latest" in {model.model for model in client.ps().models}
         assert client.delete(name).status == "success"
+        server.wait_until(lambda state: "fox-Q8_0:latest" not in {model.model for model in client.ps().models})
         with pytest.raises(ollama.ResponseError, match="fox"):
             client.delete(name)
         with pytest.raises(ollama.ResponseError, match="part of Slipstream"):

@@ -170,6 +170,7 @@ def test_a_model_that_does_not_load_leaves_a_server_that_can_load_another(start,
     assert f"giant could not be loaded: {state['problem']}" in process.stderr.read()
 
 
+@pytest.mark.slow
 def test_a_model_whose_file_comes_back_is_loaded_with_the_next_request(start, tmp_path):
     folder = tmp_path / "data" / "models"
     folder.mkdir(parents=True)
@@ -203,6 +204,7 @@ def test_a_model_whose_file_comes_back_is_loaded_with_the_next_request(start, tm
         assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_template_that_never_ends_costs_its_own_request_only(start, tmp_path):
     folder = tmp_path / "data" / "models"
     folder.mkdir(parents=True)

@@ -1,0 +1,178 @@
+"""Routes of the server's owner: the port for other programs, the keys, and the log."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+from pydantic import Field
+
+from app.environment.paths import log_folder
+from app.server.http.body import Body
+from app.server.http.errors import refuse
+from app.server.http.http_server import HttpServer
+from app.server.http.keys import ApiKeys
+from app.server.http.listening_socket import PortTaken, listen
+from app.server.http.owner import check_owner
+from app.settings.api_keys import endpoint_key
+from app.settings.server_settings import DEFAULT_PORT
+from core.values.errors import BadOption, SlipstreamError
+
+HERE, EVERYWHERE = "127.0.0.1", "0.0.0.0"
+_MOST_LINES = 1_000
+
+
+class EndpointBody(Body):
+    """The body of POST /slipstream/endpoint; what is left out stays as it is."""
+
+    open: bool
+    lan: bool = False
+    port: int = Field(default=DEFAULT_PORT, ge=1_024, le=65_535)
+    new_key: bool = False
+
+
+class KeyBody(Body):
+    """The body of POST /slipstream/keys."""
+
+    name: str = Field(min_length=1)
+
+
+@dataclass(slots=True)
+class OpenPort:
+    """The port by which other programs reach a server that was started for one caller."""
+
+    server: HttpServer
+    keys: ApiKeys
+    is_open: bool = False
+    is_lan: bool = False
+    port: int = DEFAULT_PORT
+    key: str = ""
+
+    async def set(self, body: EndpointBody) -> None:
+        """Open or shut it. Raises PortTaken, BadOption and SlipstreamError; then it is as before, or shut."""
+        wanted = (body.open, body.lan, body.port)
+        if body.open:
+            key = await asyncio.to_thread(endpoint_key, anew=body.new_key)
+            self.keys.open_to_others(key)
+            self.key = key
+        if wanted == (self.is_open, self.is_lan, self.port):
+            return
+        self.server.unlisten()
+        self.is_open, self.is_lan, self.port = False, body.lan, body.port
+        if body.open:
+            listening = await asyncio.to_thread(listen, EVERYWHERE if body.lan else HERE, body.port)
+            await self.server.listen(listening)
+            self.is_open = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return how others reach the server: ``urls`` has the address here, and behind it the one in the network."""
+        hosts = [HERE, *([lan] if self.is_lan and (lan := lan_address()) else [])]
+        urls = [f"http://{host}:{self.port}" for host in hosts] if self.is_open else []
+        return {
+            "object": "endpoint",
+            "open": self.is_open,
+            "lan": self.is_lan,
+            "port": self.port,
+            "urls": urls,
+            "key": self.key if self.is_open else None,
+        }
+
+
+def lan_address() -> str | None:
+    """Return this machine's address in its network; None where it has none. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # an address for documentation: only the route to it is looked up
+            found = str(probe.getsockname()[0])
+        except OSError:
+            return None
+    return None if found.startswith("127.") else found
+
+
+async def get_endpoint(http: HttpRequest) -> Response:
+    """Say whether other programs may use this server, at which addresses and with which key."""
+    check_owner(http, "The endpoint is shown", by_name=False)
+    return JSONResponse(_port(http).as_dict())
+
+
+async def set_endpoint(body: EndpointBody, http: HttpRequest) -> Response:
+    """Open the port for other programs of this machine, or of its network, or shut it."""
+    check_owner(http, "The endpoint is changed", by_name=False)
+    port = _port(http)
+    try:
+        await port.set(body)
+    except PortTaken as taken:
+        other = f" Port {taken.free} is free." if taken.free else ""
+        message = f"Another program uses port {body.port}.{other}"
+        raise refuse(400, message, param="port", code="port_taken") from None
+    return JSONResponse(port.as_dict())
+
+
+async def list_keys(http: HttpRequest) -> Response:
+    """List the names of the clients' keys, never the keys."""
+    check_owner(http, "Keys are listed", by_name=False)
+    found = await asyncio.to_thread(_keys(http).store.all)
+    return JSONResponse({"object": "list", "data": [asdict(key) for key in found]})
+
+
+async def add_key(body: KeyBody, http: HttpRequest) -> Response:
+    """Make a key for a client; the answer is the only one that has it."""
+    check_owner(http, "Keys are made", by_name=False)
+    with _as_bad_request():
+        key = await asyncio.to_thread(_keys(http).store.add, body.name)
+    return JSONResponse({"name": body.name, "key": key}, 201)
+
+
+async def revoke_key(name: str, http: HttpRequest) -> Response:
+    """Refuse a client's key from now on."""
+    check_owner(http, "Keys are revoked", by_name=False)
+    with _as_bad_request():
+        await asyncio.to_thread(_keys(http).store.revoke, name)
+    return JSONResponse({"name": name, "revoked": True})
+
+
+async def get_log(http: HttpRequest) -> Response:
+    """Return the last lines of the server's log, ``lines`` of them."""
+    check_owner(http, "The log is shown", by_name=False)
+    text = http.query_params.get("lines", "100")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= _MOST_LINES):
+        raise refuse(400, f"lines must be a number from 1 to {_MOST_LINES}.", param="lines")
+    return JSONResponse({"lines": await asyncio.to_thread(_last_lines, int(text))})
+
+
+def _last_lines(n_lines: int) -> list[str]:
+    path = log_folder() / "server.log"
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return [line.rstrip("\n") for line in deque(file, n_lines)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise SlipstreamError(f"The log {path} cannot be read: {error.strerror}.") from None
+
+
+@contextmanager
+def _as_bad_request() -> Iterator[None]:
+    try:
+        yield
+    except BadOption as error:
+        raise refuse(400, str(error), param="name") from None
+
+
+def _keys(http: HttpRequest) -> ApiKeys:
+    keys: ApiKeys = http.app.state.keys
+    return keys
+
+
+def _port(http: HttpRequest) -> OpenPort:
+    port: OpenPort | None = getattr(http.app.state, "open_port", None)
+    if port is None:
+        raise refuse(503, "The server is starting: try again in a moment.")
+    return port

@@ -1,0 +1,117 @@
+"""Every field of every route with values that it should not have: each gets an answer in the form of its route."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from tests.app.server.conftest import RunningServer
+
+USER = [{"role": "user", "content": "Hi"}]
+OLLAMA = {"model": "ember-q8_0", "stream": False, "options": {"num_predict": 1}}
+BODIES: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {"messages": USER, "max_tokens": 1},
+    "/v1/completions": {"prompt": "Hi", "max_tokens": 1},
+    "/v1/responses": {"input": "Hi", "max_output_tokens": 1, "store": False},
+    "/v1/responses/input_tokens": {"input": "Hi"},
+    "/v1/embeddings": {"input": "Hi"},
+    "/v1/rerank": {"query": "a", "documents": ["b"]},
+    "/v1/batches": {"input_file_id": "file-x", "endpoint": "/v1/chat/completions", "completion_window": "24h"},
+    "/v1/messages": {"messages": USER, "max_tokens": 1},
+    "/v1/messages/count_tokens": {"messages": USER},
+    "/completion": {"prompt": "Hi", "n_predict": 1},
+    "/infill": {"input_prefix": "a", "input_suffix": "b", "n_predict": 1},
+    "/embedding": {"content": "Hi"},
+    "/rerank": {"query": "a", "documents": ["b"]},
+    "/tokenize": {"content": "Hi"},
+    "/detokenize": {"tokens": [300]},
+    "/apply-template": {"messages": USER},
+    "/models/load": {"model": "ember-q8_0"},
+    "/slipstream/load": {"model": "ember-q8_0"},
+    "/api/show": {"model": "ember-q8_0"},
+    "/api/chat": {"messages": USER, **OLLAMA},
+    "/api/generate": {"prompt": "Hi", **OLLAMA},
+    "/api/embed": {"model": "ember-q8_0", "input": "Hi"},
+    "/api/embeddings": {"model": "ember-q8_0", "prompt": "Hi"},
+}
+BROKEN_IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%"}}
+# As they stand in a body: JSON as most programs write it, and what only some of them do.
+VALUES = (
+    "null",
+    "true",
+    "-1",
+    "1e308",
+    "1e999",
+    "NaN",
+    "123456789012345678901234567890",
+    "1.5",
+    '""',
+    '"\\ud800"',
+    json.dumps("x" * 2_000),
+    "[]",
+    "[null]",
+    '["a", 1]',
+    "{}",
+    '{"a": {"b": [1, {"c": null}]}}',
+    "[" * 300 + "]" * 300,
+    '[{"role": "alien", "content": "Hi"}]',
+    '[{"role": "tool", "content": "x", "tool_call_id": "none"}]',
+    '[{"role": "assistant", "content": null}]',
+    json.dumps([{"role": "user", "content": [BROKEN_IMAGE]}]),
+)
+# What these mean is no limit, and the reply of a model is one then.
+UNBOUNDED = {"n_predict", "max_tokens", "max_output_tokens", "options"}
+
+
+class Case(NamedTuple):
+    path: str
+    field: str
+    value: str
+    body: str
+
+
+def cases(server: RunningServer) -> Iterator[Case]:
+    document = server.http.get("/openapi.json").json()
+    for path, usual in BODIES.items():
+        schema = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        if "$ref" in schema:
+            schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        fields = set(schema["properties"])
+        assert fields >= set(usual) - {"options"}, f"{path} is not described as it is"
+        for value in VALUES:
+            yield Case(path, "", value, value)
+        for field in sorted(fields - UNBOUNDED):
+            others = [f"{json.dumps(name)}: {json.dumps(one)}" for name, one in usual.items() if name != field]
+            for value in VALUES:
+                yield Case(path, field, value, "{" + ", ".join([*others, f"{json.dumps(field)}: {value}"]) + "}")
+        for field in set(usual) - UNBOUNDED:
+            yield Case(path, field, "", json.dumps({name: one for name, one in usual.items() if name != field}))
+
+
+def problem(case: Case, answer: httpx.Response) -> str | None:
+    """Say what is wrong with an answer; None where nothing is."""
+    if answer.status_code == 200:
+        return None
+    if not 400 <= answer.status_code < 500:
+        return f"{case.path} {case.field}={case.value[:60]}: {answer.status_code} {answer.text[:200]}"
+    error = answer.json()["error"]
+    message = error if case.path.startswith("/api/") else error["message"]
+    return None if message else f"{case.path} {case.field}={case.value[:60]}: no message"
+
+
+@pytest.mark.slow
+def test_no_value_of_any_field_breaks_a_route(server: RunningServer) -> None:
+    every = list(cases(server))
+    assert len(every) > 5_000
+    headers = {"Content-Type": "application/json"}
+    with ThreadPoolExecutor(8) as threads:
+        answers = threads.map(lambda case: server.http.post(case.path, content=case.body, headers=headers), every)
+        wrong = [words for case, answer in zip(every, answers, strict=True) if (words := problem(case, answer))]
+    assert wrong == []
+    assert not any(slot["is_processing"] for slot in server.http.get("/slots").json())
+    assert server.chat(max_tokens=1).choices[0].finish_reason == "length"

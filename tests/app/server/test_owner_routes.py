@@ -1,0 +1,81 @@
+"""What the owner of a server changes while it runs: the port for other programs, and the keys of clients."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+
+import httpx
+import pytest
+
+OWNERS = ("/slipstream/endpoint", "/slipstream/keys", "/slipstream/log")
+
+
+@pytest.fixture
+def endpoint(server):
+    """The answer of opening a port for this machine; it is shut in the end."""
+    opened = server.http.post("/slipstream/endpoint", json={"open": True, "port": free_port()}).json()
+    yield opened
+    server.http.post("/slipstream/endpoint", json={"open": False})
+
+
+def free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        return taken.getsockname()[1]
+
+
+def models(url: str, key: str) -> int:
+    return httpx.get(f"{url}/v1/models", headers={"Authorization": f"Bearer {key}"}).status_code
+
+
+def test_the_port_is_open_to_those_with_its_key_until_it_is_shut(server, endpoint):
+    (url,) = endpoint["urls"]
+    assert (models(url, endpoint["key"]), models(url, "another")) == (200, 401)
+    again = server.http.get("/slipstream/endpoint").json()
+    assert again == endpoint
+    anew = server.http.post("/slipstream/endpoint", json={"open": True, "port": endpoint["port"], "new_key": True})
+    assert (models(url, endpoint["key"]), models(url, anew.json()["key"])) == (401, 200)
+    shut = server.http.post("/slipstream/endpoint", json={"open": False, "port": endpoint["port"]}).json()
+    assert (shut["open"], shut["urls"], shut["key"]) == (False, [], None)
+    with pytest.raises(httpx.ConnectError):
+        models(url, endpoint["key"])
+
+
+def test_a_port_that_is_taken_is_said_with_one_that_is_free(server):
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        port = other.getsockname()[1]
+        refused = server.http.post("/slipstream/endpoint", json={"open": True, "port": port})
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"], error["param"]) == (400, "port_taken", "port")
+    assert f"port {port}." in error["message"]
+    assert server.http.get("/slipstream/endpoint").json()["open"] is False
+
+
+def test_keys_are_made_listed_and_revoked(server):
+    key = server.http.post("/slipstream/keys", json={"name": "laptop"}).json()["key"]
+    assert models(server.url, key) == 200
+    (listed,) = server.http.get("/slipstream/keys").json()["data"]
+    assert listed["name"] == "laptop"
+    assert key not in str(listed)
+    for again in ({"name": "laptop"}, {"name": "?"}):
+        refused = server.http.post("/slipstream/keys", json=again)
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "name")
+    theirs = {"Authorization": f"Bearer {key}"}
+    for path in OWNERS:
+        refused = server.http.get(path, headers=theirs)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_owner")
+    assert server.http.delete("/slipstream/keys/laptop").json()["revoked"]
+    assert models(server.url, key) == 401
+    assert server.http.delete("/slipstream/keys/laptop").status_code == 400
+
+
+def test_the_key_of_the_port_owns_nothing(server, endpoint):
+    theirs = {"Authorization": f"Bearer {endpoint['key']}"}
+    refused = [httpx.get(endpoint["urls"][0] + path, headers=theirs).status_code for path in OWNERS]
+    assert refused == [403, 403, 403]
+
+
+def test_the_log_ends_with_what_was_said_last(server):
+    lines = server.http.get("/slipstream/log", params={"lines": 2}).json()["lines"]
+    assert len(lines) <= 2
+    assert server.http.get("/slipstream/log", params={"lines": "x"}).json()["error"]["param"] == "lines"
