@@ -1,8 +1,9 @@
-"""How long the window stands still at most: while text streams in, and when long chats, lists and the library open."""
+"""How long the window stands still at most: the times of its frames while text streams in and much is opened."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -15,16 +16,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.report import BenchReport, ReportRow, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QApplication
+    from PySide6.QtCore import QTimer
+    from PySide6.QtWidgets import QApplication, QWidget
 
     from app.client.server_process import ServerProcess
     from ui.window.main_window import MainWindow
 
 ROOT = Path(__file__).resolve().parent.parent
-TICK_MS = 2
+FRAME_MS = 16  # as a screen of 60 Hz shows them
+MOST_MS = 50.0  # a longer frame is a stall
+N_STARTS = 5
+USE_MS = 250
+SETTLED_SECONDS = 6.0  # the library is made some seconds after the start
+PASTED_BYTES = 5 << 20
 N_CHATS = 10_000
 N_MESSAGES = 500
 N_MODELS = 5_000
@@ -60,40 +67,44 @@ TEXTS: dict[str, Callable[[], str]] = {
 }
 
 
-class Stopwatch:
-    """Measures the event loop: how late a timer fires that is due every few milliseconds."""
+class FrameWatch:
+    """Measures frames: the time between two paintings of a small widget in the window that asks for one at 60 Hz.
 
-    def __init__(self) -> None:
+    What else is drawn is drawn with it, so a frame is late by all that the window does between: events, layout, paint.
+    """
+
+    def __init__(self, window: QWidget) -> None:
         from PySide6.QtCore import QTimer
 
+        from benchmarks.frame_probe import FrameProbe
+
+        self._probe = FrameProbe(window)
         self._timer = QTimer()
         self._timer.setTimerType(self._timer.timerType().PreciseTimer)
-        self._timer.timeout.connect(self._on_tick)
-        self._last = 0.0
-        self.stalls: list[float] = []
+        self._timer.timeout.connect(self._probe.update)
 
     def start(self) -> None:
-        self.stalls = []
-        self._cpu, self._last = time.process_time(), time.perf_counter()
-        self._began = self._last
-        self._timer.start(TICK_MS)
+        self._probe.raise_()
+        self._probe.show()
+        self._cpu, self._began = time.process_time(), time.perf_counter()
+        self._probe.painted = [self._began]
+        self._timer.start(FRAME_MS)
 
     def stop(self) -> ReportRow:
-        self._on_tick()
         self._timer.stop()
-        wall = time.perf_counter() - self._began
-        ordered = sorted(self.stalls)
-        return {
-            "longest_stall_ms": round(ordered[-1], 1),
-            "stall_p99_ms": round(ordered[int(len(ordered) * 0.99)], 1),
-            "cpu_share": round((time.process_time() - self._cpu) / wall, 2),
-            "seconds": round(wall, 2),
-        }
-
-    def _on_tick(self) -> None:
         now = time.perf_counter()
-        self.stalls.append(max(0.0, (now - self._last) * 1_000 - TICK_MS))
-        self._last = now
+        times = (
+            [*self._probe.painted, now] if now - self._probe.painted[-1] > 2 * FRAME_MS / 1e3 else self._probe.painted
+        )
+        frames = sorted((after - before) * 1_000 for before, after in itertools.pairwise(times))
+        return {
+            "frames": len(frames),
+            "longest_frame_ms": round(frames[-1], 1),
+            "frame_p99_ms": round(frames[int(len(frames) * 0.99)], 1),
+            "frames_over_50_ms": sum(frame > MOST_MS for frame in frames),
+            "cpu_share": round((time.process_time() - self._cpu) / (now - self._began), 2),
+            "seconds": round(now - self._began, 2),
+        }
 
 
 class Source:
@@ -150,24 +161,60 @@ def rest(application: QApplication, seconds: float = 0.5) -> None:
     run_until(application, lambda: bool(over))
 
 
-def measure_stream(application: QApplication, name: str, options: argparse.Namespace) -> ReportRow:
+def measure_stream(
+    application: QApplication, name: str, options: argparse.Namespace, *, is_used: bool = False
+) -> ReportRow:
     tokens = tokens_of(TEXTS[name](), round(options.rate * options.seconds))
     source = Source(tokens, options.rate)
-    watch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
         window = open_window(application, Path(folder))
+        watch = FrameWatch(window)
         window.desk.current._api.connect_to(source.url, None)
         rest(application)
         ends: list[object] = []
         window.desk.ended.connect(ends.append)
         watch.start()
         window.desk.send("Go on.")
+        use = use_window(window) if is_used else None
         run_until(application, lambda: bool(ends))
         rest(application)
         row = watch.stop()
+        if use is not None:
+            use.stop()
         window.close()
     source.stop()
-    return {"case": f"stream: {name}", "tokens": len(tokens), **row}
+    return {"case": f"stream: {name}" + (", in use" if is_used else ""), "tokens": len(tokens), **row}
+
+
+def use_window(window: MainWindow) -> QTimer:
+    """Do in the window, one after the other again and again, what people do while a reply is written."""
+    from PySide6.QtCore import QTimer
+
+    bar = window.page.transcript.verticalScrollBar()
+    acts: list[Callable[[], object]] = [
+        lambda: window.page.composer.set_text("and what about the memory? " * 20),
+        lambda: bar.setValue(0),
+        window.toggle_panel,
+        lambda: bar.setValue(bar.maximum()),
+        window.toggle_sidebar,
+        lambda: window.resize(900, 700),
+        window.toggle_panel,
+        lambda: window.desk.search("fox"),
+        lambda: window.show_page("settings"),
+        lambda: window.show_page("chat"),
+        window.toggle_sidebar,
+        lambda: window.resize(1180, 780),
+        lambda: window.desk.search(""),
+    ]
+    left = itertools.cycle(acts)
+
+    def act() -> None:
+        next(left)()
+
+    timer = QTimer(window, interval=USE_MS)
+    timer.timeout.connect(act)
+    timer.start()
+    return timer
 
 
 def measure_open(application: QApplication) -> list[ReportRow]:
@@ -190,7 +237,7 @@ def measure_open(application: QApplication) -> list[ReportRow]:
 
 def _measure(
     application: QApplication,
-    watch: Stopwatch,
+    watch: FrameWatch,
     rows: list[ReportRow],
     case: str,
     act: Callable[[], object],
@@ -198,16 +245,21 @@ def _measure(
 ) -> None:
     """Add the row of one act, from its start until the window is idle again."""
     watch.start()
+    began = time.perf_counter()
     act()
     run_until(application, is_done)
+    rest(application, 0.02)  # until it is painted
+    shown = (time.perf_counter() - began - 0.02) * 1_000
     rest(application)
-    rows.append({"case": case, "tokens": None, **watch.stop()})
+    rows.append({"case": case, "tokens": None, "shown_ms": round(shown, 1), **watch.stop()})
 
 
 def _open_rows(application: QApplication, folder: Path) -> list[ReportRow]:
+    from PySide6.QtGui import QGuiApplication
+
     window = open_window(application, folder)
     rows: list[ReportRow] = []
-    measured = partial(_measure, application, Stopwatch(), rows)
+    measured = partial(_measure, application, FrameWatch(window), rows)
     model = window.history.model
     measured(f"list {N_CHATS} chats", lambda: None, lambda: model.n_chats > 0)
     rest(application)
@@ -221,8 +273,47 @@ def _open_rows(application: QApplication, folder: Path) -> list[ReportRow]:
     measured("back to all chats", lambda: window.desk.search(""), lambda: model.n_chats >= 300)
     end = window.history.list.verticalScrollBar()
     measured("scroll to older chats", lambda: end.setValue(end.maximum()), lambda: model.n_chats > 300)
+    window.desk.new_chat()
+    rest(application)
+    field, text = window.page.composer.field, "A line of a file that somebody pasted.\n" * (PASTED_BYTES // 39)
+    QGuiApplication.clipboard().setText(text)
+    shelf = window.page.composer.shelf
+    # It is attached, or the window says that it is longer than a file can be.
+    measured("paste 5 MB", field.paste, lambda: bool(shelf.attachments or shelf.problem.text()))
+    rows.append({"case": "memory of all this", "tokens": None, "megabytes": round(memory() / 1e6, 1)})
     window.close()
     return rows
+
+
+def memory(pid: int | None = None) -> int:
+    """Return the bytes that a process, this one by default, has in memory."""
+    import psutil
+
+    return int(psutil.Process(pid).memory_info().rss)
+
+
+def measure_start() -> ReportRow:
+    """Start the app some times with nothing kept, and return the median until the window is shown."""
+    from app.desktop.desktop_app import TRACE_VARIABLE
+
+    times, sizes = list[float](), list[float]()
+    for _ in range(N_STARTS):
+        with tempfile.TemporaryDirectory() as home:
+            environment = {**os.environ, "SLIPSTREAM_HOME": home, TRACE_VARIABLE: "1"}
+            command = [sys.executable, "-m", "app"]
+            with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stderr=subprocess.PIPE) as child:
+                assert child.stderr is not None
+                line = next((line for line in child.stderr if "window shown after" in line), "")
+                times.append(float(line.rpartition("after")[2].split()[0]))
+                time.sleep(SETTLED_SECONDS)
+                sizes.append(memory(child.pid))
+                child.terminate()
+    return {
+        "case": "start to window",
+        "tokens": None,
+        "shown_ms": median(times),
+        "megabytes": round(median(sizes) / 1e6, 1),
+    }
 
 
 def measure_library(application: QApplication) -> list[ReportRow]:
@@ -232,12 +323,12 @@ def measure_library(application: QApplication) -> list[ReportRow]:
     from models.library.values import Download
 
     rows: list[ReportRow] = []
-    watch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SLIPSTREAM_HOME"] = folder
         _fill_models(Path(folder) / "data" / "models")
         server = ServerProcess()
         window = open_window(application, Path(folder), server)
+        watch = FrameWatch(window)
         rest(application, 3.0)  # its model is loaded meanwhile
         watch.start()
         window.prepare_library()
@@ -280,7 +371,7 @@ def _fill_models(folder: Path) -> None:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
-    """Return a row for each case; all figures in milliseconds on the event loop of an offscreen window."""
+    """Return a row for each case, with the times of frames of an offscreen window in milliseconds."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from PySide6.QtWidgets import QApplication
 
@@ -290,14 +381,24 @@ def measure(options: argparse.Namespace) -> BenchReport:
         say(f"stream: {name}")
         report.rows.append(measure_stream(application, name, options))
     if not options.cases:
+        say("a stream, and the window in use")
+        report.rows.append(measure_stream(application, "mixed", options, is_used=True))
         say("long chats and lists")
         report.rows += measure_open(application)
         say("the library")
         report.rows += measure_library(application)
-    streams = [row["longest_stall_ms"] for row in report.rows if row["case"].startswith("stream")]
-    others = [row["longest_stall_ms"] for row in report.rows if not row["case"].startswith("stream")]
-    report.summary["longest_stall_ms"] = max(streams)
-    report.summary["longest_stall_opening_ms"] = max(others, default=None)
+        say("starting")
+        report.rows.append(measure_start())
+    frames = {row["case"]: row["longest_frame_ms"] for row in report.rows if "longest_frame_ms" in row}
+    report.summary["longest_frame_ms"] = max(frames.values())
+    report.summary["longest_frame_in"] = max(frames, key=frames.__getitem__)
+    for name, case, figure in (
+        ("long_chat_shown_ms", f"open {N_MESSAGES} messages", "shown_ms"),
+        ("start_to_window_ms", "start to window", "shown_ms"),
+        ("megabytes_after_start", "start to window", "megabytes"),
+        ("megabytes_after_all", "memory of all this", "megabytes"),
+    ):
+        report.summary[name] = next((row[figure] for row in report.rows if row["case"] == case), None)
     return report
 
 
