@@ -17,6 +17,7 @@ from ui.window.server_link import ServerLink
 
 FAKE = Path(__file__).resolve().parents[2] / "tools" / "stand_ins" / "fake_openai.py"
 KEY = "a key"
+WORKS = "import sys; print('SLIPSTREAM READY http://127.0.0.1:1', flush=True); sys.stdin.read()"
 
 
 @pytest.fixture
@@ -49,6 +50,18 @@ def test_it_is_started_again_when_it_dies(qtbot, run) -> None:
     with qtbot.waitSignals([server.lost, server.ready]):
         os.kill(server.process_id, 9)
     assert server.process_id != 0
+
+
+def test_it_is_started_anew_with_another_command_line(qtbot, run) -> None:
+    server = run(FAKE_DIES="The library is missing.")
+    with qtbot.waitSignal(server.gave_up):
+        server.start()
+    with qtbot.waitSignal(server.ready):
+        server.restart([sys.executable, "-c", WORKS])
+    first = server.process_id
+    with qtbot.waitSignal(server.ready), qtbot.assertNotEmitted(server.lost):
+        server.restart([sys.executable, "-c", WORKS])
+    assert server.process_id != first
 
 
 def test_it_gives_up_with_the_last_words_and_can_be_asked_again(qtbot, run) -> None:

@@ -10,6 +10,7 @@ import pytest
 from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from models.formatting.figures import rate
 from tests.support import measured
+from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.receipts import CONTEXT_FULL
 from ui.client.api import Api
 from ui.client.chat_records import Status, Timings
@@ -77,6 +78,20 @@ def _stops_in_the_middle(qtbot, window: MainWindow) -> None:
 
 
 def _survives_the_death_of_the_server(qtbot, window: MainWindow, server: PrivateServer) -> None:
+    window.desk.send("Tell me a long story about a fox.")
+    qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
+    os.kill(server.process_id, 9)
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    cut = window.desk.current.tree.path[-1]
+    assert cut.status is Status.FAILED
+    assert cut.content
+    assert cut.problem
+    view = window.page.transcript.view_of(cut.id)
+    assert isinstance(view, AssistantMessage)
+    assert cut.content[:10] in view.view.toPlainText()
+    view.redo.click()
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    assert window.desk.current.tree.path[-1].status is Status.DONE
     os.kill(server.process_id, 9)
     qtbot.waitUntil(lambda: "starting again" in window.page.server_banner.text)
     window.desk.send("Who are you?")

@@ -7,7 +7,7 @@ import threading
 from dataclasses import asdict, replace
 
 import pytest
-from PySide6.QtCore import QPoint, QRect
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
@@ -16,6 +16,7 @@ from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import ServerState, snapshot_from
 from ui.client.server_watch import CALM_MS, LIVE_MS
 from ui.gauges import faces
+from ui.gauges.sparkline import Sparkline
 from ui.gauges.speed_bar import LAST_REPLY, NOW, SpeedBar
 from ui.theme.appearance import ThemeChoice
 from ui.theme.tokens import DARK, Space
@@ -30,7 +31,7 @@ WORKING = Snapshot(
 
 
 def words(face: faces.GaugeFace) -> str:
-    return f"{face.value} {face.unit}"
+    return face.words
 
 
 def sent(snapshot: Snapshot) -> dict[str, object]:
@@ -56,7 +57,7 @@ class TestFaces:
         assert faces.speed(WORKING, 76.8).share == 0.5
         assert words(faces.bandwidth(WORKING)) == "12.9 of 15.3 GB/s"
         assert faces.bandwidth(WORKING).share == 0.84
-        assert words(faces.bound(WORKING)) == "Memory bound"
+        assert words(faces.bound(WORKING)) == "limited by memory speed"
         assert faces.bound(WORKING).lit == (0,)
         assert words(faces.drafts(WORKING)) == "78% drafts · 1.7×"
         assert "token 2: 73% of 30" in faces.drafts(WORKING).hint
@@ -74,7 +75,7 @@ class TestFaces:
     def test_without_a_measured_peak_there_is_no_share(self) -> None:
         unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
         assert words(faces.bandwidth(unknown)) == "12.9 GB/s"
-        assert words(faces.bound(unknown)) == "– bound"
+        assert words(faces.bound(unknown)) == "limited by –"
 
     def test_nothing_is_drafted(self) -> None:
         assert words(faces.drafts(replace(WORKING, n_drafted=0, n_accepted=0))) == "– drafts"
@@ -88,7 +89,7 @@ class TestFaces:
     def test_idle_has_no_figures(self) -> None:
         idle = Snapshot(peak=15.3e9)
         assert words(faces.speed(idle, 76.8)) == "– tok/s"
-        assert words(faces.bound(idle)) == "– bound"
+        assert words(faces.bound(idle)) == "limited by –"
 
 
 class TestBar:
@@ -96,7 +97,7 @@ class TestBar:
     def bar(self, qtbot) -> SpeedBar:
         made = SpeedBar()
         qtbot.addWidget(made)
-        made.resize(sum(gauge.minimumSizeHint().width() for gauge in made.gauges) + 200, made.height())
+        made.resize(sum(gauge.minimumSizeHint().width() for gauge in made.gauges) + 340, made.height())
         made.show()
         return made
 
@@ -115,6 +116,18 @@ class TestBar:
         assert [bar.speed.isVisible(), bar.bandwidth.isVisible(), bar.bound.isVisible()] == [True, True, False]
         bar.resize(120, bar.height())
         assert not any(gauge.isVisible() for gauge in bar.gauges[1:])
+
+    def test_the_last_minute_is_a_line(self, bar: SpeedBar) -> None:
+        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
+        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=Snapshot()))
+        assert bar.minute.rates[-2:] == [38.4, 0.0]
+        assert bar.minute.isVisible()
+        assert bar.minute.accessibleDescription() == "Fastest of the last minute: 38 tok/s"
+        now = [0.0]
+        line = Sparkline(lambda: now[0])
+        for now[0] in (0.0, 30.0, 59.0, 61.0, 125.0):
+            line.add(now[0])
+        assert line.rates == [61.0, 125.0]
 
     def test_idle_is_grey_and_work_is_not(self, bar: SpeedBar) -> None:
         bar.set_palette(DARK)
@@ -139,7 +152,7 @@ class TestBar:
         bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=idle, last_reply=last))
         assert bar.when.text() == LAST_REPLY
         assert bar.speed.accessibleDescription() == "41 tok/s"
-        assert words(bar.bound.face) == "Memory bound"
+        assert words(bar.bound.face) == "limited by memory speed"
         assert words(bar.drafts.face) == "78% drafts · 1.7×"
         assert words(bar.requests.face) == "0 active"
         assert "of the last reply" in bar.speed.face.hint
@@ -220,6 +233,12 @@ class TestWindow:
         assert bar.grab().toImage().pixelColor(2, bar.height() // 2).name() == DARK.panel
         assert bar.speed._palette is DARK
         assert bar.height() == low * 1.5
+
+    def test_what_limits_the_speed_leads_to_the_page_about_it(self, qtbot, window: MainWindow) -> None:
+        window.show_page("library")
+        qtbot.keyClick(window.speed_bar.bound, Qt.Key.Key_Return)
+        assert window.speed is not None
+        assert window.speed.isVisible()
 
     def test_gauges_move_only_while_something_runs(self, qtbot, window: MainWindow, server: FakeServer) -> None:
         server.snapshot = sent(WORKING)

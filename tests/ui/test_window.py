@@ -31,6 +31,7 @@ from tools.stand_ins.library_server import KEY, LibraryServer
 from ui.chat.history.history_model import CHAT_ID
 from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.messages.receipts import why_this_fast
 from ui.chat.messages.user_message import MOST_SHOWN, UserMessage, beginning
 from ui.chat.storage.store import NEW_CHAT, ChatStore
 from ui.client.api import Api
@@ -116,7 +117,7 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(
     [
         ("word " * 10_000, QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere),
         ("a1b2c3d4" * 25_000, QTextOption.WrapMode.WrapAnywhere),
-        (f"See: {'x' * 200_000} - why?", QTextOption.WrapMode.WrapAnywhere),
+        (f"See: {'x' * 190_000} - why?", QTextOption.WrapMode.WrapAnywhere),
     ],
     ids=["words", "one word", "a long word between others"],
 )
@@ -206,8 +207,16 @@ def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow
     assert "412 tok/s" in view.receipt.text()
     assert "first token 38 ms" in view.receipt.text()
     assert "62 of 80 drafts accepted  ·  1.7× plain" in view.receipt.text()
-    assert "Read for each token: 5.9 MB, at 31% of the measured bandwidth" in view.receipt.toolTip()
-    assert "Seed: 7" in view.receipt.toolTip()
+    view.receipt.setFocus()
+    qtbot.keyClick(view.receipt, Qt.Key.Key_Space)
+    assert view.receipt_card.isVisible()
+    facts = view.receipt_card.facts.facts
+    assert facts["Drafts"] == "62 of 80 accepted, 78%"
+    assert facts["Memory"] == "2.4 GB/s, 31% of the peak"
+    assert facts["Seed"] == "7"
+    assert view.receipt_card.why.text() == why_this_fast(view.message.timings)
+    qtbot.mouseClick(view.receipt, Qt.MouseButton.LeftButton)
+    assert not view.receipt_card.isVisible()
     qtbot.waitUntil(lambda: titles(window) == ["Tell me a story."])
     window.close()
     store = ChatStore(tmp_path / "chats.db")
@@ -534,6 +543,7 @@ def test_a_message_that_would_not_fit_is_told_before_it_is_sent(
 def test_earlier_messages_can_be_left_out_where_a_chat_is_too_long(
     qtbot, window: MainWindow, server: FakeServer
 ) -> None:
+    server.timings = server.timings | {"prefill_tokens": 0, "cached_tokens": 0}  # the length of texts is to count
     window.watch.start()
     qtbot.waitUntil(lambda: window.watch.state.n_ctx == 1024)
     for text in ("first " * 300, "second " * 300):
@@ -835,8 +845,9 @@ def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, se
     qtbot.waitUntil(lambda: len(reply_view(window).view.copy_buttons) == 1)
     page, history, last = window.page, window.history, reply_view(window)
     messages = [page.transcript.view_of(message.id) for message in window.desk.current.tree.path]
+    *others, settings = window.rail.buttons.values()
     read = [
-        page.composer.speed, *window.rail.buttons.values(), window.theme_button, history.new, history.search,
+        page.composer.speed, *others, window.theme_button, settings, history.new, history.search,
         history.list, page.sidebar_button, page.picker, page.panel_button, *messages, last.view.copy_buttons[0],
         last.copy, last.redo, page.composer.field,
     ]  # fmt: skip
@@ -881,3 +892,22 @@ def test_the_handles_of_sliders_are_round_and_not_cut(window: MainWindow) -> Non
         part = QStyle.SubControl.SC_SliderHandle
         handle = slider.style().subControlRect(QStyle.ComplexControl.CC_Slider, option, part, slider)
         assert slider.rect().adjusted(0, 1, 0, -1).contains(handle)
+
+
+def test_a_chat_is_archived_brought_back_and_found_by_search(qtbot, window: MainWindow) -> None:
+    window.watch.start()
+    ask(qtbot, window, "Tell me of foxes")
+    qtbot.waitUntil(lambda: titles(window) == ["Tell me of foxes"])
+    number = window.desk.current.chat.id
+    window.history.put_away.emit(number, True)
+    qtbot.waitUntil(lambda: titles(window) == [])
+    window.history.archive.click()
+    qtbot.waitUntil(lambda: titles(window) == ["Tell me of foxes"])
+    window.history.archive.click()
+    qtbot.waitUntil(lambda: titles(window) == [])
+    window.toast.button.click()
+    qtbot.waitUntil(lambda: titles(window) == ["Tell me of foxes"])
+    window.history.moved.emit(number, "animals")
+    qtbot.waitUntil(lambda: window.history.model.folders == ["animals"])
+    window.history.pinned.emit(number, True)
+    qtbot.waitUntil(lambda: window.history.model.index(0).data() == "Pinned")

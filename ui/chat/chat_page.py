@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QResizeEvent
+from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
+    QGridLayout,
     QHBoxLayout,
     QLabel,
     QMenu,
@@ -19,9 +21,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ui.chat.attachments.chip import short
+from ui.chat.attachments.sending import Sending, files_that_count
 from ui.chat.chat_sessions import ChatSessions
-from ui.chat.composer import Composer
-from ui.chat.context_use import larger_context, later_start, sent_of, tokens_in
+from ui.chat.composer import Composer, files_in
+from ui.chat.context_bar import ContextBar
+from ui.chat.context_use import ContextUse, draft_tokens, larger_context, later_start, sent_of, tokens_in, used_by
 from ui.chat.conversation import ChatSession
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.messages.assistant_message import FIT
@@ -30,11 +35,14 @@ from ui.chat.messages.user_message import UserMessage
 from ui.chat.model_picker import ModelPicker
 from ui.chat.storage.search_hit import first_hit
 from ui.chat.storage.store import NEW_CHAT
+from ui.chat.summary import Summary
 from ui.chat.welcome import Welcome
-from ui.client.api import ServerState
-from ui.client.chat_records import ChatSettings, Message
+from ui.client.api import Api, ServerState
+from ui.client.attachments import FOUND, Attachment
+from ui.client.chat_records import ChatSettings, Message, Role
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
+from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.icon_button import IconButton
@@ -42,6 +50,12 @@ from ui.widgets.icon_button import IconButton
 LIVE_MS = 100
 KEEP_MS = 500  # typing ends before it is written down
 NO_SPARK = "No small model is paired with this one."
+# Of the context, for passages of attached files: the rest is for the chat before them and for the reply.
+PASSAGES_SHARE = 0.6
+LEAST_PASSAGES = 256  # tokens, where a chat has filled its context already
+USUAL_CONTEXT = 4_096  # tokens, until a model is loaded
+LARGER = "Load the model with"
+HINT_ROOM = 150  # pixels of half the hint
 HINT = "Enter sends  ·  Shift+Enter starts a new line"
 
 
@@ -53,7 +67,9 @@ class ChatPage(QWidget):
     settings_shown = Signal(object)  # ChatSettings
     context_wanted = Signal(str, object, object)  # a model, its context in tokens (None: as usual), what to do then
 
-    def __init__(self, desk: ChatSessions, watch: ServerWatch, tools: TextTools, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, desk: ChatSessions, watch: ServerWatch, tools: TextTools, api: Api, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -61,12 +77,15 @@ class ChatPage(QWidget):
         self._conversation = desk.current
         # By chat what was written there and not sent, as it is kept on disk.
         self._drafts: dict[int, str] = {}
+        self._api = api
+        self._files: dict[int, tuple[Attachment, ...]] = {}
         self._enlarged = ""  # the model that was given a larger context here
         self._keep = QTimer(self, singleShot=True, interval=KEEP_MS)
         self.sidebar_button = IconButton("sidebar", "Show or hide the chats (Ctrl+B)")
-        self.panel_button = IconButton("panel", "Chat settings (Ctrl+,)")
+        self.panel_button = IconButton("panel", "Chat settings (Ctrl+.)")
         self.picker = ModelPicker()
         self.progress = QProgressBar()
+        self.progress.setAccessibleName("Loading of the model")
         self.progress.setTextVisible(False)
         self.progress.setRange(0, 1000)
         self._told: tuple[str | None, tuple[str, ...]] = (None, ())
@@ -76,12 +95,19 @@ class ChatPage(QWidget):
         self.stack = QStackedWidget()
         self.composer = Composer()
         self.context_banner = Banner()
+        self.context_bar = ContextBar()
+        self._counted: tuple[str, int] = ("", 0)  # a text that was being written, and its tokens
+        self.summary = Summary(api, self)
+        self._is_summing_up = False
         self.hint = QLabel(HINT)
         self._live = QTimer(self, interval=LIVE_MS)
+        self.sending = Sending(api, self)
+        self.setAcceptDrops(True)
         self._lay_out()
         self._connect_signals()
         self._show_conversation(desk.current)
         desk.read_drafts(self._on_drafts)
+        desk.read_draft_attachments(self._on_draft_attachments)
         self._on_state(watch.state)
 
     def _lay_out(self) -> None:
@@ -102,7 +128,14 @@ class ChatPage(QWidget):
         self._writing.setSpacing(Space.XS + 2)
         self._writing.addWidget(self.context_banner)
         self._writing.addWidget(self.composer)
-        self._writing.addWidget(self.hint)
+        foot = QGridLayout()
+        foot.setContentsMargins(0, 0, 0, 0)
+        # The hint stays in the middle, whatever is beside it.
+        foot.setColumnStretch(0, 1)
+        foot.setColumnStretch(2, 1)
+        foot.addWidget(self.hint, 0, 1)
+        foot.addWidget(self.context_bar, 0, 2, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._writing.addLayout(foot)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -118,28 +151,39 @@ class ChatPage(QWidget):
         self.panel_button.clicked.connect(self.panel_wanted)
         self.picker.chosen.connect(self.choose_model)
         self.picker.opened.connect(self._watch.look_at_models)
-        self.welcome.tried.connect(self._on_send)
+        self.welcome.tried.connect(lambda text: self._send(text, ()))
         self.composer.sent.connect(self._on_send)
         self.composer.field.textChanged.connect(self._keep.start)
+        self.composer.shelf.changed.connect(self.keep_draft)
+        self.composer.shelf.count = self.sending.count
+        self.composer.shelf.why_blind = self._why_blind
+        self.sending.waits.connect(self._on_finding)
         self._keep.timeout.connect(self.keep_draft)
-        self.composer.stopped.connect(self._desk.stop)
+        self.composer.stopped.connect(self._on_stop)
         self.composer.speed.chosen.connect(self._on_speed_chosen)
         self.transcript.regenerate.connect(self._desk.regenerate)
+        self.transcript.go_on.connect(self._desk.go_on)
         self.transcript.redo_in_full.connect(self._redo_in_full)
         self.transcript.fit_wanted.connect(self._on_fit_wanted)
-        self.transcript.edited.connect(self._desk.edit)
+        self.transcript.edited.connect(self._on_edited)
         self.transcript.chosen.connect(self._desk.choose)
         self.transcript.link_chosen.connect(self._ask_about_link)
         self._desk.current_changed.connect(self._show_conversation)
         self._desk.path_changed.connect(self._on_path)
+        self._desk.drafted.connect(self.transcript.mark_drafted)
         self._desk.grew.connect(self.transcript.append)
         self._desk.thought.connect(self.transcript.append_thought)
+        self._desk.calls_changed.connect(self.transcript.show_calls)
+        self.transcript.call_answered.connect(self._desk.answer_call)
         self._desk.ended.connect(self._on_ended)
         self._desk.current_running_changed.connect(self._on_running)
         self._watch.state_changed.connect(self._on_state)
         self._watch.models_changed.connect(self.picker.set_models)
         self._watch.load_failed.connect(lambda problem: self.server_banner.say(problem, "danger"))
         self._live.timeout.connect(self._show_live)
+        self.context_bar.clicked.connect(self._on_context_bar)
+        self.summary.done.connect(self._on_summary)
+        self.summary.failed.connect(self._on_no_summary)
 
     def change_settings(self, settings: ChatSettings) -> None:
         """Ask differently in this chat from the next message on."""
@@ -148,10 +192,20 @@ class ChatPage(QWidget):
     def set_palette(self, palette: Palette) -> None:
         """Draw everything for another palette; the tools have its style already."""
         banners = (self.storage_banner, self.server_banner, self.context_banner)
-        parts = (self.picker, *banners, self.welcome, self.composer)
+        parts = (self.picker, self.context_bar, *banners, self.welcome, self.composer)
         for part in (self.sidebar_button, self.panel_button, *parts):
             part.set_palette(palette)
         self.transcript.restyle()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take files anywhere on the page."""
+        if files_in(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Attach the files."""
+        if self.composer.take(event.mimeData()):
+            event.acceptProposedAction()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the field as wide as the text above it, and lower than the window."""
@@ -159,16 +213,22 @@ class ChatPage(QWidget):
         side = max(Space.L, (self.width() - COLUMN) // 2 - Space.M)
         is_low = self.height() < 480
         self._writing.setContentsMargins(side, Space.XS, side, Space.S if is_low else Space.M)
-        self.hint.setVisible(not is_low)
+        beside = self.context_bar.sizeHint().width() + scaled(HINT_ROOM)
+        self.hint.setVisible(not is_low and self.width() - 2 * side >= 2 * beside)
         self.composer.field.set_max_lines(max(3, self.height() // 60))
         self.picker.status.setVisible(self.width() >= 560)
 
     # The chat that is shown.
 
     def _show_conversation(self, conversation: ChatSession) -> None:
+        self.summary.cancel()
+        self._is_summing_up = False
+        if self.sending.is_waiting:
+            self._on_stop()
         self.keep_draft()
         self._conversation = conversation
         self.composer.set_text(self._drafts.get(self._draft_key, ""))
+        self.composer.shelf.show_attachments(self._files.get(self._draft_key, ()))
         self.picker.set_wanted(conversation.chat.settings.model)
         self.composer.speed.show_speed(conversation.chat.settings.speed)
         self.settings_shown.emit(conversation.chat.settings)
@@ -202,18 +262,28 @@ class ChatPage(QWidget):
         if text != self._drafts.get(key, ""):
             self._drafts[key] = text
             self._desk.keep_draft(key, text)
+        if (files := self.composer.shelf.attachments) != self._files.get(key, ()):
+            self._files[key] = files
+            self._desk.keep_draft_attachments(key, files)
 
     def _on_drafts(self, drafts: dict[int, str]) -> None:
         self._drafts = drafts | self._drafts
         parts = (drafts.get(self._draft_key, ""), self.composer.text)
         self.composer.set_text("\n".join(part for part in parts if part))
 
+    def _on_draft_attachments(self, files: dict[int, tuple[Attachment, ...]]) -> None:
+        self._files = files | self._files
+        if kept := self._files.get(self._draft_key):
+            self.composer.shelf.show_attachments(kept)
+
     def _on_path(self) -> None:
         conversation = self._conversation
         self.stack.setCurrentWidget(self.welcome if conversation.is_new else self.transcript)
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
+        self._show_fit()
         if conversation.running_id is not None:
             text = conversation.text_of(conversation.running_id)
+            self.transcript.mark_drafted(conversation.running_id, conversation.live_drafted)
             self.transcript.show_running(conversation.running_id, text, conversation.live_thoughts)
 
     # What fits into the context.
@@ -229,31 +299,104 @@ class ChatPage(QWidget):
     def _show_fit(self) -> None:
         """Say before it is sent that a message would not be answered."""
         n_ctx, text = self._known_context(), self.composer.text.strip()
-        n_tokens = tokens_in(self._sent(self._conversation.tree.path), text) if n_ctx and text else 0
+        files = self.composer.shelf.attachments
+        sent = self._sent(self._conversation.tree.path)
+        use = self._context_use(sent, text, files)
+        self.context_bar.show_use(use)
+        if self._is_summing_up:
+            return
+        n_tokens = use.n_used + use.n_draft if text or files else 0
         if not n_ctx or n_tokens < n_ctx:
             self.context_banner.hide()
             return
         words = f"With this message the chat has about {n_tokens:,} tokens, and the model's context holds {n_ctx:,}."
-        ways = self._ways(self._sent(self._conversation.tree.path), text, lambda: None)
+        ways = [*self._ways_of_files(), *self._ways(sent, text, files, lambda: None)]
         shorten = "" if ways else " Shorten it, or choose a model with a larger context."
         action = (FIT, lambda: self._show_ways(ways, self.context_banner.action)) if ways else None
         self.context_banner.say(words + shorten, "warning", action, can_close=False)
 
+    def _context_use(self, sent: list[Message], text: str, files: tuple[Attachment, ...]) -> ContextUse:
+        n_ctx = self._known_context()
+        if not n_ctx:
+            return ContextUse()
+        n_used, is_counted = used_by(sent)
+        if not (text or files):
+            return ContextUse(n_used, 0, n_ctx, not is_counted)
+        if text == self._counted[0] and not files:
+            return ContextUse(n_used, draft_tokens(self._counted[1]), n_ctx, not is_counted)
+        n_draft = tokens_in(sent, text, files_that_count(files)) - tokens_in(sent)
+        if text != self._counted[0]:
+            self._api.count_tokens(text, lambda n_tokens: self._on_counted(text, n_tokens), lambda problem: None)
+        return ContextUse(n_used, n_draft, n_ctx, is_estimate=True)
+
+    def _on_counted(self, text: str, n_tokens: int) -> None:
+        self._counted = text, n_tokens
+        if text == self.composer.text.strip():
+            self._show_fit()
+
+    def _on_context_bar(self) -> None:
+        """Offer what makes room, before it is needed."""
+        text, files = self.composer.text.strip(), self.composer.shelf.attachments
+        sent = self._sent(self._conversation.tree.path)
+        ways = self._ways(sent, text, files, lambda: None)
+        n_ctx, most, model = self._known_context(), self._watch.state.n_ctx_train or 0, self._watch.state.model or ""
+        larger = min(2 * n_ctx, most)
+        if larger > n_ctx and not any(words.startswith(LARGER) for words, _ in ways):
+            ways.append((f"{LARGER} {larger:,} tokens of context", lambda: self._enlarge(model, larger, lambda: None)))
+        if any(message.role is Role.ASSISTANT for message in sent) and not self._conversation.is_running:
+            ways.append(("Start a new chat with a summary of this one", self._sum_up))
+        if not ways:
+            ways.append(("There is room enough, and this model's context cannot be larger", lambda: None))
+        self._show_ways(ways, self.context_bar)
+
+    def _sum_up(self) -> None:
+        settings, sent = self._conversation.chat.settings, self._sent(self._conversation.tree.path)
+        self._is_summing_up = True
+        cancel = ("Cancel", self._leave_summary)
+        self.context_banner.say("Writing a summary of this chat…", "plain", cancel, can_close=False)
+        self.summary.begin(settings, sent, self._known_context())
+
+    def _leave_summary(self) -> None:
+        self.summary.cancel()
+        self._is_summing_up = False
+        self._show_fit()
+
+    def _on_summary(self, text: str) -> None:
+        self._leave_summary()
+        self._desk.new_chat()
+        self.composer.set_text(text)
+        self.composer.setFocus()
+
+    def _on_no_summary(self, problem: str) -> None:
+        self._is_summing_up = False
+        self.context_banner.say(f"There is no summary: {problem}", "danger", ("Try again", self._sum_up))
+
+    def _ways_of_files(self) -> list[tuple[str, Callable[[], object]]]:
+        """Return how less of the attached files can be sent, each way with its words."""
+        shelf, ways = self.composer.shelf, list[tuple[str, Callable[[], object]]]()
+        long = [chip for chip in shelf.chips if chip.attachment is not None and len(chip.attachment.parts) > 1]
+        if any(chip.attachment is not None and chip.attachment.choice not in FOUND for chip in long):
+            ways.append(("Send the passages that fit the question", shelf.choose_passages))
+        ways += [
+            (f"Choose what to send of {short(chip.name, 40)}…", partial(shelf.choose_pages, chip)) for chip in long
+        ]
+        return ways
+
     def _ways(
-        self, sent: list[Message], text: str, then: Callable[[], object]
+        self, sent: list[Message], text: str, files: tuple[Attachment, ...], then: Callable[[], object]
     ) -> list[tuple[str, Callable[[], object]]]:
         """Return what makes the messages fit, each way with its words; ``then`` follows."""
         state, n_ctx = self._watch.state, self._known_context()
         model, ways = state.model or "", list[tuple[str, Callable[[], object]]]()
         if not n_ctx:
             return ways
-        wanted = larger_context(tokens_in(sent, text), n_ctx, state.n_ctx_train or 0)
+        wanted = larger_context(tokens_in(sent, text, files), n_ctx, state.n_ctx_train or 0)
         if wanted is not None:
-            words = f"Load the model with {wanted:,} tokens of context"
+            words = f"{LARGER} {wanted:,} tokens of context"
             ways.append((words, lambda: self._enlarge(model, wanted, then)))
         start = later_start(sent, text, n_ctx)
         left = [message for message in sent if message.id >= start]
-        if len(left) < len(sent) and tokens_in(left, text) < n_ctx:
+        if len(left) < len(sent) and tokens_in(left, text, files) < n_ctx:
             ways.append(("Leave out earlier messages", lambda: self._begin_at(start, then)))
         return ways
 
@@ -267,7 +410,7 @@ class ChatPage(QWidget):
     def _on_fit_wanted(self, message: Message, button: QWidget) -> None:
         question = message.parent_id
         sent = self._sent(self._conversation.tree.path_to(question))
-        ways = self._ways(sent, "", lambda: self._desk.regenerate(message.id))
+        ways = self._ways(sent, "", (), lambda: self._desk.regenerate(message.id))
         view = self.transcript.view_of(question) if question is not None else None
         if isinstance(view, UserMessage):
             ways.append(("Shorten the message", view.begin_edit))
@@ -286,11 +429,67 @@ class ChatPage(QWidget):
         then()
 
     def _on_send(self, text: str) -> None:
+        files = self.composer.shelf.attachments
+        problem = self._why_blind() if any(one.image for one in files) else ""
+        if problem:
+            self.composer.set_text(text)
+            self.composer.shelf.tell(problem)
+            return
+        room = self._room_for(self._sent(self._conversation.tree.path), text, files)
+        self.sending.prepare(files, text, room, self._embedder(), lambda ready: self._send(text, ready))
+
+    def _on_edited(self, message_id: int, text: str) -> None:
+        """Choose the passages of its files anew, for another question."""
+        message = self._conversation.tree[message_id]
+        before = self._sent(self._conversation.tree.path_to(message.parent_id))
+        room = self._room_for(before, text, message.attachments)
+        done = partial(self._desk.edit, message_id, text)
+        self.sending.prepare(message.attachments, text, room, self._embedder(), done)
+
+    def _room_for(self, before: list[Message], text: str, files: tuple[Attachment, ...]) -> int:
+        """Tokens that passages of files may take; a part of the context stays free for the reply."""
+        n_ctx = self._known_context() or USUAL_CONTEXT
+        others = tuple(one for one in files if one.choice not in FOUND)
+        return max(LEAST_PASSAGES, round(n_ctx * PASSAGES_SHARE) - tokens_in(before, text, others))
+
+    def _embedder(self) -> str | None:
+        """The model of this machine that gives vectors and nothing else, None where there is none."""
+        can = {model.name: model.can or () for model in self._watch.models if model.remote is None}
+        return next((name for name, what in can.items() if "embedding" in what and "completion" not in what), None)
+
+    def _why_blind(self) -> str:
+        """Why the model of this chat takes no images; "" where it does, or where nobody knows."""
+        name = self.picker.shown_model
+        can = next((model.can for model in self._watch.models if model.name == name), None)
+        if can is None or "vision" in can:
+            return ""
+        return f"{name} cannot see images: choose a model that can, as those with “VL” or “vision” in their names."
+
+    def _on_finding(self, share: float | None) -> None:
+        """Show that passages are looked for; the button stops that."""
+        is_waiting = share is not None
+        self.composer.set_running(is_waiting or self._conversation.is_running)
+        self._show_spark()
+        if share is not None:
+            self.hint.setText(f"Choosing the passages that fit the question…  {share:.0%}")
+
+    def _on_stop(self) -> None:
+        if self.sending.is_waiting:
+            text = self.sending.text
+            self.sending.cancel()
+            self.composer.set_text(text)
+        else:
+            self._desk.stop()
+
+    def _send(self, text: str, files: tuple[Attachment, ...]) -> None:
         # What is sent is kept as a message: first that, then the draft is gone.
         was = self._draft_key
-        self._desk.send(text)
+        self._desk.send(text, files)
+        self.composer.shelf.show_attachments(())
         if was != self._draft_key and self._drafts.pop(was, ""):
             self._desk.keep_draft(was, "")
+        if was != self._draft_key and self._files.pop(was, ()):
+            self._desk.keep_draft_attachments(was, ())
         self.keep_draft()
         self.composer.setFocus()
 
@@ -298,6 +497,7 @@ class ChatPage(QWidget):
         self._desk.regenerate(message_id, Speed.STANDARD)
 
     def _on_ended(self, message: Message) -> None:
+        self._show_fit()
         self.transcript.show_ended(message)
 
     def _on_running(self, is_running: bool) -> None:
@@ -334,6 +534,9 @@ class ChatPage(QWidget):
         self.picker.set_state(state)
         self._show_spark()
         self._show_fit()
+        if state.phase == "ready":
+            self.composer.shelf.count_again()
+            self.begin_instructions()
         self.welcome.set_toy(state.is_toy)
         is_busy = state.phase in ("unknown", "loading", "restarting")
         self.progress.setRange(0, 1000 if 0 < state.progress < 1 else 0)
@@ -374,11 +577,24 @@ class ChatPage(QWidget):
         is_stuck = problem and self._conversation.chat.settings.speed is Speed.SPARK
         self.hint.setText(f"Spark cannot answer: {problem}" if is_stuck else HINT)
 
-    def _on_speed_chosen(self, speed: Speed) -> None:
+    def begin_instructions(self) -> None:
+        """Give a chat that has not begun the instructions of its model."""
+        was = self._conversation.chat.settings
+        settings = self._desk.with_instructions(was) if self._conversation.is_new else was
+        if settings != was:
+            self._conversation.change_settings(settings)
+            self.settings_shown.emit(settings)
+
+    def choose_speed(self, speed: Speed) -> None:
+        """Let this chat ask at another speed."""
         settings = replace(self._conversation.chat.settings, speed=speed)
         self._conversation.change_settings(settings)
+        self.composer.speed.show_speed(speed)
         self.settings_shown.emit(settings)
         self._show_spark()
+
+    def _on_speed_chosen(self, speed: Speed) -> None:
+        self.choose_speed(speed)
         self.composer.setFocus()
 
     def choose_model(self, name: str) -> None:
@@ -387,6 +603,7 @@ class ChatPage(QWidget):
         self._conversation.change_settings(settings)
         self.picker.set_wanted(name)
         self.settings_shown.emit(settings)
+        self.begin_instructions()
         self._show_spark()
         if name != self._watch.state.model and self.picker.remote is None:
             self._watch.load(name)

@@ -1,11 +1,14 @@
-"""Where the user writes: a card that grows, the speed, and a button that sends or stops."""
+"""Where the user writes: a card that grows, the files that go along, the speed, and a button that sends or stops."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
+from pathlib import Path
 
+from PySide6.QtCore import QEvent, QMimeData, QObject, Qt, Signal
+from PySide6.QtGui import QImage, QResizeEvent
+from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+
+from ui.chat.attachments.shelf import Shelf
 from ui.chat.speed_picker import SpeedPicker
 from ui.theme.tokens import Palette, Space
 from ui.widgets.growing_edit import GrowingEdit
@@ -13,6 +16,7 @@ from ui.widgets.icon_button import IconButton
 
 PLACEHOLDER, SHORT_PLACEHOLDER = "Write a message", "Message"
 NARROW = 300
+MOST_PASTED = 200_000  # letters: a longer text is attached, for laying it out would hold up the window
 
 
 class Composer(QFrame):
@@ -36,12 +40,24 @@ class Composer(QFrame):
         self.button.setFixedSize(32, 32)
         self.button.clicked.connect(self._on_button)
         self.speed = SpeedPicker()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(Space.L, Space.S + 1, Space.S + 1, Space.S + 1)
+        self.shelf = Shelf()
+        self.shelf.changed.connect(self._show_button)
+        self.field.take = self.take
+        self.attach = IconButton("attach", "Attach files (Ctrl+U)", size=18)
+        self.attach.clicked.connect(self.choose_files)
+        self.prompts = IconButton("prompts", "Prompts (Ctrl+P)", size=18)
+        row = QHBoxLayout()
         row.setSpacing(Space.S)
+        row.addWidget(self.attach, 0, Qt.AlignmentFlag.AlignBottom)
+        row.addWidget(self.prompts, 0, Qt.AlignmentFlag.AlignBottom)
         row.addWidget(self.field, 1, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.speed, 0, Qt.AlignmentFlag.AlignBottom)
         row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.S + 1, Space.S + 1, Space.S + 1, Space.S + 1)
+        column.setSpacing(Space.XS)
+        column.addWidget(self.shelf)
+        column.addLayout(row)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusProxy(self.field)
         self._show_button()
@@ -56,6 +72,32 @@ class Composer(QFrame):
         self.field.setPlainText(text)
         self.field.moveCursor(self.field.textCursor().MoveOperation.End)
 
+    def choose_files(self) -> None:
+        """Ask for files to attach."""
+        dialog = QFileDialog(self.window(), "Attach files")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.filesSelected.connect(lambda names: self.shelf.add(Path(name) for name in names))
+        dialog.open()
+
+    def take(self, source: QMimeData) -> bool:
+        """Attach what was pasted or dropped, where that is files, an image or a very long text; else False."""
+        paths = files_in(source)
+        if paths:
+            self.shelf.add(paths)
+        elif source.hasImage() and not source.hasText() and isinstance(image := source.imageData(), QImage):
+            self.shelf.add_image(image)
+        elif len(text := source.text()) > MOST_PASTED:
+            self.shelf.add_text(text)
+        else:
+            return False
+        return True
+
+    def insert(self, text: str) -> None:
+        """Put a text in at the cursor."""
+        self.field.textCursor().insertText(text)
+        self.field.setFocus()
+
     def set_running(self, is_running: bool) -> None:
         """Offer to stop instead of to send."""
         self._is_running = is_running
@@ -65,6 +107,9 @@ class Composer(QFrame):
         """Draw the buttons for another palette."""
         self.button.set_palette(palette)
         self.speed.set_palette(palette)
+        self.attach.set_palette(palette)
+        self.prompts.set_palette(palette)
+        self.shelf.set_palette(palette)
         self._show_button()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -80,7 +125,8 @@ class Composer(QFrame):
         return super().eventFilter(watched, event)
 
     def _can_send(self) -> bool:
-        return not self._is_running and bool(self.text.strip())
+        is_whole = not self.shelf.is_reading
+        return not self._is_running and is_whole and bool(self.text.strip() or self.shelf.attachments)
 
     def _show_button(self) -> None:
         if self._is_running:
@@ -100,3 +146,9 @@ class Composer(QFrame):
             text = self.text
             self.field.clear()
             self.sent.emit(text)
+
+
+def files_in(source: QMimeData) -> list[Path]:
+    """Return the files of this machine that were pasted or dropped; models are left to the window."""
+    paths = [Path(url.toLocalFile()) for url in source.urls() if url.isLocalFile()] if source.hasUrls() else []
+    return [path for path in paths if path.suffix.lower() != ".gguf"]

@@ -15,9 +15,13 @@ from ui.chat.context_use import sent_of
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.message_tree import MessageTree
+from ui.chat.tools.call_round import CallRound
+from ui.chat.tools.tool_box import ToolBox
 from ui.client.api import Api, ReplyEnd, ReplyStream
-from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
+from ui.client.attachments import Attachment, content_of
+from ui.client.chat_records import EDITED, Chat, ChatSettings, Message, Role, Status, Timings, title_of
 from ui.client.speeds import DeepProgress, Speed
+from ui.client.tool_calls import ToolCall, messages_of
 
 WINDOW = 1.0
 
@@ -51,6 +55,7 @@ class TokenRate:
 
 
 SAVE_MS = 500
+MOST_ROUNDS = 8  # of calls in one reply: then the model has to answer without tools
 
 
 class ChatSession(QObject):
@@ -58,8 +63,10 @@ class ChatSession(QObject):
 
     path_changed = Signal()  # other messages are shown now
     grew = Signal(object, str)  # id of the running reply, what was added
+    drafted = Signal(object, object)  # id of the running reply, spans of the text that comes next
     thought = Signal(object, str)  # the same of what the model thinks before it answers
     ended = Signal(object)  # the message that came to its end
+    calls_changed = Signal(object)  # the running reply, whose calls of tools are further
     running_changed = Signal(bool)
     saved = Signal(object)  # the chat, whenever its line in the history may have changed
 
@@ -78,6 +85,9 @@ class ChatSession(QObject):
         self.tree = tree
         self._api, self._archive, self._ids, self._clock = api, archive, ids, clock
         self._running: _Running | None = None
+        self.tools: ToolBox | None = None
+        self._calls: CallRound | None = None
+        self._asked = chat.settings  # the settings of the running reply
         self._save_timer = QTimer(self, interval=SAVE_MS)
         self._save_timer.timeout.connect(self._save_running)
 
@@ -127,6 +137,11 @@ class ChatSession(QObject):
         return None if self._running is None else self._running.thinking(self._clock())
 
     @property
+    def live_drafted(self) -> list[tuple[int, int]]:
+        """The spans of the running reply that were drafted, where that is asked for."""
+        return [] if self._running is None else self._running.drafted
+
+    @property
     def live_thoughts(self) -> str:
         """What the running reply was thought over with so far."""
         return "" if self._running is None else self._running.thoughts
@@ -137,18 +152,51 @@ class ChatSession(QObject):
             return self._running.text
         return self.tree[message_id].content
 
-    def send(self, text: str) -> None:
+    def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Say ``text`` at the end of the shown branch and let the model answer."""
-        if self.is_running or not text.strip():
+        if self.is_running or not (text.strip() or attachments):
             return
         if self.is_new:
-            self.chat = replace(self.chat, title=title_of(text))
-        self._say(text, self.tree.leaf_id)
+            self.chat = replace(self.chat, title=title_of(text or attachments[0].name))
+        self._say(text, self.tree.leaf_id, attachments)
 
-    def edit(self, message_id: int, text: str) -> None:
-        """Say ``text`` in place of an earlier message, as another version of it."""
-        if not self.is_running and text.strip():
-            self._say(text, self.tree[message_id].parent_id)
+    def edit(self, message_id: int, text: str, attachments: tuple[Attachment, ...] | None = None) -> None:
+        """Say ``text`` in place of an earlier message, as another version of it; None keeps its files.
+
+        What the user puts in place of a reply is not answered.
+        """
+        message = self.tree[message_id]
+        if message.role is Role.ASSISTANT:
+            self._put(message, text)
+            return
+        files = message.attachments if attachments is None else attachments
+        if not self.is_running and (text.strip() or files):
+            self._say(text, message.parent_id, files)
+
+    def _put(self, reply: Message, text: str) -> None:
+        if self.is_running or not text.strip():
+            return
+        put = Message(
+            self._ids.next(), self.chat.id, reply.parent_id, Role.ASSISTANT, text, now_ms(), finish_reason=EDITED,
+            model=reply.model,
+        )  # fmt: skip
+        self.tree.add(put)
+        self._archive.save_message(put)
+        self._save_chat()
+        self.path_changed.emit()
+
+    def go_on(self, message_id: int) -> None:
+        """Let the model continue the reply with which the shown branch ends."""
+        message = self.tree[message_id]
+        if self.is_running or message_id != self.tree.leaf_id or not message.content:
+            return
+        settings = self.chat.settings
+        if settings.speed is Speed.DEEP:  # its answer is written; only the rest of it is wanted
+            settings = replace(settings, speed=Speed.STANDARD)
+        message = replace(message, status=Status.STREAMING, problem=None, finish_reason=None)
+        self.tree.replace(message)
+        self._archive.save_message(message)
+        self._follow(message, self._body(settings, self.tree.path_to(message_id)))
 
     def regenerate(self, message_id: int, speed: Speed | None = None) -> None:
         """Let the model answer once more in place of a reply; the old one stays as a version.
@@ -167,6 +215,12 @@ class ChatSession(QObject):
 
     def stop(self) -> None:
         """End the running reply; what came so far stays."""
+        if self._calls is not None and self._running is not None:
+            self._calls.stop()
+            self._end_calls()
+            self._running.ttft = None  # what was seen is in the figures of the message
+            self._end(status=Status.STOPPED)
+            return
         if self._running is not None:
             self._running.stream.cancel()
 
@@ -181,8 +235,8 @@ class ChatSession(QObject):
         """Remember the title that the history gave."""
         self.chat = replace(self.chat, title=title)
 
-    def _say(self, text: str, parent_id: int | None) -> None:
-        message = Message(self._ids.next(), self.chat.id, parent_id, Role.USER, text, now_ms())
+    def _say(self, text: str, parent_id: int | None, attachments: tuple[Attachment, ...]) -> None:
+        message = Message(self._ids.next(), self.chat.id, parent_id, Role.USER, text, now_ms(), attachments=attachments)
         self.tree.add(message)
         self._save_chat()
         self._archive.save_message(message)
@@ -197,8 +251,12 @@ class ChatSession(QObject):
         self.tree.add(message)
         self._save_chat()
         self._archive.save_message(message)
-        stream = self._api.chat(request_body(settings, self.tree.path_to(parent_id)))
+        self._follow(message, self._body(settings, self.tree.path_to(parent_id)))
+
+    def _follow(self, message: Message, body: dict[str, Any]) -> None:
+        stream = self._api.chat(body)
         self._running = _Running(message, stream, self._clock())
+        stream.drafted.connect(self._on_drafted)
         stream.text.connect(self._on_text)
         stream.thought.connect(self._on_thought)
         stream.progressed.connect(self._on_progress)
@@ -209,6 +267,51 @@ class ChatSession(QObject):
         self.path_changed.emit()
         self.running_changed.emit(True)
 
+    def _body(self, settings: ChatSettings, path: list[Message], n_rounds: int = 0) -> dict[str, Any]:
+        """Return the request, with the tools that may be called in it."""
+        self._asked = settings
+        body = request_body(settings, path)
+        has_tools = self.tools is not None and settings.speed is not Speed.DEEP and n_rounds < MOST_ROUNDS
+        functions = self.tools.functions if has_tools and self.tools is not None else []
+        return body | {"tools": functions} if functions else body
+
+    # Calls of tools.
+
+    def _begin_calls(self, running: _Running, box: ToolBox, end: ReplyEnd) -> None:
+        self._save_timer.stop()
+        message = replace(running.so_far(self._clock()), timings=running.with_earlier(end.timings))
+        n_rounds = len({call.round for call in message.calls})
+        made = tuple(
+            ToolCall(f"{n_rounds}-{at}-{call.id}", call.name, call.arguments, at=len(message.content), round=n_rounds)
+            for at, call in enumerate(end.calls)
+        )
+        calls = self._calls = CallRound(box, made, self)
+        calls.changed.connect(lambda further: self._on_calls(running, replace(message, calls=message.calls + further)))
+        calls.ended.connect(lambda: self._after_calls(running, n_rounds + 1))
+        calls.start()
+
+    def _on_calls(self, running: _Running, message: Message) -> None:
+        running.message = message
+        self.tree.replace(message)
+        self._archive.save_message(message)
+        self.calls_changed.emit(message)
+
+    def _after_calls(self, running: _Running, n_rounds: int) -> None:
+        self._end_calls()
+        running.stream.deleteLater()
+        message = running.message
+        self._follow(message, self._body(self._asked, self.tree.path_to(message.id), n_rounds))
+
+    def _end_calls(self) -> None:
+        if self._calls is not None:
+            self._calls.deleteLater()
+            self._calls = None
+
+    def answer_call(self, call_id: str, allow: bool, always: bool) -> None:
+        """Allow a call that waits, this time or for good, or refuse it."""
+        if self._calls is not None:
+            self._calls.answer(call_id, allow, always)
+
     def _on_text(self, text: str, n_tokens: int) -> None:
         running = self._running
         if running is None:
@@ -216,6 +319,11 @@ class ChatSession(QObject):
         now = self._clock()
         running.take(text, n_tokens, now)
         self.grew.emit(running.message.id, text)
+
+    def _on_drafted(self, spans: list[tuple[int, int]]) -> None:
+        if self._running is not None:
+            found = self._running.mark(spans)
+            self.drafted.emit(self._running.message.id, found)
 
     def _on_thought(self, text: str, n_tokens: int) -> None:
         running = self._running
@@ -229,6 +337,9 @@ class ChatSession(QObject):
             self._running.progress = progress
 
     def _on_finished(self, end: ReplyEnd) -> None:
+        if end.calls and self.tools is not None and self._running is not None:
+            self._begin_calls(self._running, self.tools, end)
+            return
         self._end(status=Status.DONE, finish_reason=end.finish_reason, timings=end.timings)
 
     def _on_failed(self, problem: str, code: str) -> None:
@@ -245,7 +356,7 @@ class ChatSession(QObject):
         self._save_timer.stop()
         running.stream.deleteLater()
         # Who leaves before the end gets no receipt of the server: the figures are then those that were seen here.
-        how.setdefault("timings", running.seen(self._clock()))
+        how["timings"] = running.with_earlier(how.get("timings") or running.seen(self._clock()))
         message = replace(running.so_far(self._clock()), answered_by=running.stream.answered_by, **how)
         self.tree.replace(message)
         self._archive.save_message(message)
@@ -277,7 +388,11 @@ class _Running:
         self._last_at = began
         self.progress: DeepProgress | None = None
         self.has_unsaved = False
+        self.drafted = list(message.drafted)
+        # A reply that is continued begins with what is there.
         self._text, self._thoughts = io.StringIO(), io.StringIO()
+        self._text.write(message.content)
+        self._thoughts.write(message.thoughts)
         self._thought_from: float | None = None
         self._thought_to: float | None = None
 
@@ -294,8 +409,21 @@ class _Running:
     def so_far(self, now: float) -> Message:
         """Return the message with what has come."""
         seconds = self.thinking(now)
-        ms = None if seconds is None else seconds * 1_000
-        return replace(self.message, content=self.text, thoughts=self.thoughts, thinking_ms=ms)
+        ms = self.message.thinking_ms if seconds is None else seconds * 1_000
+        drafted = tuple(joined(self.drafted))
+        return replace(self.message, content=self.text, thoughts=self.thoughts, thinking_ms=ms, drafted=drafted)
+
+    def mark(self, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Keep spans of what is written now; return them as spans of all text."""
+        begin = len(self.message.content)
+        found = [(begin + first, begin + last) for first, last in spans]
+        self.drafted += found
+        return found
+
+    def with_earlier(self, timings: Timings | None) -> Timings | None:
+        """Return the figures together with those of the part that was there before."""
+        earlier = self.message.timings
+        return earlier.followed_by(timings) if earlier is not None and timings is not None else timings or earlier
 
     def thinking(self, now: float) -> float | None:
         """Return for how many seconds the model thought, or has thought by now; None where it did not."""
@@ -339,15 +467,32 @@ class _Running:
         )
 
 
+def joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in order with those put together that touch."""
+    found: list[tuple[int, int]] = []
+    for begin, end in spans:
+        if found and found[-1][1] == begin:
+            found[-1] = found[-1][0], end
+        else:
+            found.append((begin, end))
+    return found
+
+
 def new_chat(ids: Ids, settings: ChatSettings) -> Chat:
     """Return an empty chat."""
     now = now_ms()
     return Chat(ids.next(), "New chat", now, now, settings)
 
 
+def _as_sent(message: Message) -> list[dict[str, Any]]:
+    if message.calls:
+        return list(messages_of(message.content, message.calls))
+    return [{"role": message.role.value, "content": content_of(message.content, message.attachments)}]
+
+
 def request_body(settings: ChatSettings, path: list[Message]) -> dict[str, Any]:
     """Return the chat request that asks for what follows ``path``. Replies that failed without a word are left out."""
-    messages = [{"role": m.role.value, "content": m.content} for m in sent_of(path, settings.begins_at)]
+    messages = [one for message in sent_of(path, settings.begins_at) for one in _as_sent(message)]
     if settings.system_prompt.strip():
         messages.insert(0, {"role": "system", "content": settings.system_prompt})
     body: dict[str, Any] = {

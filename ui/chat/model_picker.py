@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtGui import QAction, QActionGroup, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
 from models.formatting.figures import count, parameters
@@ -31,6 +33,7 @@ class ModelPicker(QWidget):
         self._models: tuple[ModelChoice, ...] = ()
         self._state = ServerState()
         self._wanted: str | None = None
+        self._figures: Mapping[str, str] = {}
         self.button = QToolButton()
         self.button.setProperty("kind", "picker")
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -40,6 +43,7 @@ class ModelPicker(QWidget):
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.button.setAccessibleName("Model")
         self.menu = QMenu(self.button)
+        self.menu.setLayoutDirection(QGuiApplication.layoutDirection())  # the button's is turned for its arrow
         self.menu.aboutToShow.connect(self.opened)
         self.button.setMenu(self.menu)
         self.badge = QLabel("toy")
@@ -71,6 +75,12 @@ class ModelPicker(QWidget):
         """Offer other models."""
         self._models = models
         self._show()
+
+    def set_figures(self, figures: Mapping[str, str]) -> None:
+        """Show these words behind the models' names; while the menu is open nothing moves in it."""
+        self._figures = figures
+        if not self.menu.isVisible():
+            self._fill_menu()
 
     def set_state(self, state: ServerState) -> None:
         """Show where the server stands."""
@@ -125,7 +135,10 @@ class ModelPicker(QWidget):
         self.menu.clear()
         group = QActionGroup(self.menu)
         for model in self._models:
-            action = QAction(on_button(f"{model.name}   (toy)" if model.is_toy else model.name), self.menu)
+            words = on_button(f"{model.name}   (toy)" if model.is_toy else model.name)
+            figures = self._figures.get(model.name)
+            # A menu has what follows a tab in a column of its own.
+            action = QAction(f"{words}\t{on_button(figures)}" if figures else words, self.menu)
             action.setCheckable(True)
             action.setChecked(model.name == self.shown_model)
             action.triggered.connect(lambda checked=False, name=model.name: self.chosen.emit(name))

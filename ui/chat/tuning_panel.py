@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -17,11 +18,14 @@ from PySide6.QtWidgets import (
 )
 
 from core.values.request import SamplingParams
+from models.formatting.safe_text import one_line
 from ui.client.chat_records import ChatSettings
+from ui.client.server_watch import ModelChoice
+from ui.client.speeds import CHOICES, Speed
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, PANEL, TOP_BAR, Palette, Space
-from ui.widgets.fields import DecimalField, NoWheelSlider, WholeField
-from ui.widgets.icon_button import IconButton
+from ui.widgets.fields import ChoiceField, DecimalField, NoWheelSlider, WholeField
+from ui.widgets.icon_button import IconButton, TextButton
 
 MAX_INT = 2_147_483_647
 TYPING_MS = 300
@@ -56,6 +60,8 @@ class TuningPanel(QFrame):
     """Edits the settings of one chat."""
 
     changed = Signal(object)  # ChatSettings
+    model_chosen = Signal(str)
+    speed_chosen = Signal(object)  # Speed
     close_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -63,8 +69,22 @@ class TuningPanel(QFrame):
         self.setObjectName("panel")
         self.setFixedWidth(PANEL)
         self._settings = ChatSettings()
+        self._models: list[str] = []
+        self._loaded: str | None = None
         self.close_button = IconButton("close", "Close the panel", size=16)
         self.close_button.clicked.connect(self.close_wanted)
+        self.model, self.speed = ChoiceField("Model of this chat"), ChoiceField("Speed of this chat")
+        for field in (self.model, self.speed):
+            field.setSizeAdjustPolicy(ChoiceField.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            field.setMinimumContentsLength(8)
+        for choice in CHOICES:
+            self.speed.addItem(choice.name, choice.speed)
+        self.model.activated.connect(lambda at: self.model_chosen.emit(self.model.itemData(at)))
+        self.speed.activated.connect(lambda at: self.speed_chosen.emit(Speed(self.speed.itemData(at))))
+        self.prompts = TextButton("Kept instructions…", "Kept instructions")
+        self.prompts.setToolTip("Take instructions that you have kept, or keep these")
+        self.tools = TextButton("MCP servers…", "MCP servers")
+        self.tools.setToolTip("Programs that give models tools, in all chats")
         self.prompt = QPlainTextEdit()
         self.prompt.setProperty("kind", "field")
         self.prompt.setPlaceholderText("How should the model behave?")
@@ -103,8 +123,13 @@ class TuningPanel(QFrame):
         form = QVBoxLayout(body)
         form.setContentsMargins(Space.L, Space.M, Space.L, Space.L)
         form.setSpacing(Space.M)
+        form.addWidget(_section("Model and speed"))
+        form.addWidget(self.model)
+        form.addWidget(self.speed)
+        form.addSpacing(Space.S)
         form.addWidget(_section("System prompt"))
         form.addWidget(self.prompt)
+        form.addWidget(self.prompts, 0, Qt.AlignmentFlag.AlignLeft)
         form.addSpacing(Space.S)
         form.addWidget(_section("Sampling"))
         for row in self.rows.values():
@@ -113,6 +138,9 @@ class TuningPanel(QFrame):
         form.addLayout(_labelled("Seed", self.seed))
         form.addSpacing(Space.S)
         form.addWidget(self.reset)
+        form.addSpacing(Space.S)
+        form.addWidget(_section("Tools"))
+        form.addWidget(self.tools, 0, Qt.AlignmentFlag.AlignLeft)
         form.addStretch()
         area = QScrollArea()
         area.setWidgetResizable(True)
@@ -135,6 +163,8 @@ class TuningPanel(QFrame):
         if self.prompt.toPlainText() != settings.system_prompt:
             self.prompt.setPlainText(settings.system_prompt)
         self._typing.stop()
+        self._show_model()
+        self.speed.setCurrentIndex(max(0, self.speed.findData(settings.speed)))
         for name, row in self.rows.items():
             row.show_value(getattr(settings, name))
         for field, shown in ((self.max_tokens, settings.max_tokens or 0), (self.seed, settings.seed)):
@@ -143,6 +173,26 @@ class TuningPanel(QFrame):
             field.blockSignals(False)
         self.blockSignals(False)
         self._show_reset()
+
+    def set_models(self, models: Sequence[ModelChoice]) -> None:
+        """Offer other models."""
+        self._models = [model.name for model in models]
+        self._show_model()
+
+    def set_loaded(self, model: str | None) -> None:
+        """A chat that asks for no model gets this one."""
+        self._loaded = model
+        self._show_model()
+
+    def _show_model(self) -> None:
+        wanted = self._settings.model or self._loaded or ""
+        names = self._models if wanted in self._models or not wanted else [wanted, *self._models]
+        if names != [self.model.itemData(at) for at in range(self.model.count())]:
+            self.model.clear()
+            for name in names:
+                self.model.addItem(one_line(name), name)
+        self.model.setCurrentIndex(self.model.findData(wanted))
+        self.model.setEnabled(bool(names))
 
     def take_typed(self) -> None:
         """Take what was typed a moment ago without waiting longer."""

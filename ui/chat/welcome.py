@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
@@ -35,6 +35,7 @@ class Welcome(QScrollArea):
     """Greets, and offers examples that can be sent with one click."""
 
     tried = Signal(str)
+    models_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -59,6 +60,12 @@ class Welcome(QScrollArea):
         self.grid = QGridLayout()
         self.grid.setSpacing(Space.S)
         self.examples: list[_Example] = []
+        self._slot = QVBoxLayout()
+        self._has_card = False
+        self.models = QPushButton("Which models suit this machine?")
+        self.models.setProperty("kind", "flat")
+        self.models.clicked.connect(self.models_wanted)
+        self.models.hide()
         column = QVBoxLayout(self._body)
         column.addStretch(2)
         column.addWidget(self.mark)
@@ -68,13 +75,17 @@ class Welcome(QScrollArea):
         note_row = QGridLayout()
         note_row.addWidget(self.note, 0, 0)
         column.addLayout(note_row)
-        column.addSpacing(Space.XL)
+        column.addSpacing(Space.L)
+        column.addLayout(self._slot)
         column.addLayout(self.grid)
+        column.addSpacing(Space.S)
+        column.addWidget(self.models, 0, Qt.AlignmentFlag.AlignHCenter)
         column.addStretch(3)
         self._column = column
         self._n_columns = 0
         self._is_toy: bool | None = None
         self.set_toy(False)
+        self._body.installEventFilter(self)
 
     def set_toy(self, is_toy: bool) -> None:
         """Say whether the model is only a toy, and offer what it can do."""
@@ -91,10 +102,27 @@ class Welcome(QScrollArea):
         self._n_columns = 0
         self._fit()
 
+    def show_card(self, card: QWidget | None) -> None:
+        """Show a card above the examples; None takes it away, and a button asks for it again."""
+        if (shown := self._slot.takeAt(0)) is not None and (before := shown.widget()) is not None:
+            before.hide()
+        self._slot.setContentsMargins(0, 0, 0, Space.M if card is not None else 0)
+        self._has_card = card is not None
+        if card is not None:
+            self._slot.addWidget(card)
+            card.show()
+        self._fit()
+
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette, and leave room for text of another size."""
         self._fit()
         self.mark.setPixmap(pixmap("stream", palette.accent, 44, self.devicePixelRatioF()))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Leave room for what has grown in it."""
+        if watched is self._body and event.type() == QEvent.Type.LayoutRequest:
+            self._fit()
+        return super().eventFilter(watched, event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the examples in a readable column."""
@@ -104,10 +132,12 @@ class Welcome(QScrollArea):
     def _fit(self) -> None:
         side = max(Space.XL, (self.width() - COLUMN) // 2)
         self._column.setContentsMargins(side, Space.L, side, Space.L)
-        self.mark.setVisible(self.height() >= LOW)
+        self.mark.setVisible(self.height() >= LOW and not self._has_card)
         self._arrange()
         # A scroll area asks for the least height at any width, where the note would have one line.
-        self._body.setMinimumHeight(self._column.heightForWidth(self.viewport().width()))
+        height = self._column.heightForWidth(self.viewport().width())
+        if height != self._body.minimumHeight():
+            self._body.setMinimumHeight(height)
 
     def _arrange(self) -> None:
         n_columns = 2 if self.width() >= TWO_COLUMNS else 1

@@ -5,12 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import shiboken6
-from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QTimer, QUrl, QUrlQuery, Signal
-from PySide6.QtNetwork import QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
+from PySide6.QtCore import (
+    QByteArray,
+    QCoreApplication,
+    QFile,
+    QIODevice,
+    QObject,
+    QSaveFile,
+    QTimer,
+    QUrl,
+    QUrlQuery,
+    Signal,
+)
+from PySide6.QtNetwork import (
+    QHttpMultiPart,
+    QHttpPart,
+    QNetworkAccessManager,
+    QNetworkProxy,
+    QNetworkReply,
+    QNetworkRequest,
+)
 
 from core.values.snapshot import Bottleneck, Snapshot
 from ui.client.chat_records import Timings
@@ -69,7 +88,16 @@ def _fitting(name: str, value: object) -> Any:
 
 
 CALL_TIMEOUT_MS = 10_000
+EMBED_TIMEOUT_MS = 120_000  # the model for them may have to be loaded first
 MAX_ERROR_BYTES = 1 << 20
+
+
+class CallMade(NamedTuple):
+    """A call of a tool, as a model made it."""
+
+    id: str
+    name: str
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +107,7 @@ class ReplyEnd:
     finish_reason: str
     timings: Timings | None
     answered_by: str | None = None  # the small model, where that one gave the reply
+    calls: tuple[CallMade, ...] = ()  # of tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +173,7 @@ class Api(QObject):
         # The server is on this machine: a proxy for the web must not see its traffic.
         for network in (self._network, self._library):
             network.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
+        self.asks_for_drafted = False  # replies are to say which of their characters were drafted
         self._url: str | None = None
         self._key: str | None = None
         self._no_hope: str | None = None
@@ -199,6 +229,72 @@ class Api(QObject):
             request.setRawHeader(b"Accept", b"text/event-stream")
         return self._library.get(request) if method == "GET" else self._library.post(request, _encoded(fields))
 
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None,
+        done: Callable[[dict[str, Any]], object],
+        failed: Callable[[str], object],
+    ) -> None:
+        """Ask any route; a GET and a DELETE have no body."""
+        self._call(path, body, done, failed, method=method)
+
+    def upload(
+        self,
+        path: str,
+        file: Path,
+        fields: dict[str, str],
+        done: Callable[[dict[str, Any]], object],
+        failed: Callable[[str], object],
+    ) -> None:
+        """Send a file as a form; it is read from the disk as it goes."""
+        source = QFile(str(file))
+        if not source.open(QIODevice.OpenModeFlag.ReadOnly):
+            failed(f"{file.name} cannot be read: {source.errorString()}.")
+            return
+        if self._url is None:
+            failed("The server is not running yet.")
+            return
+        form = QHttpMultiPart(QHttpMultiPart.ContentType.FormDataType)
+        source.setParent(form)
+        for name, value in fields.items():
+            form.append(_part(f'name="{name}"', value.encode()))
+        part = _part(f'name="file"; filename="{quote(file.name)}"')
+        part.setBodyDevice(source)
+        form.append(part)
+        request = self._request(path)
+        request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, None)  # the form says its own
+        reply = self._network.post(request, form)
+        form.setParent(reply)
+        self._calls.add(reply)
+        reply.finished.connect(lambda: self._settle(reply, done, failed))
+
+    def download(self, path: str, to: Path, failed: Callable[[str], object]) -> None:
+        """Write what a route answers to a file, which takes its place when it is whole."""
+        if self._url is None:
+            failed("The server is not running yet.")
+            return
+        target = QSaveFile(str(to))
+        if not target.open(QIODevice.OpenModeFlag.WriteOnly):
+            failed(f"{to} cannot be written: {target.errorString()}. Choose another place.")
+            return
+        reply = self._network.get(self._request(path))
+        target.setParent(reply)
+        self._calls.add(reply)
+        reply.readyRead.connect(lambda: target.write(reply.readAll()))
+
+        def end() -> None:
+            reply.deleteLater()
+            self._calls.discard(reply)
+            if reply.error() != QNetworkReply.NetworkError.NoError:
+                target.cancelWriting()
+                failed(_without_words(reply))
+            elif not target.commit():
+                failed(f"{to} cannot be written: {target.errorString()}. Choose another place.")
+
+        reply.finished.connect(end)
+
     def models(self, done: Callable[[list[dict[str, Any]]], None], failed: Callable[[str], None]) -> None:
         """Ask for the models there are."""
         self._call("/v1/models", None, lambda body: done(list(body.get("data") or [])), failed)
@@ -210,6 +306,25 @@ class Api(QObject):
     def load(self, model: str, done: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Ask for another model; the state tells when it is ready."""
         self._call("/slipstream/load", {"model": model}, lambda body: done(), failed)
+
+    def count_tokens(self, text: str, done: Callable[[int], None], failed: Callable[[str], None]) -> None:
+        """Ask how many tokens ``text`` is for the model that is loaded."""
+        self._call("/tokenize", {"content": text}, lambda body: done(len(body.get("tokens") or ())), failed)
+
+    def embed(
+        self, model: str, texts: list[str], done: Callable[[list[list[float]]], None], failed: Callable[[str], None]
+    ) -> None:
+        """Ask for the vectors of texts, which ``model`` is loaded for."""
+
+        def on_answer(body: dict[str, Any]) -> None:
+            data = [one.get("embedding") for one in body.get("data") or () if isinstance(one, dict)]
+            vectors = [one for one in data if isinstance(one, list) and one]
+            if len(vectors) == len(texts):
+                done(vectors)
+            else:
+                failed("The server sent other vectors than those that were asked for.")
+
+        self._call("/v1/embeddings", {"model": model, "input": texts}, on_answer, failed, EMBED_TIMEOUT_MS)
 
     def chat(self, body: dict[str, Any]) -> ReplyStream:
         """Start a streamed reply."""
@@ -226,26 +341,31 @@ class Api(QObject):
     def _begin(self, stream: ReplyStream, body: dict[str, Any]) -> None:
         if shiboken6.isValid(stream) and not stream.has_ended:
             request = self._request("/v1/chat/completions")
-            stream.follow(self._network.post(request, _encoded({**body, "stream": True})))
+            drafted = {"drafted_spans": True} if self.asks_for_drafted else {}
+            stream.follow(self._network.post(request, _encoded({**body, **drafted, "stream": True})))
 
     def _call(
         self,
         path: str,
         body: dict[str, Any] | None,
-        done: Callable[[dict[str, Any]], None],
-        failed: Callable[[str], None],
+        done: Callable[[dict[str, Any]], object],
+        failed: Callable[[str], object],
+        timeout_ms: int = CALL_TIMEOUT_MS,
+        method: str = "",
     ) -> None:
         if self._url is None:
             QTimer.singleShot(0, self, lambda: failed("The server is not running yet."))
             return
         request = self._request(path)
-        request.setTransferTimeout(CALL_TIMEOUT_MS)
-        reply = self._network.get(request) if body is None else self._network.post(request, _encoded(body))
+        request.setTransferTimeout(timeout_ms)
+        verb = method or ("GET" if body is None else "POST")
+        sent = QByteArray() if body is None else _encoded(body)
+        reply = self._network.sendCustomRequest(request, verb.encode(), sent)
         self._calls.add(reply)
         reply.finished.connect(lambda: self._settle(reply, done, failed))
 
     def _settle(
-        self, reply: QNetworkReply, done: Callable[[dict[str, Any]], None], failed: Callable[[str], None]
+        self, reply: QNetworkReply, done: Callable[[dict[str, Any]], object], failed: Callable[[str], object]
     ) -> None:
         reply.deleteLater()
         if reply not in self._calls:
@@ -275,6 +395,7 @@ class Api(QObject):
 class ReplyStream(QObject):
     """One streamed reply. After any number of ``text`` comes exactly one of ``finished``, ``failed``, ``cancelled``."""
 
+    drafted = Signal(object)  # before its text: spans of drafted characters, counted in all text of the reply
     text = Signal(str, int)  # what was added, and how many tokens that is
     thought = Signal(str, int)  # the same of what a model thinks before it answers
     progressed = Signal(object)  # DeepProgress, before the text of a deep reply
@@ -291,6 +412,8 @@ class ReplyStream(QObject):
         self._answered_by: str | None = None
         self._has_ended = False
         self._n_tokens = self._n_told = 0
+        self._n_chars = 0
+        self._made: dict[int, list[str]] = {}  # by place in the reply: id, name and arguments of a call
 
     @property
     def has_ended(self) -> bool:
@@ -330,6 +453,8 @@ class ReplyStream(QObject):
         self._emit(added)
 
     def _emit(self, added: _Added) -> None:
+        if added.drafted:
+            self.drafted.emit(added.drafted)
         for signal, pieces in ((self.thought, added.thoughts), (self.text, added.text)):
             if pieces:
                 n_new, self._n_told = self._n_tokens - self._n_told, self._n_tokens
@@ -359,13 +484,23 @@ class ReplyStream(QObject):
                 added.thoughts.append(thought)
             if content:
                 added.text.append(content)
+                added.drafted += [(self._n_chars + begin, self._n_chars + end) for begin, end in _spans(event)]
+                self._n_chars += len(content)
             if thought or content:
                 # Before the end only the tokens so far are known; of a server that does not say, one for each chunk.
                 self._n_tokens = timings.decode_tokens if timings is not None else self._n_tokens + 1
+            for call in delta.get("tool_calls") or ():
+                self._take_call(call)
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
         if self._finish_reason is not None:
             self._timings = timings or self._timings
         return None
+
+    def _take_call(self, call: dict[str, Any]) -> None:
+        function = call.get("function") or {}
+        made = self._made.setdefault(call.get("index", 0), ["", "", ""])
+        for at, piece in enumerate((call.get("id"), function.get("name"), function.get("arguments"))):
+            made[at] += piece or ""
 
     def _on_closed(self) -> None:
         if self._has_ended or self._reply is None:
@@ -376,7 +511,8 @@ class ReplyStream(QObject):
             return
         if self._finish_reason is not None:
             self._end()
-            self.finished.emit(ReplyEnd(self._finish_reason, self._timings, self._answered_by))
+            calls = tuple(CallMade(*made) for _, made in sorted(self._made.items()))
+            self.finished.emit(ReplyEnd(self._finish_reason, self._timings, self._answered_by, calls))
         elif _is_event_stream(self._reply):
             self.fail("The connection to the server broke in the middle of the reply.")
         else:
@@ -398,6 +534,20 @@ class _Added:
 
     thoughts: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
+    drafted: list[tuple[int, int]] = field(default_factory=list)
+
+
+def _spans(event: dict[str, Any]) -> list[tuple[int, int]]:
+    found = event.get("drafted")
+    return [(int(begin), int(end)) for begin, end in found] if isinstance(found, list) else []
+
+
+def _part(disposition: str, body: bytes = b"") -> QHttpPart:
+    part = QHttpPart()
+    part.setHeader(QNetworkRequest.KnownHeaders.ContentDispositionHeader, f"form-data; {disposition}")
+    if body:
+        part.setBody(QByteArray(body))
+    return part
 
 
 def describe(reply: QNetworkReply) -> str:

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from ui.client.attachments import Attachment
 from ui.client.speeds import DeepReceipt, Speed, speed_of
+from ui.client.tool_calls import ToolCall
 
 
 class Role(StrEnum):
@@ -15,6 +17,9 @@ class Role(StrEnum):
 
     USER = "user"
     ASSISTANT = "assistant"
+
+
+EDITED = "edited"  # the finish reason of a reply that the user wrote
 
 
 class Status(StrEnum):
@@ -104,6 +109,34 @@ class Timings:
     kv_type: str = ""
     deep: DeepReceipt | None = None
 
+    def followed_by(self, more: Timings) -> Timings:
+        """Return the figures of a reply that was continued: what was measured of both parts together."""
+        n_tokens = self.decode_tokens + more.decode_tokens
+        seconds = (self.decode_ms + more.decode_ms) / 1_000
+        speedups = [(part.speedup, part.decode_tokens) for part in (self, more)]
+        known = [(speedup, count) for speedup, count in speedups if speedup is not None]
+        # The prompt of the continuation has the first part in it.
+        n_prompt = more.prefill_tokens + more.cached_tokens - self.decode_tokens
+        n_cached = self.cached_tokens if self.knows_prompt else min(more.cached_tokens, max(n_prompt, 0))
+        n_read = self.prefill_tokens if self.knows_prompt else max(0, n_prompt - n_cached)
+        return replace(
+            more,
+            prefill_tokens=n_read,
+            cached_tokens=n_cached,
+            ttft_ms=self.ttft_ms,
+            prefill_ms=self.prefill_ms + more.prefill_ms,
+            decode_ms=self.decode_ms + more.decode_ms,
+            total_ms=self.total_ms + more.total_ms,
+            queued_ms=self.queued_ms + more.queued_ms,
+            decode_tokens=n_tokens,
+            decode_per_second=n_tokens / seconds if seconds > 0 else 0.0,
+            drafted_tokens=self.drafted_tokens + more.drafted_tokens,
+            accepted_tokens=self.accepted_tokens + more.accepted_tokens,
+            speedup=sum(speedup * count for speedup, count in known) / n_tokens
+            if len(known) == 2 and n_tokens
+            else None,
+        )
+
     @property
     def has_possible_speedup(self) -> bool:
         """False where more was said than drafts can bring: chats of earlier versions hold such figures.
@@ -137,7 +170,8 @@ class Message:
 
     ``finish_reason`` of a failed reply is the code of the server's error, where it gave one. ``speed`` is how a reply
     was asked for; ``answered_by`` names the small model where that one gave it. ``thoughts`` came before the reply and
-    took ``thinking_ms``.
+    took ``thinking_ms``. ``drafted`` are spans of characters that were drafted, where that was
+    asked for. ``attachments`` are files that go with what the user said.
     """
 
     id: int
@@ -155,6 +189,9 @@ class Message:
     answered_by: str | None = None
     thoughts: str = ""
     thinking_ms: float | None = None
+    attachments: tuple[Attachment, ...] = ()
+    calls: tuple[ToolCall, ...] = ()  # of tools, in a reply
+    drafted: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +208,29 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class ChatSummary:
-    """A line of the history. ``snippet`` is where a search met its words, or empty."""
+    """A line of the history. ``snippet`` is where a search met its words, or empty; ``folder`` is empty for none."""
 
     id: int
     title: str
     updated_ms: int
     snippet: str = ""
+    folder: str = ""
+    is_pinned: bool = False
+    is_archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text that is kept to be used again, with variables as ``{{name}}``.
+
+    ``is_system`` says that it is instructions for a chat; ``model`` is the one whose new chats begin with them.
+    """
+
+    id: int
+    name: str
+    text: str
+    is_system: bool = False
+    model: str = ""
 
 
 TITLE_LENGTH = 60

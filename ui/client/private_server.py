@@ -35,7 +35,7 @@ class PrivateServer(QObject):
         self._command, self._back_off_ms, self._clock = list(command), back_off_ms, clock
         self._failures = 0
         self._began = 0.0
-        self._is_wanted = False
+        self._is_wanted = self._is_restarting = False
         self._last_words: deque[str] = deque(maxlen=KEPT_LINES)
         self._process = QProcess(self)
         self._process.setWorkingDirectory(folder)
@@ -49,6 +49,8 @@ class PrivateServer(QObject):
         self._process.errorOccurred.connect(self._on_error)
         self._again = QTimer(self, singleShot=True)
         self._again.timeout.connect(self._begin)
+        self._patience = QTimer(self, singleShot=True)
+        self._patience.timeout.connect(self._process.kill)
 
     @property
     def process_id(self) -> int:
@@ -61,10 +63,22 @@ class PrivateServer(QObject):
         self._failures = 0
         self._begin()
 
+    def restart(self, command: Sequence[str]) -> None:
+        """End the server politely and start it with another command line, without waiting for either."""
+        self._command, self._is_wanted, self._failures = list(command), True, 0
+        self._again.stop()
+        if self._process.state() == QProcess.ProcessState.NotRunning:
+            self._begin()
+            return
+        self._is_restarting = True
+        self._process.closeWriteChannel()
+        self._patience.start(STOP_MS)
+
     def stop(self) -> None:
         """End the server: politely by closing its stdin, then for good. Waits a few seconds at most."""
         self._is_wanted = False
         self._again.stop()
+        self._patience.stop()
         if self._process.state() == QProcess.ProcessState.NotRunning:
             return
         self._process.closeWriteChannel()
@@ -95,6 +109,11 @@ class PrivateServer(QObject):
 
     def _on_end(self, how: str) -> None:
         if not self._is_wanted:
+            return
+        if self._is_restarting:
+            self._is_restarting = False
+            self._patience.stop()
+            self._begin()
             return
         if self._clock() - self._began > STEADY_SECONDS:
             self._failures = 0

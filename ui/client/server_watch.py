@@ -22,6 +22,7 @@ class ModelChoice:
     name: str
     is_toy: bool = False
     remote: str | None = None
+    can: tuple[str, ...] | None = None  # completion, vision, embedding, …; None where that is not known
 
 
 class ServerWatch(QObject):
@@ -113,7 +114,13 @@ class ServerWatch(QObject):
             self.look_at_models()
 
     def _on_models(self, found: list[dict[str, Any]]) -> None:
-        models = tuple(ModelChoice(str(m["id"]), bool(m.get("is_toy")), m.get("remote")) for m in found if m.get("id"))
+        models = tuple(_choice(m) for m in found if m.get("id"))
         if models != self.models:
             self.models = models
             self.models_changed.emit(models)
+
+
+def _choice(found: dict[str, Any]) -> ModelChoice:
+    can = found.get("capabilities")
+    names = tuple(str(one) for one in can) if isinstance(can, list) else None
+    return ModelChoice(str(found["id"]), bool(found.get("is_toy")), found.get("remote"), names)

@@ -8,7 +8,11 @@ from core.values.snapshot import Bottleneck, Snapshot
 from models.formatting import figures
 
 NOTHING = "–"
-_BOUNDS = {Bottleneck.BANDWIDTH: "Memory", Bottleneck.COMPUTE: "Compute", Bottleneck.OVERHEAD: "Overhead"}
+LIMITS = {
+    Bottleneck.BANDWIDTH: "memory speed",
+    Bottleneck.COMPUTE: "computing",
+    Bottleneck.OVERHEAD: "work between steps",
+}
 _WHY = {
     Bottleneck.BANDWIDTH: "Reading the weights takes most of each step: drafts and more requests are nearly free.",
     Bottleneck.COMPUTE: "Arithmetic takes most of each step: more rows take longer in proportion.",
@@ -20,7 +24,7 @@ _MOST_SEGMENTS = 16
 
 @dataclass(frozen=True, slots=True)
 class GaugeFace:
-    """A gauge's ``value`` in strong and ``unit`` in quiet letters, and the line below.
+    """A gauge's ``lead`` in quiet, ``value`` in strong and ``unit`` in quiet letters, and the line below.
 
     The line is filled to ``share`` (0 to 1; None draws it empty), or has ``n_segments`` of which those in ``lit``
     shine. ``hint`` explains it.
@@ -32,6 +36,12 @@ class GaugeFace:
     n_segments: int = 0
     lit: tuple[int, ...] = ()
     hint: str = ""
+    lead: str = ""
+
+    @property
+    def words(self) -> str:
+        """All of its words."""
+        return " ".join(word for word in (self.lead, self.value, self.unit) if word)
 
 
 def speed(snapshot: Snapshot, fastest: float, is_last: bool = False) -> GaugeFace:
@@ -62,11 +72,11 @@ def bandwidth(snapshot: Snapshot) -> GaugeFace:
 
 def bound(snapshot: Snapshot) -> GaugeFace:
     """What sets the speed."""
-    order = list(_BOUNDS)
+    order = list(LIMITS)
     lit = (order.index(snapshot.bound),) if snapshot.bound in order and not snapshot.is_idle else ()
-    value = _BOUNDS.get(snapshot.bound, NOTHING) if not snapshot.is_idle else NOTHING
-    hint = "What sets the speed: memory, compute or overhead.\n" + _WHY[snapshot.bound]
-    return GaugeFace(value, "bound", n_segments=len(order), lit=lit, hint=hint)
+    value = LIMITS.get(snapshot.bound, NOTHING) if not snapshot.is_idle else NOTHING
+    hint = f"What sets the speed: memory, computing or work between steps.\n{_WHY[snapshot.bound]}\nClick for more."
+    return GaugeFace(value, "", n_segments=len(order), lit=lit, hint=hint, lead="limited by")
 
 
 def drafts(snapshot: Snapshot, is_last: bool = False) -> GaugeFace:

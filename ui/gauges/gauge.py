@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ui.gauges.faces import NOTHING, GaugeFace
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LIGHT, Palette, Type
+from ui.theme.tokens import LIGHT, Corner, Palette, Type
 
 _LINE = 3
 _GAP = 3
@@ -19,13 +19,15 @@ _LEAST_FILL = 3.0
 class Gauge(QWidget):
     """Draws a face; ``widest`` is the face that it keeps room for, so that nothing moves while figures change."""
 
+    clicked = Signal()
+
     def __init__(self, name: str, widest: GaugeFace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._palette, self._is_idle = LIGHT, True
         self._widest = widest
-        self.face = GaugeFace(NOTHING, widest.unit)
+        self.face = GaugeFace(NOTHING, widest.unit, lead=widest.lead)
 
     def show_face(self, face: GaugeFace, is_idle: bool) -> None:
         """Show another face, greyed while the engine is idle: then it is of the last reply."""
@@ -33,7 +35,34 @@ class Gauge(QWidget):
             return
         self.face, self._is_idle = face, is_idle
         self.setToolTip(face.hint)
-        self.setAccessibleDescription(f"{face.value} {face.unit}")
+        self.setAccessibleDescription(face.words)
+        self.update()
+
+    def set_clickable(self) -> None:
+        """Take clicks and the keyboard from now on."""
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click on a gauge that can be clicked."""
+        if self.focusPolicy() & Qt.FocusPolicy.TabFocus and self.rect().contains(event.position().toPoint()):
+            self.clicked.emit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter and Space do what a click does."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self.clicked.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show that the keyboard is here."""
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Show that the keyboard left."""
+        super().focusOutEvent(event)
         self.update()
 
     def set_palette(self, palette: Palette) -> None:
@@ -45,7 +74,8 @@ class Gauge(QWidget):
     def sizeHint(self) -> QSize:
         """Room for the widest face."""
         strong, quiet = QFontMetrics(self._font(True)), QFontMetrics(self._font(False))
-        width = strong.horizontalAdvance(self._widest.value) + quiet.horizontalAdvance(f" {self._widest.unit}")
+        face = self._widest
+        width = strong.horizontalAdvance(face.value) + quiet.horizontalAdvance(f"{_lead(face)} {face.unit}")
         return QSize(width + 2, strong.height() + _GAP + _LINE)
 
     def minimumSizeHint(self) -> QSize:
@@ -58,17 +88,23 @@ class Gauge(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_words(painter)
         self._paint_line(painter)
+        if self.hasFocus():
+            painter.setPen(QPen(QColor(self._palette.focus), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), Corner.S, Corner.S)
         painter.end()
 
     def _paint_words(self, painter: QPainter) -> None:
         strong, quiet = self._font(True), self._font(False)
-        metrics = QFontMetrics(strong)
+        metrics, lead = QFontMetrics(strong), _lead(self.face)
+        left = QFontMetrics(quiet).horizontalAdvance(lead)
         painter.setFont(strong)
         painter.setPen(QColor(self._palette.muted if self._is_idle else self._palette.text))
-        painter.drawText(0, metrics.ascent(), self.face.value)
+        painter.drawText(left, metrics.ascent(), self.face.value)
         painter.setFont(quiet)
         painter.setPen(QColor(self._palette.muted))
-        painter.drawText(metrics.horizontalAdvance(f"{self.face.value} "), metrics.ascent(), self.face.unit)
+        painter.drawText(0, metrics.ascent(), lead)
+        painter.drawText(left + metrics.horizontalAdvance(f"{self.face.value} "), metrics.ascent(), self.face.unit)
 
     def _paint_line(self, painter: QPainter) -> None:
         top, width = float(self.height() - _LINE), float(self.width())
@@ -93,6 +129,10 @@ class Gauge(QWidget):
         # Digits of one width, so that figures do not dance.
         font.setFeature(QFont.Tag("tnum"), 1)
         return font
+
+
+def _lead(face: GaugeFace) -> str:
+    return f"{face.lead} " if face.lead else ""
 
 
 def _bar(painter: QPainter, colour: QColor, left: float, top: float, width: float) -> None:

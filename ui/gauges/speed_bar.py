@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget
 
@@ -11,6 +11,7 @@ from ui.client.api import ServerState
 from ui.gauges import faces
 from ui.gauges.faces import GaugeFace
 from ui.gauges.gauge import Gauge
+from ui.gauges.sparkline import Sparkline
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, Palette, Space
 
@@ -21,7 +22,12 @@ NOW, LAST_REPLY = "Now", "Last reply"
 
 
 class SpeedBar(QFrame):
-    """Five gauges, fed with the server's states. An idle engine's show the last reply, grey and marked as such."""
+    """Five gauges and the line of the last minute, fed with the server's states.
+
+    An idle engine's gauges show the last reply, grey and marked as such.
+    """
+
+    why_wanted = Signal()  # what sets the speed is to be explained
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,15 +37,18 @@ class SpeedBar(QFrame):
         self.setFixedHeight(HEIGHT)
         self.speed = Gauge("Tokens per second", GaugeFace("8,888", "tok/s prompt"))
         self.bandwidth = Gauge("Memory bandwidth", GaugeFace("888.8", "of 8,888 GB/s"))
-        self.bound = Gauge("What sets the speed", GaugeFace("Overhead", "bound"))
+        self.bound = Gauge("What sets the speed", GaugeFace(max(faces.LIMITS.values(), key=len), "", lead="limited by"))
         self.drafts = Gauge("Accepted drafts", GaugeFace("100%", "drafts · 8.8×"))
         self.requests = Gauge("Requests", GaugeFace("88", "active · 88 wait"))
+        self.bound.set_clickable()
+        self.bound.clicked.connect(self.why_wanted)
+        self.minute = Sparkline()
         self.when = QLabel()
         self.when.setProperty("tone", "caption")
         self.when.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.when.setContentsMargins(0, 1, 0, 0)  # on the line of the figures, whose letters are larger
         self.gauges = (self.speed, self.bandwidth, self.bound, self.drafts, self.requests)
-        self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.requests, self.bound)
+        self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.bound, self.minute, self.requests)
         self._fastest: dict[str | None, float] = {}
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2)
@@ -47,6 +56,8 @@ class SpeedBar(QFrame):
         self._row.addWidget(self.when)
         for gauge in self.gauges:
             self._row.addWidget(gauge, 1)
+            if gauge is self.speed:
+                self._row.addWidget(self.minute)
         self.show_state(ServerState())
 
     def show_state(self, state: ServerState) -> None:
@@ -56,6 +67,7 @@ class SpeedBar(QFrame):
         shown = last or now
         fastest = max(self._fastest.get(state.model, 0.0), shown.decode_rate)
         self._fastest[state.model] = fastest
+        self.minute.add(now.decode_rate)
         self.when.setText(LAST_REPLY if last is not None else "" if now.is_idle else NOW)
         faces_shown = (
             faces.speed(shown, fastest, last is not None),
@@ -73,7 +85,7 @@ class SpeedBar(QFrame):
         # Room for the widest words, so that nothing moves when work begins or ends.
         width = max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY))
         self.when.setFixedSize(width, self.speed.sizeHint().height())
-        for gauge in self.gauges:
+        for gauge in (*self.gauges, self.minute):
             gauge.set_palette(palette)
         self.setFixedHeight(self._height)
         self._leave_out()

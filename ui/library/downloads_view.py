@@ -47,6 +47,7 @@ class DownloadRow(QFrame):
         self.problem.setProperty("tone", "problem")
         self.problem.setWordWrap(True)
         self.bar = QProgressBar()
+        self.bar.setAccessibleName("Download")
         self.bar.setObjectName("downloadBar")
         self.bar.setRange(0, 1_000)
         self.bar.setTextVisible(False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
@@ -10,9 +11,18 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QStackedWid
 
 from models.download.progress import DownloadPhase
 from models.formatting.figures import count
-from models.hub.repository import Access, FoundRepository, Repository
+from models.hub.repository import Access, Repository
 from models.library import requests as ask
-from models.library.values import Download, HubFacts, Suggested, SuggestedRow, Trouble, TroubleKind
+from models.library.values import (
+    Download,
+    FoundModel,
+    HubFacts,
+    RemoteFitReport,
+    Suggested,
+    SuggestedRow,
+    Trouble,
+    TroubleKind,
+)
 from ui.client.library_link import LibraryLink
 from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
@@ -24,6 +34,7 @@ from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
 
 PAUSE_MS = 400  # typing ends before the Hub is asked
+ESTIMATED = "Fit and speed are estimates for the quantisation in the row, refined when a model is opened."
 ORDERS = {
     "downloads": "Most downloads",
     "likes": "Most likes",
@@ -43,7 +54,8 @@ class FindView(QWidget):
         super().__init__(parent)
         self._link = link
         self._suggested: Suggested | None = None
-        self._found: tuple[FoundRepository, ...] = ()
+        self._found: tuple[FoundModel, ...] = ()
+        self._read: dict[str, FoundModel] = {}  # by repository what was judged by a header
         self._words, self._order = "", "downloads"
         # The numbers of the questions whose answers are wanted.
         self._search = self._repository = self._recommendation = 0
@@ -154,8 +166,11 @@ class FindView(QWidget):
         self.stack.setCurrentWidget(self.state)
         self._search = self._link.ask(ask.SearchHub(self._words, self._order), self._on_found, self._on_search_trouble)
 
-    def _on_found(self, found: tuple[FoundRepository, ...]) -> None:
+    def _on_found(self, found: tuple[FoundModel, ...]) -> None:
         self._found = found
+        self._read = {}
+        if any(one.verdict is not None for one in found):
+            self._say_head(self.head.text(), ESTIMATED)
         self.list.show_rows([_found_row(one) for one in found])
         if found:
             self.stack.setCurrentWidget(self.list)
@@ -256,7 +271,17 @@ class FindView(QWidget):
 
     def _judge(self, repo_id: str, path: str) -> None:
         failed = partial(self.pane.show_judge_trouble, repo_id, path)
-        self._link.ask(ask.GetRemoteFit(repo_id, path), self.pane.show_judgement, failed)
+        self._link.ask(ask.GetRemoteFit(repo_id, path), self._on_judged, failed)
+
+    def _on_judged(self, judged: RemoteFitReport) -> None:
+        """Show what its header says, also in the row of the list."""
+        self.pane.show_judgement(judged)
+        found = next((one for one in self._found if one.repository.repo_id == judged.repo_id), None)
+        if found is not None and judged.repo_id not in self._read:
+            rate = judged.fit.speed.empty if judged.fit.speed is not None else None
+            known = replace(found, quantisation=judged.header.quantisation, verdict=judged.fit.verdict, rate=rate)
+            self._read[judged.repo_id] = known
+            self.list.rows.change_rows({judged.repo_id: _found_row(known)})
 
     def _find_draft(self, repo_id: str, path: str) -> None:
         # Without an answer nothing is offered, and what is wrong with the Hub the judgement has said.
@@ -269,16 +294,19 @@ class FindView(QWidget):
         self.pane.set_address(facts.address)
 
 
-def _found_row(found: FoundRepository) -> ListRow:
+def _found_row(model: FoundModel) -> ListRow:
+    found = model.repository
     line = joined(
+        "" if found.access is Access.OPEN else found.access.value,
         found.architecture or "",
         n_parameters(found.n_params, 0),
+        model.quantisation,
         f"{count(found.downloads)} downloads",
         f"{count(found.likes)} likes",
         found.licence or "",
     )
-    badge = "" if found.access is Access.OPEN else found.access.value
-    return ListRow(found.repo_id, found.repo_id, line, "", badge)
+    badge, tone = FITS[model.verdict] if model.verdict is not None else ("", "warning")
+    return ListRow(found.repo_id, found.repo_id, line, about(model.rate), badge, tone)
 
 
 def _suggested_row(row: SuggestedRow) -> ListRow:

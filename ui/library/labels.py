@@ -66,10 +66,15 @@ def model_line(row: ModelRow) -> str:
 
 
 def model_speed(row: ModelRow) -> str:
-    """Return a model's speed: measured, else what is expected with a tilde; "" where neither is known."""
+    """Return a model's speed: measured, else what is expected, marked as such; "" where neither is known."""
     if row.measured_rate:
         return speed(row.measured_rate)
-    return f"~{speed(row.predicted_rate)}" if row.predicted_rate else ""
+    return about(row.predicted_rate)
+
+
+def fit_and_speed(row: ModelRow) -> str:
+    """Return in a few words whether a model fits here, and its speed; "" where neither is known."""
+    return joined(FITS[row.verdict][0] if row.verdict is not None else "", model_speed(row))
 
 
 def about(rate: float | None) -> str:

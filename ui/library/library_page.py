@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QShortcut
-from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from ui.client.library_link import LibraryLink
 from ui.library.downloads_view import DownloadsView
 from ui.library.find_view import FindView, downloads_at_work
 from ui.library.hub_dialog import HubDialog
 from ui.library.models_view import ModelsView
-from ui.theme.tokens import TOP_BAR, Palette, Space
+from ui.theme.tokens import Palette
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import PageTabs
 from ui.widgets.toast import Toast
 
 HERE, FIND, DOWNLOADS = "On this machine", "Find", "Downloads"
 PREPARE_MS = 50
-TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 
 
 class LibraryPage(QWidget):
@@ -28,6 +27,7 @@ class LibraryPage(QWidget):
     """
 
     use_wanted = Signal(str)  # the name of a model
+    judged = Signal(object)  # tuple[ModelRow, ...]: what models of this machine are here
 
     def __init__(self, link: LibraryLink, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -38,7 +38,8 @@ class LibraryPage(QWidget):
         self._finder: FindView | None = None
         self._downloads: DownloadsView | None = None
         self.stack = QStackedWidget()
-        self.tabs: dict[str, QPushButton] = {}
+        self._top = PageTabs((HERE, FIND, DOWNLOADS), self)
+        self.tabs = self._top.tabs
         self._holders: dict[str, QVBoxLayout] = {}
         self.settings_button = IconButton("panel", "How the Hub is reached")
         self.settings_button.clicked.connect(self.show_settings)
@@ -52,35 +53,17 @@ class LibraryPage(QWidget):
         self.set_palette(palette)
 
     def _lay_out(self) -> None:
-        top = QFrame()
-        top.setObjectName("topBar")
-        top.setFixedHeight(TOP_BAR)
-        bar = QHBoxLayout(top)
-        bar.setContentsMargins(Space.M, 0, Space.S, 0)
-        bar.setSpacing(Space.XS)
-        group = QButtonGroup(self)
-        for number, name in enumerate((HERE, FIND, DOWNLOADS), 1):
-            tab = QPushButton(name)
-            tab.setProperty("kind", "tab")
-            tab.setCheckable(True)
-            tab.setCursor(Qt.CursorShape.PointingHandCursor)
-            tab.setToolTip(f"{name} (Ctrl+{number})")
-            tab.clicked.connect(lambda checked=False, name=name: self.show_tab(name))
-            QShortcut(QKeySequence(f"Ctrl+{number}"), self, lambda name=name: self.show_tab(name))
-            group.addButton(tab)
-            bar.addWidget(tab)
+        for name in self.tabs:
             holder = QWidget()
             self._holders[name] = QVBoxLayout(holder)
             self._holders[name].setContentsMargins(0, 0, 0, 0)
             self.stack.addWidget(holder)
-            self.tabs[name] = tab
-        bar.addStretch()
-        bar.addWidget(self.settings_button)
-        self.tabs[HERE].setChecked(True)
+        self._top.chosen.connect(self.show_tab)
+        self._top.row.addWidget(self.settings_button)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(top)
+        column.addWidget(self._top)
         column.addWidget(self.stack, 1)
 
     @property
@@ -88,6 +71,7 @@ class LibraryPage(QWidget):
         """The models of this machine."""
         if self._models is None:
             self._models = view = ModelsView(self._link)
+            view.judged.connect(self.judged)
             view.set_palette(self._palette)
             view.set_used(self._used or None)
             view.use_wanted.connect(self.use_wanted)
@@ -134,6 +118,14 @@ class LibraryPage(QWidget):
         shown = list(self.tabs)[self.stack.currentIndex()]
         (self.models if shown == HERE else self.finder if shown == FIND else self.downloads).setFocus()
 
+    def focus_search(self) -> None:
+        """Give the keyboard to the field that searches the models that are shown: those here, or those of the Hub."""
+        if self.tabs[HERE].isChecked():
+            self.models.filter.setFocus()
+        else:
+            self.show_tab(FIND)
+            self.finder.field.setFocus()
+
     def show_settings(self) -> None:
         """Let the Hub's settings be changed."""
         dialog = HubDialog(self._link, self.window())
@@ -150,17 +142,10 @@ class LibraryPage(QWidget):
         """Draw for another palette."""
         self._palette = palette
         self.settings_button.set_palette(palette)
-        self._fit_tabs()
+        self._top.fit()
         for view in (self._models, self._finder, self._downloads):
             if view is not None:
                 view.set_palette(palette)
-
-    def _fit_tabs(self) -> None:
-        """Leave room for the letters of a chosen tab, which are bold: Qt asks for that of the others."""
-        for name, tab in self.tabs.items():
-            font = QFont(tab.font())
-            font.setWeight(QFont.Weight.DemiBold)
-            tab.setMinimumWidth(QFontMetrics(font).horizontalAdvance(name) + 2 * TAB_SIDE)
 
     def _place(self, name: str, view: QWidget) -> None:
         self._holders[name].addWidget(view)

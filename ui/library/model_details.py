@@ -57,7 +57,7 @@ class ModelDetailsPane(QScrollArea):
         self.settings, self.smaller = QPushButton("Settings…"), QPushButton("Make a smaller copy…")
         self.settings.clicked.connect(lambda: self.row and self.settings_wanted.emit(self.row.name))
         self.smaller.clicked.connect(lambda: self.row and self.smaller_wanted.emit(self.row.name))
-        self.mending = NoteCard(WARNING)
+        self.mending = NoteCard(WARNING, AGAIN)
         self.mending.button.clicked.connect(self._on_again)
         self.facts, self.header = FactsGrid(), FactsGrid()
         self.machine, self.partners = MachineCard(link), PartnersCard(link)

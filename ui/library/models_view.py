@@ -45,6 +45,7 @@ class ModelsView(QWidget):
     removed = Signal(str)
     told = Signal(str)  # a sentence about what was done
     rows_changed = Signal(object)  # tuple[ModelRow, ...]
+    judged = Signal(object)  # the same, with what was found of some
 
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -177,6 +178,7 @@ class ModelsView(QWidget):
             self._rows = rows
             self._fill()
             self.rows_changed.emit(rows)
+            self.judged.emit(rows)
         if any(row.name == self._to_show for row in rows):
             self.list.choose(self._to_show)
             self._to_show = None
@@ -191,6 +193,7 @@ class ModelsView(QWidget):
     def _on_judged(self, found: tuple[RowReport, ...]) -> None:
         by_place = {(one.name, one.path): one for one in found}
         self._rows = tuple(_judged(row, by_place.get((row.name, row.path))) for row in self._rows)
+        self.judged.emit(self._rows)
         names = {name for name, _ in by_place}
         self.list.rows.change_rows({row.name: self._row(row) for row in self._rows if row.name in names})
 
@@ -346,9 +349,9 @@ def _badge(row: ModelRow) -> str:
 def _judged(row: ModelRow, found: RowReport | None) -> ModelRow:
     if found is None:
         return row
-    return replace(row, partners=found.partners, predicted_rate=found.predicted_rate)
+    return replace(row, partners=found.partners, predicted_rate=found.predicted_rate, verdict=found.verdict)
 
 
 def _file(row: ModelRow) -> ModelRow:
     """Return what a row says of the file, without what is found out by and by."""
-    return replace(row, partners=(), predicted_rate=None, measured_rate=None, last_used=None)
+    return replace(row, partners=(), predicted_rate=None, measured_rate=None, verdict=None, last_used=None)

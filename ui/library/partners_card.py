@@ -58,6 +58,7 @@ class PartnersCard(QWidget):
         self.wait.button.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
         self._waits_for = ""
         self.bar = QProgressBar()
+        self.bar.setAccessibleName("Test of the pair")
         self.bar.setObjectName("downloadBar")
         self.bar.setRange(0, 1_000)
         self.bar.setTextVisible(False)

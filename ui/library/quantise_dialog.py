@@ -43,6 +43,7 @@ class QuantiseRow(QFrame):
         self.line.setProperty("tone", "caption")
         self.problem.setWordWrap(True)
         self.bar = QProgressBar()
+        self.bar.setAccessibleName("Making of the copy")
         self.bar.setObjectName("downloadBar")
         self.bar.setRange(0, 1_000)
         self.bar.setTextVisible(False)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 ASK_MS = 1_500
-RAISE = b"raise\n"
+# One line of JSON: the file that the second start was given, or "".
+MOST_BYTES = 64 << 10
 
 
 class SingleInstance(QObject):
     """The claim to be the one instance that keeps its lock in ``folder``."""
 
-    asked = Signal()  # another start wants to see the window
+    asked = Signal(str)  # another start wants to see the window, and this file in it, "" for none
 
     def __init__(self, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -35,13 +37,13 @@ class SingleInstance(QObject):
         self._server.listen(self._name)
         return True
 
-    def ask_other(self) -> bool:
-        """Ask the other instance to show itself; False where it does not answer."""
+    def ask_other(self, file: str = "") -> bool:
+        """Ask the other instance to show itself and to open a file; False where it does not answer."""
         socket = QLocalSocket()
         socket.connectToServer(self._name)
         if not socket.waitForConnected(ASK_MS):
             return False
-        socket.write(RAISE)
+        socket.write(json.dumps(file).encode() + b"\n")
         answered = socket.waitForBytesWritten(ASK_MS) and socket.waitForReadyRead(ASK_MS)
         socket.disconnectFromServer()
         return answered
@@ -57,6 +59,14 @@ class SingleInstance(QObject):
         socket.disconnected.connect(socket.deleteLater)
 
     def _on_words(self, socket: QLocalSocket) -> None:
-        if bytes(socket.readAll().data()) == RAISE:
+        if not socket.canReadLine():
+            if socket.bytesAvailable() > MOST_BYTES:
+                socket.abort()
+            return
+        try:
+            file = json.loads(bytes(socket.readLine().data()))
+        except ValueError:
+            return
+        if isinstance(file, str):
             socket.write(b"ok\n")
-            self.asked.emit()
+            self.asked.emit(file)

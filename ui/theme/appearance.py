@@ -11,7 +11,17 @@ from PySide6.QtWidgets import QApplication
 from ui.theme.stylesheet import stylesheet
 from ui.theme.text_size import USUAL, set_text_percent
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import DARK, LIGHT, Palette, Type, sized
+from ui.theme.tokens import (
+    CONTRAST_DARK,
+    CONTRAST_LIGHT,
+    DARK,
+    LIGHT,
+    USUAL_ACCENT,
+    Palette,
+    Type,
+    sized,
+    with_accent,
+)
 
 _FAMILIES = ("Inter", "Inter Variable", "Adwaita Sans", "Noto Sans", "Cantarell", "Ubuntu", "DejaVu Sans")
 _MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono", "Ubuntu Mono", "DejaVu Sans Mono")
@@ -24,6 +34,7 @@ class ThemeChoice(StrEnum):
     SYSTEM = "system"
     LIGHT = "light"
     DARK = "dark"
+    CONTRAST = "contrast"  # high, and light or dark like the system
 
 
 class Appearance(QObject):
@@ -39,7 +50,7 @@ class Appearance(QObject):
         self._choice = choice
         self._family = _family(QFontDatabase.SystemFont.GeneralFont, _FAMILIES)
         self._mono_family = _family(QFontDatabase.SystemFont.FixedFont, _MONO_FAMILIES)
-        self._percent = USUAL
+        self._percent, self._accent = USUAL, USUAL_ACCENT
         self._shown: tuple[Palette, int] | None = None
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._apply)
         if not application.styleSheet():  # else it was dressed before
@@ -57,6 +68,16 @@ class Appearance(QObject):
         self._apply()
 
     @property
+    def accent(self) -> str:
+        """The name of the accent."""
+        return self._accent
+
+    def wear(self, choice: ThemeChoice, accent: str, percent: int) -> None:
+        """Follow another wish in all of it at once; ``accent`` is one of ``ACCENTS``."""
+        self._choice, self._accent, self._percent = choice, accent, percent
+        self._apply()
+
+    @property
     def percent(self) -> int:
         """How large text is, in percent of the design's sizes."""
         return self._percent
@@ -69,11 +90,13 @@ class Appearance(QObject):
     @property
     def palette(self) -> Palette:
         """The palette that the choice and the system lead to."""
-        if self._choice is ThemeChoice.SYSTEM:
+        if self._choice in (ThemeChoice.SYSTEM, ThemeChoice.CONTRAST):
             is_dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
         else:
             is_dark = self._choice is ThemeChoice.DARK
-        return DARK if is_dark else LIGHT
+        if self._choice is ThemeChoice.CONTRAST:
+            return CONTRAST_DARK if is_dark else CONTRAST_LIGHT
+        return with_accent(DARK if is_dark else LIGHT, self._accent)
 
     @property
     def text_style(self) -> TextStyle:

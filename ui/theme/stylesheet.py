@@ -17,7 +17,14 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 #detailsSide QScrollArea, #detailsBody { background: $panel; border: 0; }
 #judgeCard { background: $canvas; border-top: 1px solid $border; }
 #downloadsArea, #downloadsBody { background: $canvas; border: 0; }
+#page, #pageArea, #pageBody { background: $canvas; border: 0; }
+#actionRow { border-bottom: 1px solid $border; border-radius: 0; }
+#snippet { background: $code; color: $code_text; font-size: ${caption}px;
+    border: 1px solid $border; border-radius: ${corner_s}px; padding: 6px 8px;
+    selection-background-color: $selection; selection-color: $text; }
+#snippet:focus { border-color: $focus; }
 #downloadCard { background: $panel; border: 1px solid $border; border-radius: ${corner_m}px; }
+#offeredModel { background: $canvas; border: 1px solid $border; border-radius: ${corner_s}px; }
 #sidebar { background: $sidebar; border-right: 1px solid $border; }
 #panel { background: $panel; border-left: 1px solid $border; }
 #panel QScrollArea, #panel #panelBody { background: $panel; border: 0; }
@@ -36,6 +43,8 @@ QLabel[tone="title"] { font-size: ${title}px; font-weight: 600; }
 QLabel[tone="hero"] { font-size: ${hero}px; font-weight: 600; }
 QLabel[tone="badge"] { color: $warning; background: $warning_soft; border-radius: 8px; padding: 1px 7px;
     font-size: ${caption}px; }
+QLabel[tone="accent"] { color: $accent; font-weight: 600; }
+#racePicture, #raceArea, #raceBody { background: $canvas; border: 0; }
 QLabel[tone="problem"] { color: $danger; }
 QLabel[tone="field problem"] { color: $danger; font-size: ${caption}px; }
 QLabel[tone="warning"] { color: $warning; }
@@ -114,6 +123,17 @@ QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
 #composerCard QPlainTextEdit { background: transparent; border: 0; color: $text; font-size: ${large}px;
     selection-background-color: $selection; selection-color: $text; }
 
+#chip { background: $panel; border: 1px solid $border; border-radius: ${corner_s}px; }
+QToolButton[kind="chip"] { color: $text; font-size: ${caption}px; padding: 1px 4px; }
+QToolButton[kind="chip"]:hover { background: transparent; }
+#attachmentText { background: $raised; border: 1px solid $border; border-radius: ${corner_s}px; }
+#shelfArea, #shelfBody { background: transparent; border: 0; }
+#tickList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px; }
+#tickList::item { padding: 5px 4px; color: $text; border-radius: ${corner_s}px; }
+#tickList::item:hover, #tickList::item:selected { background: $hover; color: $text; }
+#tickList::indicator { width: 15px; height: 15px; border: 1px solid $muted; border-radius: 4px; }
+#tickList::indicator:checked { background: $accent; border-color: $accent; }
+
 QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${large}px;
     selection-background-color: $selection; selection-color: $text; }
 #speedCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_s}px; }
@@ -125,12 +145,17 @@ QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${la
     font-size: ${body}px; }
 #thoughtsHead:hover, #thoughtsHead:checked { background: transparent; color: $text; }
 #thoughtsHead:focus { border-color: $focus; }
+#contextBar { font-size: ${caption}px; }
+#receiptLine { border: 2px solid transparent; border-radius: ${corner_s}px; font-size: ${caption}px; }
+#receiptLine:focus { border-color: $focus; }
+#receiptCard { background: $panel; border: 1px solid $border; border-radius: ${corner_m}px; }
 #thoughtsBody { border-left: 2px solid $border; border-radius: 0; }
 #problemCard { background: $danger_soft; border-radius: ${corner_m}px; }
 #problemCard QLabel { color: $text; }
 #banner[tone="warning"] { background: $warning_soft; border-bottom: 1px solid $border; }
 #banner[tone="danger"] { background: $danger_soft; border-bottom: 1px solid $border; }
 #banner[tone="plain"] { background: $accent_soft; border-bottom: 1px solid $border; }
+#palette { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_m}px; }
 #toast { background: $text; border-radius: ${corner_m}px; }
 #toast QLabel { color: $canvas; }
 #toast QPushButton { background: transparent; border: 2px solid transparent; color: $canvas; font-weight: 600;

@@ -21,6 +21,7 @@ class TextStyle:
     family: str
     mono_family: str
     percent: int = 100  # of the design's sizes
+    tints_drafts: bool = False
 
     def pixels(self, size: int) -> int:
         """Return a size of the design as it is shown."""

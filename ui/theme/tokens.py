@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,95 @@ DARK = Palette(
     code_name="#86b9f5",
     code_type="#6fd3d6",
 )
+
+CONTRAST_LIGHT = replace(
+    LIGHT,
+    name="high contrast, light",
+    sidebar="#ffffff",
+    panel="#ffffff",
+    bubble="#eeeeee",
+    hover="#e4e4e4",
+    pressed="#d4d4d4",
+    border="#6a6a6a",
+    border_strong="#000000",
+    text="#000000",
+    muted="#333333",
+    accent="#004a46",
+    accent_hover="#00302d",
+    focus="#004a46",
+    danger="#8a0f08",
+    warning="#5a3600",
+    code="#ffffff",
+    code_text="#000000",
+    code_muted="#3c444b",
+    code_keyword="#6a0f70",
+    code_string="#0a4a20",
+    code_number="#6b3200",
+    code_name="#08376f",
+    code_type="#044a52",
+)
+CONTRAST_DARK = replace(
+    DARK,
+    name="high contrast, dark",
+    canvas="#000000",
+    sidebar="#000000",
+    panel="#000000",
+    raised="#000000",
+    bubble="#1c1c1c",
+    hover="#262626",
+    pressed="#333333",
+    border="#9a9a9a",
+    border_strong="#ffffff",
+    text="#ffffff",
+    muted="#dcdcdc",
+    accent="#6ff5e9",
+    accent_hover="#a5fbf4",
+    on_accent="#000000",
+    focus="#6ff5e9",
+    danger="#ffb4ab",
+    warning="#ffd98a",
+    code="#000000",
+    code_text="#ffffff",
+    code_muted="#c8d0d8",
+    code_keyword="#f0bdf7",
+    code_string="#b0f0be",
+    code_number="#ffd0a0",
+    code_name="#b3d6ff",
+    code_type="#9af2f4",
+)
+
+# By name, the colour on light ground and that on dark ground; the first is what the palettes have.
+ACCENTS = {
+    "Teal": (LIGHT.accent, DARK.accent),
+    "Blue": ("#1a5fb4", "#7db3f5"),
+    "Violet": ("#6b3fb0", "#bfa0f5"),
+    "Rose": ("#a8245f", "#f59abf"),
+    "Amber": ("#8a4b00", "#f0b45c"),
+    "Graphite": ("#3d4852", "#c0cad3"),
+}
+USUAL_ACCENT = next(iter(ACCENTS))
+
+
+def with_accent(palette: Palette, name: str) -> Palette:
+    """Return ``palette`` with another accent and what goes with it; as it is for the usual one or an unknown name."""
+    if name == USUAL_ACCENT or name not in ACCENTS:
+        return palette
+    accent = ACCENTS[name][palette.is_dark]
+    return replace(
+        palette,
+        accent=accent,
+        accent_hover=mixed(accent, palette.text, 0.2),
+        accent_soft=mixed(palette.canvas, accent, 0.14),
+        on_accent=mixed(accent, "#000000", 0.86) if palette.is_dark else "#ffffff",
+        focus=accent,
+        selection=mixed(palette.canvas, accent, 0.34 if palette.is_dark else 0.26),
+    )
+
+
+def mixed(first: str, second: str, share: float) -> str:
+    """Return a colour on the way from ``first`` to ``second``; ``share`` of it is ``second``."""
+    pairs = ((int(first[at : at + 2], 16), int(second[at : at + 2], 16)) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(one + (other - one) * share):02x}" for one, other in pairs)
 
 
 class Space:

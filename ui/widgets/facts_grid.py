@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
+from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 
@@ -57,7 +58,7 @@ class FactsGrid(QWidget):
 
     def _place(self) -> None:
         n_shown = sum(not label.isHidden() for label, _ in self._pairs)
-        is_halved = self._can_halve and self.width() >= WIDE
+        is_halved = self._can_halve and self.width() >= scaled(WIDE)
         n_rows = max(1, -(-n_shown // 2) if is_halved else n_shown)
         if n_rows == self._n_rows:
             return

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QWheelEvent
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
+    QHBoxLayout,
+    QLineEdit,
     QSlider,
     QSpinBox,
     QStyle,
     QStyleOptionButton,
     QWidget,
 )
+
+from ui.theme.tokens import Palette, Space
+from ui.widgets.icon_button import IconButton, TextButton
 
 _MARGIN = 8
 
@@ -127,3 +132,46 @@ class CheckField(QCheckBox):
         painter.setPen(QPen(self.palette().color(QPalette.ColorRole.Base), 2.0))
         painter.drawPolyline(QPolygonF(points))
         painter.end()
+
+
+class CopyLine(QWidget):
+    """Shows ``name`` as text that can be selected, with a button that copies it; a secret is hidden until asked for."""
+
+    def __init__(self, name: str, parent: QWidget | None = None, *, is_secret: bool = False) -> None:
+        super().__init__(parent)
+        self.field = QLineEdit(readOnly=True)
+        self.field.setAccessibleName(name)
+        self.copy = IconButton("copy", f"Copy the {name.lower()}", size=16)
+        self.copy.clicked.connect(self._on_copy)
+        self.reveal = TextButton("Show", f"Show the {name.lower()}")
+        self.reveal.clicked.connect(self._on_reveal)
+        if not is_secret:
+            self.reveal.hide()
+        else:
+            self.field.setEchoMode(QLineEdit.EchoMode.Password)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(Space.XS)
+        row.addWidget(self.field, 1)
+        row.addWidget(self.reveal)
+        row.addWidget(self.copy)
+
+    def show_text(self, text: str) -> None:
+        """Show another text, from its beginning."""
+        if text != self.field.text():
+            self.field.setText(text)
+            self.field.setCursorPosition(0)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icon for another palette."""
+        self.copy.set_palette(palette)
+
+    def _on_copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.field.text())
+        self.copy.say_done()
+
+    def _on_reveal(self) -> None:
+        is_hidden = self.field.echoMode() == QLineEdit.EchoMode.Password
+        modes = QLineEdit.EchoMode
+        self.field.setEchoMode(modes.Normal if is_hidden else modes.Password)
+        self.reveal.setText("Hide" if is_hidden else "Show")

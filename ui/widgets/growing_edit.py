@@ -18,6 +18,14 @@ _LONG_LINE = re.compile(f"^([^\\n]{{{LONGEST_LINE + 1},}})", re.MULTILINE)
 # Set in the format of a block that goes on with the line of the block before it.
 _GOES_ON = QTextFormat.Property.UserProperty.value
 
+_EDGES = 12  # pixels that the style sheet puts around a field, above and below together
+
+
+def model_files(source: QMimeData) -> list[str]:
+    """Return the model files among what is dragged; the window takes them, no field does."""
+    paths = [url.toLocalFile() for url in source.urls() if url.isLocalFile()] if source.hasUrls() else []
+    return [path for path in paths if path.lower().endswith(".gguf")]
+
 
 class GrowingEdit(QPlainTextEdit):
     """Grows from one line to ``max_lines``, then scrolls.
@@ -29,6 +37,8 @@ class GrowingEdit(QPlainTextEdit):
     def __init__(self, send: Callable[[str], object], max_lines: int = 9, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._send, self._max_lines = send, max_lines
+        # Takes files and images that are pasted or dropped; False leaves them to the field.
+        self.take: Callable[[QMimeData], bool] = lambda source: False
         self._is_in_pieces = False
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setTabChangesFocus(True)
@@ -58,9 +68,14 @@ class GrowingEdit(QPlainTextEdit):
         else:
             super().keyPressEvent(event)
 
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        """Take images too: what they become is said elsewhere."""
+        return source.hasImage() or (not model_files(source) and super().canInsertFromMimeData(source))
+
     def insertFromMimeData(self, source: QMimeData) -> None:
-        """Paste text only."""
-        self._insert(source.text())
+        """Paste text only, unless somebody takes the files."""
+        if not self.take(source):
+            self._insert(source.text())
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Copy text as it was put in."""
@@ -145,6 +160,7 @@ class GrowingEdit(QPlainTextEdit):
         n_lines = max(1, int(self.document().size().height()))
         shown = min(n_lines, self._max_lines)
         height = shown * self.fontMetrics().lineSpacing() + 2 * int(self.document().documentMargin()) + 2
+        height += _EDGES if self.property("kind") == "field" else 0
         policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded if n_lines > shown else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         if policy != self.verticalScrollBarPolicy():
             self.setVerticalScrollBarPolicy(policy)

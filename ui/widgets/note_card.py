@@ -25,6 +25,8 @@ class NoteCard(QFrame):
         column.setSpacing(Space.S)
         column.addWidget(self.words)
         column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
+        if not button:
+            self.button.hide()
         self.hide()
 
     def say(self, words: str) -> None:

@@ -94,10 +94,10 @@ class RowList(QListView):
     chosen = Signal(str)  # the key of the current row, "" for none
     opened = Signal(str)  # by a click or Enter
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, parent: QWidget | None = None, row_height: int = ROW_HEIGHT) -> None:
         super().__init__(parent)
         self.rows = RowModel(self)
-        self.delegate = RowDelegate(self)
+        self.delegate = RowDelegate(self, row_height)
         self.setAccessibleName(name)
         self.setModel(self.rows)
         self.setItemDelegate(self.delegate)
@@ -183,15 +183,16 @@ class RowList(QListView):
 
 
 class RowDelegate(QStyledItemDelegate):
-    """Paints a row."""
+    """Paints a row: its title alone where it has no line."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, row_height: int = ROW_HEIGHT) -> None:
         super().__init__(parent)
+        self._row_height = row_height
         self.palette = LIGHT
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """Return the same height for all: a list of thousands needs no measuring."""
-        return QSize(100, scaled(ROW_HEIGHT))
+        return QSize(100, scaled(self._row_height))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Paint one row."""
@@ -202,7 +203,7 @@ class RowDelegate(QStyledItemDelegate):
         self._paint_ground(painter, rect, option.state)
         inner = rect.adjusted(Space.M, Space.S - 1, -Space.M, -Space.S + 1)
         upper, lower = QRect(inner), QRect(inner)
-        upper.setBottom(inner.center().y())
+        upper.setBottom(inner.center().y() if row.line else inner.bottom())
         lower.setTop(inner.center().y() + 1)
         upper.setRight(self._paint_right(painter, upper, row.right))
         end = self._paint_words(painter, upper, row.title, Type.BODY, self.palette.text, QFont.Weight.Medium, row.badge)

@@ -27,6 +27,7 @@ class StatePane(QWidget):
         self.text.setTextFormat(Qt.TextFormat.PlainText)
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.bar = QProgressBar()
+        self.bar.setAccessibleName("In progress")
         self.bar.setRange(0, 0)
         self.bar.setTextVisible(False)
         self.bar.setFixedWidth(120)
@@ -75,6 +76,7 @@ class StatePane(QWidget):
     def say_loading(self, title: str) -> None:
         """Show that something is on its way."""
         self.say("stream", title, "")
+        self.bar.setAccessibleName(title)
         self.bar.show()
 
     def set_palette(self, palette: Palette) -> None:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from PySide6.QtCore import QPoint, QSettings, QSize, Qt
-from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtCore import QByteArray, QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAction,
+    QActionGroup,
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QKeySequence,
+    QResizeEvent,
+    QShortcut,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractSpinBox,
@@ -23,29 +35,54 @@ from PySide6.QtWidgets import (
 )
 
 from models.library import requests as ask
-from models.library.values import SettingText
+from models.library.values import ModelRow, SettingText, Trouble
 from ui.chat.chat_page import ChatPage
 from ui.chat.chat_sessions import ChatSessions
+from ui.chat.exchange.exchange import Exchange
 from ui.chat.history.history_panel import HistoryPanel
 from ui.chat.markdown.code_colours import CodeColours
+from ui.chat.markdown.formulas import Formulas
 from ui.chat.markdown.markdown import Markdown
 from ui.chat.markdown.text_tools import TextTools
+from ui.chat.prompts.prompt_library import PromptLibrary
+from ui.chat.prompts.prompt_menu import PromptMenu
+from ui.chat.race import RaceDialog
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids
+from ui.chat.tools.tool_box import ToolBox
+from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
 from ui.client.api import Api, ServerState
+from ui.client.chat_records import ChatSummary, Message
 from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
+from ui.commands.command import Command
+from ui.commands.command_palette import CommandPalette
+from ui.commands.shortcuts_dialog import ShortcutsDialog
 from ui.gauges.speed_bar import SpeedBar
+from ui.jobs.jobs_page import JobsPage
 from ui.library.find_view import downloads_at_work
-from ui.library.library_page import LibraryPage
+from ui.library.labels import fit_and_speed
+from ui.library.library_page import FIND, LibraryPage
+from ui.platform.desktop_entry import DesktopEntry
 from ui.platform.gui_thread import GuiThread
+from ui.server.endpoint import Endpoint
+from ui.server.server_page import ServerPage
+from ui.settings.settings_page import THEMES, SettingsPage
+from ui.settings.window_settings import WindowSettings
+from ui.speed.history import History
+from ui.speed.speed_page import SpeedPage
 from ui.theme.appearance import Appearance, ThemeChoice
-from ui.theme.text_size import PERCENTS, USUAL, read_percent, step
+from ui.theme.icons import icon
+from ui.theme.text_size import PERCENTS, USUAL, step
+from ui.theme.text_style import TextStyle
 from ui.theme.tokens import NARROW, Palette
+from ui.widgets.growing_edit import model_files
 from ui.widgets.icon_button import IconButton
 from ui.widgets.toast import Toast
-from ui.window.rail import NavigationRail
+from ui.window.background import Background
+from ui.window.newcomer import Newcomer
+from ui.window.rail import PAGES, NavigationRail, named_pages
 
 # Their parts are theirs alone.
 _WHOLE = (QAbstractItemView, QAbstractSpinBox, QLineEdit)
@@ -111,7 +148,10 @@ _T = TypeVar("_T")
 
 
 class MainWindow(QMainWindow):
-    """A rail at the edge; chats, the open one and its settings, or the library; the gauges below all of them."""
+    """A rail at the edge; chats, the open one and its settings, or another page; the gauges below all of them."""
+
+    closed = Signal()  # for good
+    restart_wanted = Signal(object)  # the arguments of the private server, list[str]
 
     def __init__(
         self, api: Api, appearance: Appearance, chats_file: Path, settings_file: Path, library: Api | None = None
@@ -119,31 +159,53 @@ class MainWindow(QMainWindow):
         super().__init__()
         self.setWindowTitle("Slipstream")
         self.setMinimumSize(QSize(480, 360))
+        self.setAcceptDrops(True)
         self._api, self._appearance = api, appearance
-        self._settings = QSettings(str(settings_file), QSettings.Format.IniFormat)
+        self.kept = WindowSettings(settings_file, self)
+        self._chats_file = chats_file
         self._gui = GuiThread(self)
         self._ids = Ids()
         self.archive = ChatArchive(chats_file, self._gui.post, self._on_storage_problem, self._ids.saw)
-        self.tools = TextTools(Markdown(), CodeColours(appearance.palette, self), appearance.text_style)
+        self.tools = TextTools(Markdown(), CodeColours(appearance.palette, self), appearance.text_style, Formulas(self))
         self.watch = ServerWatch(api, self)
         self.desk = ChatSessions(api, self.archive, self._ids, self)
+        self.exchange = Exchange(self.archive, self._ids, self)
         self.history = HistoryPanel()
-        self.page = ChatPage(self.desk, self.watch, self.tools)
+        self.page = ChatPage(self.desk, self.watch, self.tools, api)
         self.tuning = TuningPanel()
+        self.prompts = PromptLibrary(self.archive, self._ids, self)
+        self.tools_box = ToolBox(settings_file.with_name("tools.json"), self)
+        self.desk.use_tools(self.tools_box)
+        self.prompt_menu = PromptMenu(self.prompts, lambda: [model.name for model in self.watch.models], self)
         self.rail = NavigationRail()
         self.speed_bar = SpeedBar()
         self.link = LibraryLink(library or api, self)
+        self.endpoint = Endpoint(api, self.kept, self)
+        self.newcomer = Newcomer(self.link, self.watch, self.page.welcome, self.kept, self)
         self.library: LibraryPage | None = None  # made when it is first wanted
+        self.speed: SpeedPage | None = None  # like the library
+        self.speeds = History()
+        self.server: ServerPage | None = None
+        self.jobs: JobsPage | None = None
+        self.settings: SettingsPage | None = None
         self._chat, self._pages = QWidget(), QStackedWidget()
         self.theme_button = IconButton("theme", "Light or dark, and the size of text")
         self.toast = Toast(self.page.stack)  # above what is being written, however tall that is
         self._wants_sidebar, self._is_narrow = True, False
+        self._shown_page, self._is_quitting = "chat", False
+        self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
+        self._tints_drafts = self.kept.is_on("tintDrafts", usually=False)
+        api.asks_for_drafted = self._tints_drafts
+        self.palette_card = CommandPalette(self)
+        self.commands = self._made_commands()
         self._lay_out()
         self._connect_signals()
         self._add_shortcuts()
         self._restore()
         self._dress(appearance.palette)
+        self._restore_place()
         self.desk.list_soon()
+        self.tools_box.start()
         self.page.composer.setFocus()
 
     def _lay_out(self) -> None:
@@ -175,44 +237,103 @@ class MainWindow(QMainWindow):
         self.history.renamed.connect(self.desk.rename)
         self.history.deleted.connect(self.desk.delete)
         self.history.searched.connect(self.desk.search)
+        self.history.pinned.connect(self.desk.pin)
+        self.history.put_away.connect(self.desk.archive)
+        self.history.moved.connect(self.desk.move)
+        self.history.folder_renamed.connect(self.desk.rename_folder)
+        self.history.archive_wanted.connect(self.desk.show_archive)
+        self.history.import_wanted.connect(self.exchange.take_in)
+        self.history.export_wanted.connect(self.exchange.write)
+        self.history.exchange_left.connect(self.exchange.cancel)
+        self.exchange.progressed.connect(lambda words: self.history.show_exchange(words, is_over=False))
+        self.exchange.ended.connect(lambda words: self.history.show_exchange(words, is_over=True))
+        self.exchange.took_in.connect(self.desk.list_soon)
+        self.desk.put_away.connect(
+            lambda chat: self.toast.say("Chat archived", "Undo", lambda: self.desk.archive(chat, False))
+        )
         self.history.more_wanted.connect(self.desk.list_more)
         self.desk.listed.connect(self._on_listed)
         self.desk.running_changed.connect(self.history.model.set_running)
         self.desk.running_changed.connect(lambda running: self.watch.set_live(bool(running)))
         self.desk.current_changed.connect(self._on_current)
         self.desk.deleted.connect(self._on_deleted)
+        self.page.transcript.race_wanted.connect(self._on_race_wanted)
+        self.page.transcript.tint_wanted.connect(self.tint_drafts)
         self.page.sidebar_wanted.connect(self.toggle_sidebar)
         self.page.panel_wanted.connect(self.toggle_panel)
         self.page.context_wanted.connect(self._on_context_wanted)
         self.page.settings_shown.connect(self.tuning.show_settings)
         self.tuning.changed.connect(self.page.change_settings)
+        self.tuning.model_chosen.connect(self.page.choose_model)
+        self.tuning.speed_chosen.connect(self.page.choose_speed)
+        self.tuning.tools.clicked.connect(self.show_tools)
+        self.tuning.prompts.clicked.connect(self._offer_instructions)
+        self.page.composer.prompts.clicked.connect(self._offer_prompts)
+        self.watch.models_changed.connect(self.tuning.set_models)
+        self.watch.state_changed.connect(lambda state: self.tuning.set_loaded(state.model))
+        self.desk.instructions_for = lambda model: self.prompts.instructions_for(model or self.watch.state.model)
+        self.prompts.changed.connect(self.page.begin_instructions)
         self.tuning.close_wanted.connect(self.toggle_panel)
         self.page.composer.sent.connect(lambda text: self.tuning.take_typed())
         self.theme_button.clicked.connect(self._show_looks)
         self._appearance.changed.connect(self._dress)
         self.watch.looked.connect(self.speed_bar.show_state)
+        self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state.snapshot))
+        self.speed_bar.why_wanted.connect(lambda: self.show_page("speed"))
         self.rail.chosen.connect(self.show_page)
+        self.desk.running_changed.connect(self.background.on_running)
+        self.link.downloads_changed.connect(self.background.on_downloads)
+        self.background.notices.opened.connect(self.bring_forward)
+        self.background.menu.addAction("Open Slipstream", self.bring_forward)
+        self.background.menu.addAction("Quit", self.quit)
+        self.newcomer.use_wanted.connect(self._on_use)
+        self.newcomer.file_chosen.connect(self.open_file)
+        self.newcomer.library_wanted.connect(lambda: self.show_page("library"))
         self.link.downloads_changed.connect(
             lambda downloads: self.rail.set_busy("library", downloads_at_work(downloads) > 0)
         )
 
+    def _made_commands(self) -> tuple[Command, ...]:
+        """Return what can be done by name anywhere in the window, with its keys."""
+        transcript = self.page.transcript
+        return (
+            Command("New chat", self._on_new_chat, ("Ctrl+N",)),
+            Command("Search this page", self._focus_search, ("Ctrl+F",)),
+            Command("Search commands, chats, models and settings", self.open_palette, ("Ctrl+K",)),
+            *(Command(name, partial(self.show_page, page), (key,), "Page") for page, name, key in named_pages()),
+            Command("Find models", self._find_models, kind="Page"),
+            Command("Show or hide the chats", self.toggle_sidebar, ("Ctrl+B",)),
+            Command("Show or hide the settings of the chat", self.toggle_panel, ("Ctrl+.",)),
+            Command("Attach files", self.page.composer.choose_files, ("Ctrl+U",)),
+            Command("Take a prompt", self._offer_prompts, ("Ctrl+P",)),
+            Command("Prompts", self.prompt_menu.manage),
+            Command("MCP servers", self.show_tools),
+            Command("Larger text", partial(self.step_text, 1), ("Ctrl++", "Ctrl+=")),
+            Command("Smaller text", partial(self.step_text, -1), ("Ctrl+-",)),
+            Command("Text of the usual size", partial(self.resize_text, USUAL), ("Ctrl+0",)),
+            *(Command(f"Theme: {name}", partial(self.choose_theme, ThemeChoice(value))) for value, name in THEMES),
+            Command("Answer again", transcript.answer_again, ("Ctrl+R",)),
+            Command("Continue a reply that was cut", transcript.continue_last, ("Ctrl+Shift+R",)),
+            Command("Edit what was said last", transcript.edit_last, ("Ctrl+E",)),
+            Command("Earlier version of a message", partial(transcript.step_version, -1), ("Alt+Left",)),
+            Command("Later version of a message", partial(transcript.step_version, 1), ("Alt+Right",)),
+            Command("Race two ways to answer", self.open_race),
+            Command("Tint drafted words", lambda: self.tint_drafts(not self._tints_drafts), ("Ctrl+Shift+D",)),
+            Command("Keyboard shortcuts", self.show_shortcuts, ("F1", "Ctrl+/")),
+            Command("Quit", self.quit, ("Ctrl+Q",)),
+        )
+
+    def bring_forward(self) -> None:
+        """Show the window in front of others."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
     def _add_shortcuts(self) -> None:
-        keys: dict[str, Callable[[], object]] = {
-            "Ctrl+N": self._on_new_chat,
-            "Ctrl+F": self._focus_search,
-            "Ctrl+K": self._focus_search,
-            "Ctrl+B": self.toggle_sidebar,
-            "Ctrl+,": self.toggle_panel,
-            "Ctrl+Q": self.close,
-            "Ctrl+Shift+C": lambda: self.show_page("chat"),
-            "Ctrl+Shift+L": lambda: self.show_page("library"),
-            "Ctrl++": lambda: self.step_text(1),
-            "Ctrl+=": lambda: self.step_text(1),
-            "Ctrl+-": lambda: self.step_text(-1),
-            "Ctrl+0": lambda: self.resize_text(USUAL),
-        }
-        for key, act in keys.items():
-            QShortcut(QKeySequence(key), self, act)
+        for command in self.commands:
+            for key in command.keys:
+                QShortcut(QKeySequence(key), self, command.act)
         stop = QShortcut(QKeySequence("Esc"), self.page, self.desk.stop)
         stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         # Only while there is something to stop: otherwise Escape belongs to whatever has the keyboard.
@@ -224,18 +345,64 @@ class MainWindow(QMainWindow):
         """Let Tab go through the window as it is read: views of messages are made last first, and later."""
         return move_focus(self, forward)
 
+    # Commands.
+
+    def open_palette(self) -> None:
+        """Let commands, models, settings and chats be found by a few letters."""
+        models = [model.name for model in self.watch.models]
+        settings = self._made_settings().names
+        self.palette_card.open(
+            [
+                *self.commands,
+                *(Command(name, partial(self._on_use, name), (), "Model") for name in models),
+                *(Command(name, partial(self._show_setting, name), (), "Setting") for name in settings),
+            ]
+        )
+        self.archive.chats(self._add_chats)
+
+    def _add_chats(self, chats: list[ChatSummary]) -> None:
+        self.palette_card.add([Command(chat.title, partial(self._open_chat, chat.id), (), "Chat") for chat in chats])
+
+    def _open_chat(self, chat_id: int) -> None:
+        self.show_page("chat")
+        self.desk.open(chat_id)
+
+    def _show_setting(self, name: str) -> None:
+        self.show_page("settings")
+        self._made_settings().show_setting(name)
+
+    def _find_models(self) -> None:
+        self.show_page("library")
+        self._made_library().show_tab(FIND)
+
+    def show_shortcuts(self) -> None:
+        """Show the list of keys."""
+        ShortcutsDialog(self.commands, self).open()
+
     # The pages.
 
     def show_page(self, page: str) -> None:
-        """Show the chat or the library."""
-        if page == "library":
-            library = self._made_library()
-            self._pages.setCurrentWidget(library)
-            library.focus_view()
+        """Show one of the rail's pages."""
+        if page == "settings":
+            settings = self._made_settings()
+            self._pages.setCurrentWidget(settings)
+            settings.look()
+            settings.setFocus()
+        elif page != "chat":
+            made: dict[str, Callable[[], LibraryPage | SpeedPage | ServerPage | JobsPage]] = {
+                "library": self._made_library,
+                "speed": self._made_speed,
+                "server": self._made_server,
+                "jobs": self._made_jobs,
+            }
+            shown = made[page]()
+            self._pages.setCurrentWidget(shown)
+            shown.focus_view()
         else:
             self._pages.setCurrentWidget(self._chat)
             self.page.composer.setFocus()
         self.rail.show_page(page)
+        self._shown_page = page
 
     def prepare_library(self) -> None:
         """Make the library bit by bit, so that it is there when it is wanted."""
@@ -246,9 +413,47 @@ class MainWindow(QMainWindow):
             self.library = LibraryPage(self.link, self._appearance.palette)
             self.library.set_used(self.watch.state.model)
             self.library.use_wanted.connect(self._on_use)
+            self.library.judged.connect(self._on_judged)
             self.watch.state_changed.connect(self._mark_used)
             self._pages.addWidget(self.library)
         return self.library
+
+    def _made_settings(self) -> SettingsPage:
+        if self.settings is None:
+            self.settings = SettingsPage(self.kept, self._appearance, self.link, DesktopEntry(), self._chats_file)
+            self.settings.set_devices(self.watch.state.devices)
+            self.settings.restart_wanted.connect(self.restart_wanted)
+            self._pages.addWidget(self.settings)
+        return self.settings
+
+    def _made_speed(self) -> SpeedPage:
+        if self.speed is None:
+            self.speed = SpeedPage(self._api, self.link, self.watch, self.speeds)
+            self.speed.set_palette(self._appearance.palette)
+            self.speed.library_wanted.connect(self._show_model)
+            self._pages.addWidget(self.speed)
+        return self.speed
+
+    def _made_jobs(self) -> JobsPage:
+        if self.jobs is None:
+            self.jobs = JobsPage(self._api, self.watch)
+            self.jobs.set_palette(self._appearance.palette)
+            self._pages.addWidget(self.jobs)
+        return self.jobs
+
+    def _show_model(self, name: str) -> None:
+        self.show_page("library")
+        self._made_library().models.show_model(name)
+
+    def _made_server(self) -> ServerPage:
+        if self.server is None:
+            self.server = ServerPage(self._api, self.endpoint, self.watch)
+            self.server.set_palette(self._appearance.palette)
+            self._pages.addWidget(self.server)
+        return self.server
+
+    def _on_judged(self, rows: tuple[ModelRow, ...]) -> None:
+        self.page.picker.set_figures({row.name: words for row in rows if (words := fit_and_speed(row))})
 
     def _mark_used(self, state: ServerState) -> None:
         if self.library is not None:
@@ -258,6 +463,26 @@ class MainWindow(QMainWindow):
         self.show_page("chat")
         self.page.choose_model(name)
 
+    def open_file(self, file: str) -> None:
+        """Use a model file where it is, and load it."""
+        self.show_page("chat")
+        self.link.ask(ask.ImportFile(file), self._on_use, self._on_not_opened)
+
+    def _on_not_opened(self, trouble: Trouble) -> None:
+        show = ("Show the models", lambda: self.show_page("library"))
+        self.page.server_banner.say(trouble.sentence, "danger", show)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take model files anywhere."""
+        if model_files(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Use the model that was dropped; of several the last one is loaded."""
+        for file in model_files(event.mimeData()):
+            self.open_file(file)
+        event.acceptProposedAction()
+
     def _on_context_wanted(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
         text = None if n_ctx is None else str(n_ctx)
         self.link.ask(
@@ -265,6 +490,12 @@ class MainWindow(QMainWindow):
             lambda sheet: self.watch.load(model, then),
             lambda trouble: self.page.server_banner.say(trouble.sentence, "danger"),
         )
+
+    def use_recommended_engine(self) -> None:
+        """Restart the private server as it is recommended: it does not start as it was set up."""
+        self.kept.forget_engine()
+        self.kept.engine_in_use = []
+        self.restart_wanted.emit([])
 
     # The two sides.
 
@@ -307,7 +538,27 @@ class MainWindow(QMainWindow):
         self.history.choose(None)
         self.page.composer.setFocus()
 
+    def show_tools(self) -> None:
+        """Show the MCP servers."""
+        ToolsDialog(self.tools_box, self).open()
+
+    def _offer_prompts(self) -> None:
+        self.show_page("chat")
+        composer = self.page.composer
+        self.prompt_menu.offer(composer.prompts, False, composer.insert, composer.text)
+
+    def _offer_instructions(self) -> None:
+        panel = self.tuning
+        self.prompt_menu.offer(panel.prompts, True, panel.prompt.setPlainText, panel.prompt.toPlainText())
+
     def _focus_search(self) -> None:
+        shown = self._pages.currentWidget()
+        if self.settings is not None and shown is self.settings:
+            self.settings.search.setFocus()
+            return
+        if self.library is not None and shown is self.library:
+            self.library.focus_search()
+            return
         self.show_page("chat")
         self.history.show()
         self.history.search.setFocus()
@@ -330,7 +581,36 @@ class MainWindow(QMainWindow):
             self.page.storage_banner.hide()
             self.desk.list_soon()  # chats that could not be saved until now
         else:
-            self.page.storage_banner.say(problem, "warning")
+            is_damaged = self.archive.damaged is not None
+            way_out = ("Bring chats back…", self._show_ways_back) if is_damaged else None
+            self.page.storage_banner.say(problem, "warning", way_out)
+
+    def _show_ways_back(self) -> None:
+        """Offer what can be done about a damaged file of chats."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        damaged, backup = self.archive.damaged, self.archive.backup
+        if damaged is not None:
+            menu.addAction("Save what can be read of it", partial(self._bring_back, damaged))
+        if backup is not None:
+            day = time.strftime("%Y-%m-%d", time.localtime(backup.stat().st_mtime))
+            menu.addAction(f"Take the chats of the backup of {day}", partial(self._bring_back, backup))
+        menu.addAction("Start new, and keep the damaged file", self.page.storage_banner.hide)
+        button = self.page.storage_banner.action
+        menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
+
+    def _bring_back(self, source: Path) -> None:
+        self.page.storage_banner.say(f"Reading the chats of {source}…", "plain", can_close=False)
+        self.archive.bring_back(source, partial(self._on_brought_back, source))
+
+    def _on_brought_back(self, source: Path, n_chats: int) -> None:
+        self.desk.list_soon()
+        if n_chats:
+            self.page.storage_banner.hide()
+            self.toast.tell("1 chat is back" if n_chats == 1 else f"{n_chats:,} chats are back")
+        else:
+            way_out = ("Other ways…", self._show_ways_back)
+            self.page.storage_banner.say(f"{source} has no chat that is not here and can be read.", "warning", way_out)
 
     # Looks.
 
@@ -340,6 +620,9 @@ class MainWindow(QMainWindow):
         themes = ((ThemeChoice.SYSTEM, "Like the system"), (ThemeChoice.LIGHT, "Light"), (ThemeChoice.DARK, "Dark"))
         _add_choices(menu, themes, self._appearance.choice, self.choose_theme)
         menu.addSeparator()
+        tint = menu.addAction("Tint drafted words in replies", lambda: self.tint_drafts(not self._tints_drafts))
+        tint.setCheckable(True)
+        tint.setChecked(self._tints_drafts)
         sizes = menu.addMenu("Text size")
         _add_choices(sizes, tuple((size, f"{size}%") for size in PERCENTS), self._appearance.percent, self.resize_text)
         sizes.addSeparator()
@@ -350,7 +633,7 @@ class MainWindow(QMainWindow):
     def choose_theme(self, choice: ThemeChoice) -> None:
         """Show this theme, now and at the next start."""
         self._appearance.choose(choice)
-        self._settings.setValue("theme", choice.value)
+        self.kept.keep("theme", choice.value)
 
     def step_text(self, by: int) -> None:
         """Make text ``by`` steps larger; a negative number makes it smaller."""
@@ -359,42 +642,102 @@ class MainWindow(QMainWindow):
     def resize_text(self, percent: int) -> None:
         """Show text in this size, now and at the next start."""
         self._appearance.resize_text(percent)
-        self._settings.setValue("textSize", percent)
+        self.kept.keep("textSize", percent)
+
+    def open_race(self, prompt: str = "") -> None:
+        """Let the same prompt be answered in two ways, and compare their speeds."""
+        can = [model for model in self.watch.models if model.remote is None]
+        names = [model.name for model in can if model.can is None or "completion" in model.can]
+        names.sort(key=lambda name: name != self.watch.state.model)
+        if names:
+            RaceDialog(self._api, self.tools, names, prompt, self).open()
+        else:
+            self.toast.say("There is no model here that can race", "Find one", self._find_models)
+
+    def _on_race_wanted(self, reply: Message) -> None:
+        tree = self.desk.current.tree
+        asked = tree[reply.parent_id].content if reply.parent_id in tree and reply.parent_id is not None else ""
+        self.open_race(" ".join(asked.split()))
+
+    def tint_drafts(self, is_on: bool) -> None:
+        """Tint drafted words, now and at the next start. Replies asked for while it is off do not know theirs."""
+        self._tints_drafts = self._api.asks_for_drafted = is_on
+        self.kept.keep("tintDrafts", is_on)
+        self.tools.set_style(self._text_style)
+        self.page.transcript.restyle()
+
+    @property
+    def _text_style(self) -> TextStyle:
+        return replace(self._appearance.text_style, tints_drafts=self._tints_drafts)
 
     def _dress(self, palette: Palette) -> None:
-        self.tools.set_style(self._appearance.text_style)
-        for part in (self.rail, self.history, self.page, self.tuning, self.theme_button, self.speed_bar):
+        self.tools.set_style(self._text_style)
+        own = (self.theme_button, self.palette_card, self.newcomer)
+        for part in (self.rail, self.history, self.page, self.tuning, self.speed_bar, *own):
             part.set_palette(palette)
         self.tuning.fit(self.width())
-        if self.library is not None:
-            self.library.set_palette(palette)
+        for page in (self.library, self.speed, self.server, self.jobs, self.settings):
+            if page is not None:
+                page.set_palette(palette)
+
+    def _restore_place(self) -> None:
+        """Open the page and the chat of the last time."""
+        chat = str(self.kept.value("chat"))
+        if chat.isascii() and chat.isdigit() and int(chat):
+            self.desk.open(int(chat))
+        page = str(self.kept.value("page"))
+        if page in PAGES and page != self._shown_page:
+            # The window is there first: other pages take longer to make.
+            QTimer.singleShot(0, self, lambda: self.show_page(page))
 
     def _restore(self) -> None:
         self.resize(1180, 780)
-        geometry = self._settings.value("geometry")
-        if geometry is not None:
+        geometry = self.kept.value("geometry")
+        if isinstance(geometry, QByteArray):
             self.restoreGeometry(geometry)
-        theme = str(self._settings.value("theme", ThemeChoice.SYSTEM.value))
-        if theme in set(ThemeChoice):
-            self._appearance.choose(ThemeChoice(theme))
-        self._appearance.resize_text(read_percent(self._settings.value("textSize")))
-        self._wants_sidebar = str(self._settings.value("sidebar", "true")) == "true"
+        self.kept.dress(self._appearance)
+        self._wants_sidebar = self.kept.is_on("sidebar", usually=True)
+        # Qt keeps a list of one as the one.
+        closed = self.kept.value("closedFolders")
+        names = closed if isinstance(closed, list) else [closed] if closed else []
+        self.history.model.closed = frozenset(str(name) for name in names)
         self.history.setVisible(self._wants_sidebar and self.width() >= NARROW)
 
+    def quit(self) -> None:
+        """Close the window for good, also where closing it leaves the app running."""
+        self._is_quitting = True
+        self.close()
+
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Save everything and quit."""
-        self._settings.setValue("geometry", self.saveGeometry())
-        self._settings.setValue("sidebar", self._wants_sidebar)
+        """Save everything and quit; where it is wanted, leave the app running without a window."""
+        if self.background.keeps_running and not self._is_quitting:
+            event.ignore()
+            self.page.keep_draft()
+            self.hide()
+            self.background.say_that_it_stays()
+            return
+        self.kept.keep("page", self._shown_page)
+        self.kept.keep("chat", 0 if self.desk.current.is_new else self.desk.current.chat.id)
+        self.kept.keep("geometry", self.saveGeometry())
+        self.kept.keep("sidebar", self._wants_sidebar)
+        self.kept.keep("closedFolders", sorted(self.history.model.closed))
         self.tuning.take_typed()
         self.page.keep_draft()
+        self.page.sending.cancel()
+        self.exchange.cancel()
+        self.tools_box.stop()
+        self.page.composer.shelf.close_readings()
         self.desk.stop_all()
         self.watch.stop()
         self.link.stop()
         self._api.close()
         self.archive.close()
         self.tools.colours.close()
+        self.tools.formulas.close()
         self._gui.close()
+        self.background.close()
         super().closeEvent(event)
+        self.closed.emit()
 
 
 def _add_choices(menu: QMenu, choices: Sequence[tuple[_T, str]], chosen: _T, choose: Callable[[_T], object]) -> None:

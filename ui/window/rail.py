@@ -10,7 +10,21 @@ from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.icon_button import IconButton
 
 WIDTH = 52
-PAGES = {"chat": "Chat (Ctrl+Shift+C)", "library": "Library (Ctrl+Shift+L)"}
+PAGES = {
+    "chat": "Chat (Ctrl+Shift+C)",
+    "library": "Library (Ctrl+Shift+L)",
+    "speed": "Speed (Ctrl+Shift+G)",
+    "server": "Server (Ctrl+Shift+S)",
+    "jobs": "Jobs (Ctrl+Shift+J)",
+    "settings": "Settings (Ctrl+,)",
+}
+AT_THE_FOOT = ("settings",)
+
+
+def named_pages() -> list[tuple[str, str, str]]:
+    """Return each page with its name and its keys, as the buttons' tips have them."""
+    parts = [(page, *tip.removesuffix(")").rpartition(" (")) for page, tip in PAGES.items()]
+    return [(page, name, keys) for page, name, _, keys in parts]
 
 
 class NavigationRail(QFrame):
@@ -26,12 +40,14 @@ class NavigationRail(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.S, Space.S, Space.S, Space.S)
         column.setSpacing(Space.XS)
+        above, self.foot, below = QVBoxLayout(), QVBoxLayout(), QVBoxLayout()
         for page, button in self.buttons.items():
             button.clicked.connect(lambda checked=False, page=page: self.chosen.emit(page))
-            column.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
+            (below if page in AT_THE_FOOT else above).addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addLayout(above)
         column.addStretch()
-        self.foot = QVBoxLayout()
         column.addLayout(self.foot)
+        column.addLayout(below)
 
     def show_page(self, page: str) -> None:
         """Mark the page that is shown."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject
+from collections.abc import Sequence
+
+from PySide6.QtCore import QObject, Signal
 
 from ui.client.api import Api
 from ui.client.private_server import PrivateServer, last_line
 from ui.client.server_watch import ServerWatch
 from ui.widgets.banner import Banner
 
+RESTARTING = "The server restarts with the new settings. What you send now waits for it."
 CANNOT_START = "The server that runs the models cannot start"
 
 
 class ServerLink(QObject):
     """Follows a server through start, loss and return."""
+
+    recommended_wanted = Signal()  # it does not start as it was set up
 
     def __init__(
         self,
@@ -23,9 +28,12 @@ class ServerLink(QObject):
         watch: ServerWatch,
         banner: Banner,
         parent: QObject | None = None,
+        *,
+        is_recommended: bool = True,
     ) -> None:
         super().__init__(parent)
         self._server, self._key, self._api, self._watch, self._banner = server, key, api, watch, banner
+        self._is_recommended = is_recommended
         server.ready.connect(self._on_ready)
         server.lost.connect(self._on_lost)
         server.gave_up.connect(self._on_gave_up)
@@ -36,6 +44,14 @@ class ServerLink(QObject):
         self._watch.stop()
         self._banner.hide()
         self._server.start()
+
+    def restart(self, command: Sequence[str], *, is_recommended: bool) -> None:
+        """Start the server anew with another command line; replies that are being written end."""
+        self._is_recommended = is_recommended
+        self._api.expect()
+        self._watch.stop()
+        self._banner.say(RESTARTING, "plain", can_close=False)
+        self._server.restart(command)
 
     def _on_ready(self, url: str) -> None:
         self._api.connect_to(url, self._key)
@@ -51,4 +67,7 @@ class ServerLink(QObject):
         self._watch.stop(is_gone=True)
         reason = f"{CANNOT_START}: {last_line(last_words)}"
         self._api.give_up(reason)
-        self._banner.say(reason, "danger", ("Try again", self.start), can_close=False)
+        way_out = ("Try again", self.start)
+        if not self._is_recommended:
+            way_out = ("Use recommended engine settings", self.recommended_wanted.emit)
+        self._banner.say(reason, "danger", way_out, can_close=False)

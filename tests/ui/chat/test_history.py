@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QInputDialog, QMenu
 
-from ui.chat.history.history_model import HEADING, RUNNING, Heading, HistoryModel, grouped
+from ui.chat.history.history_model import CHAT_ID, HEADING, RUNNING, SNIPPET, Heading, HistoryModel, grouped
 from ui.chat.history.history_panel import HistoryPanel
 from ui.client.chat_records import ChatSummary
 
@@ -91,9 +93,11 @@ def test_enter_opens_f2_renames_and_the_menu_offers_both(qtbot) -> None:
     qtbot.keyClick(panel.list, Qt.Key.Key_F2)
     assert panel.list.state() == panel.list.State.EditingState
     menu = panel.menu_for(index)
-    assert [action.text().split("\t")[0] for action in menu.actions()] == ["Open", "Rename", "Delete"]
+    assert [action.text().split("\t")[0] for action in menu.actions()] == [
+        "Open", "Rename", "Pin", "Move to folder", "Archive", "Export…", "Delete",
+    ]  # fmt: skip
     with qtbot.waitSignal(panel.deleted) as deleted:
-        menu.actions()[2].trigger()
+        menu.actions()[-1].trigger()
     assert deleted.args == [3]
 
 
@@ -104,3 +108,92 @@ def test_an_empty_list_says_what_will_be_there(qtbot) -> None:
     assert "listed here" in panel.nothing.text()
     panel.show_chats([], "fox")
     assert "fox" in panel.nothing.text()
+
+
+SORTED = [
+    replace(CHATS[0], folder="work"), CHATS[1], replace(CHATS[2], folder="Home"), replace(CHATS[3], is_pinned=True),
+    replace(CHATS[4], folder="work"),
+]  # fmt: skip
+
+
+def lines(model: HistoryModel) -> list[str]:
+    return [str(model.index(row).data()) for row in range(model.rowCount())]
+
+
+def test_pinned_chats_and_folders_stand_above_the_days() -> None:
+    model = HistoryModel()
+    model.show(SORTED, TODAY)
+    whole = ["Pinned", "Chat 4", "Home", "Chat 3", "work", "Chat 1", "Chat 5", "Today", "Chat 2"]
+    assert lines(model) == whole
+    assert model.folders == ["Home", "work"]
+    model.open_folder("work", False)
+    assert lines(model) == [line for line in whole if line not in ("Chat 1", "Chat 5")]
+    model.open_folder("work", True)
+    assert lines(model) == whole
+
+
+def test_folders_are_opened_closed_and_renamed_by_the_keyboard(qtbot) -> None:
+    panel = HistoryPanel()
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.show_chats(SORTED, "")
+    row = lines(panel.model).index("work")
+    panel.list.setCurrentIndex(panel.model.index(row))
+    qtbot.keyClick(panel.list, Qt.Key.Key_Left)
+    assert "Chat 5" not in lines(panel.model)
+    assert panel.list.currentIndex().data() == "work"
+    qtbot.keyClick(panel.list, Qt.Key.Key_Return)
+    assert "Chat 5" in lines(panel.model)
+    with qtbot.waitSignal(panel.folder_renamed) as renamed:
+        panel.model.setData(panel.list.currentIndex(), "play")
+    assert renamed.args == ["work", "play"]
+    remove = panel.menu_for(panel.list.currentIndex()).actions()[1]
+    with qtbot.waitSignal(panel.folder_renamed) as renamed:
+        remove.trigger()
+    assert renamed.args == ["work", ""]
+
+
+def test_a_chat_is_pinned_archived_and_moved_by_its_menu(qtbot) -> None:
+    panel = HistoryPanel()
+    qtbot.addWidget(panel)
+    panel.show()
+    panel.show_chats(SORTED, "")
+    panel.choose(1)
+    menu = panel.menu_for(panel.list.currentIndex())
+    actions = {action.text(): action for action in menu.actions()}
+    with qtbot.waitSignal(panel.pinned) as pinned, qtbot.waitSignal(panel.put_away) as put_away:
+        actions["Pin"].trigger()
+        actions["Archive"].trigger()
+    assert (pinned.args, put_away.args) == ([1, True], [1, True])
+    folders = next(found for found in menu.findChildren(QMenu) if found.title() == "Move to folder")
+    assert [action.text() for action in folders.actions()] == ["Home", "work", "", "New folder…", "Out of its folder"]
+    with qtbot.waitSignal(panel.moved) as moved:
+        folders.actions()[0].trigger()
+    assert moved.args == [1, "Home"]
+    folders.actions()[3].trigger()
+    dialog = panel.findChild(QInputDialog)
+    dialog.setTextValue("  A  new one ")
+    with qtbot.waitSignal(panel.moved) as moved:
+        dialog.accept()
+    assert moved.args == [1, "A new one"]
+
+
+def test_what_is_found_in_the_archive_is_marked(qtbot) -> None:
+    panel = HistoryPanel()
+    qtbot.addWidget(panel)
+    panel.show_chats([replace(CHATS[0], is_archived=True, snippet="a fox"), CHATS[1]], "fox")
+    assert panel.model.index(0).data(SNIPPET) == "Archived · a fox"
+    with qtbot.waitSignal(panel.archive_wanted) as wanted:
+        panel.archive.click()
+    assert wanted.args == [True]
+    panel.show_chats([], "")
+    assert panel.nothing.text() == "The archive is empty."
+
+
+def test_a_long_history_is_shown_without_its_chats_in_closed_folders(qtbot) -> None:
+    model = HistoryModel()
+    model.closed = frozenset({"old"})
+    model.show([replace(chat(n, 2026, 1, 1), folder="old") for n in range(10_000)], TODAY)
+    assert model.rowCount() == 1
+    assert model.index(0).data(HEADING).n_chats == 10_000
+    assert model.index(0).data(CHAT_ID) is None

@@ -10,8 +10,10 @@ import pytest
 from PySide6.QtGui import QGuiApplication, QTextCursor, QTextFrame, QTextTable
 
 from ui.chat.markdown.code_colours import CodeColours
+from ui.chat.markdown.formulas import Formulas
 from ui.chat.markdown.markdown import Markdown
 from ui.chat.markdown.markdown_view import MarkdownView
+from ui.chat.markdown.text_tools import TextTools
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import DARK, LIGHT
 
@@ -65,9 +67,16 @@ def colours(qtbot):
 
 
 @pytest.fixture
-def make_view(qtbot, colours: CodeColours):
+def formulas(qtbot):
+    made = Formulas()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make_view(qtbot, colours: CodeColours, formulas: Formulas):
     def make() -> MarkdownView:
-        view = MarkdownView(Markdown(), colours, TextStyle(LIGHT, "Sans", "Monospace"))
+        view = MarkdownView(TextTools(Markdown(), colours, TextStyle(LIGHT, "Sans", "Monospace"), formulas))
         view.setFixedWidth(600)
         qtbot.addWidget(view)
         view.show()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ui.chat.messages.receipts import problem_of, receipt, receipt_details
+import pytest
+
+from ui.chat.messages.receipts import phases, problem_of, receipt, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Message, Role, Status, Timings
 
 
@@ -16,9 +18,10 @@ def test_the_receipt_tells_how_a_reply_went() -> None:
     assert done == "412 tok/s  ·  first token 38 ms  ·  128 tokens  ·  prompt 100, 48 cached"
     assert receipt(ended(finish_reason="length", timings=timings)).startswith("Reached the token limit  ·  ")
     assert receipt(ended(status=Status.STOPPED)) == "Stopped"
-    assert receipt(ended(timings=Timings(decode_tokens=1))) == "first token 0 ms  ·  1 tokens"
-    assert "Prefill" not in receipt_details(Timings(decode_tokens=1))
-    assert "Seed" not in receipt_details(timings)
+    assert receipt(ended(timings=Timings(decode_tokens=1))) == "first token 0 ms  ·  1 token"
+    assert [phase.name for phase in phases(timings)] == ["Waited", "Prompt", "Written"]
+    assert [phase.name for phase in phases(Timings(decode_tokens=1))] == ["First token", "Written"]
+    assert "Seed" not in dict(receipt_facts(timings))
 
 
 def test_why_there_is_no_reply_stays_true_later() -> None:
@@ -37,8 +40,8 @@ def test_what_drafts_brought_is_said_once_it_is_known() -> None:
     assert receipt(ended(timings=unknown)).endswith("62 of 80 drafts accepted")
     assert known is not None
     assert unknown is not None
-    assert "1.71 times the speed of plain decoding" in receipt_details(known)
-    assert "too little of plain decoding was seen to compare with" in receipt_details(unknown)
+    assert dict(receipt_facts(known))["Speed-up"] == "1.71× plain, measured"
+    assert dict(receipt_facts(unknown))["Speed-up"] == "not known yet: too few plain steps were seen"
     assert "plain" not in receipt(ended(timings=Timings.from_object({"drafted_tokens": 0, "speedup": 1.0})))
 
 
@@ -53,5 +56,28 @@ def test_a_cache_that_is_not_the_usual_one_is_named():
     usual, coarse = (Timings.from_object({"kv_type": kv_type}) for kv_type in ("f16", "q8_0"))
     assert "cache" not in receipt(ended(timings=usual))
     assert receipt(ended(timings=coarse)).endswith("q8_0 cache")
-    assert "KV cache: f16" in receipt_details(usual)
-    assert "KV cache" not in receipt_details(Timings.from_object({"kv_type": 8}))
+    assert dict(receipt_facts(usual))["KV cache"] == "f16"
+    assert "KV cache" not in dict(receipt_facts(Timings.from_object({"kv_type": 8})))
+
+
+@pytest.mark.parametrize(
+    ("figures", "why", "helps"),
+    [
+        ({"prefill_tokens": 0}, "stopped", ""),
+        ({"queued_ms": 900.0}, "waited", "Fewer requests"),
+        ({"prefill_ms": 900.0}, "50 tokens were not in the cache", "A shorter prompt"),
+        ({"peak_share": 0.84}, "memory speed", "A draft model"),
+        ({"peak_share": 0.2}, "computing took longer", "Fewer programs"),
+        ({"drafted_tokens": 80, "accepted_tokens": 50, "speedup": 1.7}, "2.0 tokens", "A smaller quantisation"),
+        (
+            {"drafted_tokens": 80, "accepted_tokens": 10, "speedup": 1.0},
+            "no limit here",
+            "A draft model that agrees more",
+        ),
+    ],
+)
+def test_a_sentence_says_why_and_one_what_would_help(figures: dict[str, float], why: str, helps: str) -> None:
+    usual = {"prefill_tokens": 50, "prefill_ms": 30.0, "decode_ms": 300.0, "decode_tokens": 100}
+    timings = Timings.from_object(usual | figures)
+    assert why in why_this_fast(timings)
+    assert what_would_help(timings).startswith(helps)

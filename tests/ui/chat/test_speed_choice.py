@@ -157,7 +157,8 @@ def test_a_deep_reply_shows_its_stages_and_what_they_took(qtbot, window: MainWin
     view = last_view(window)
     assert view.stages.isHidden()
     assert view.receipt.text().startswith("Deep: 3 drafts")
-    assert "Drafting: 96 tokens in 200 ms" in view.receipt.toolTip()
+    view.receipt.click()
+    assert view.receipt_card.facts.facts["Drafting"] == "96 tokens in 200 ms"
 
 
 @pytest.mark.parametrize("at", range(len(STAGES)))
@@ -181,7 +182,8 @@ def test_a_deep_reply_that_was_answered_directly_says_why(qtbot, window: MainWin
     choose(qtbot, window, Speed.DEEP)
     ask(qtbot, window, "A hard question")
     assert "Deep: answered directly" in last_view(window).receipt.text()
-    assert "The context is too short." in last_view(window).receipt.toolTip()
+    last_view(window).receipt.click()
+    assert last_view(window).receipt_card.facts.facts["Answered directly"] == "The context is too short."
 
 
 def test_what_a_reply_was_is_kept(tmp_path: Path) -> None:

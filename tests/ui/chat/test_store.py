@@ -245,3 +245,25 @@ def test_a_title_is_the_first_line_without_marks_and_not_too_long() -> None:
     assert title_of("\n\n## Tell me   a story\nmore") == "Tell me a story"
     assert title_of("   ") == "New chat"
     assert len(title_of("x" * 500)) == 60
+
+
+def test_chats_are_pinned_put_into_folders_and_into_the_archive(store: ChatStore) -> None:
+    for number in range(1, 7):
+        store.save_chat(a_chat(number, f"Fox {number}", updated_ms=number))
+    store.pin(1, True)
+    store.move(2, "work")
+    store.move(3, "work")
+    store.put_away(4, True)
+    assert [(chat.id, chat.folder, chat.is_pinned) for chat in store.chats(1)] == [
+        (6, "", False), (3, "work", False), (2, "work", False), (1, "", True),
+    ]  # fmt: skip
+    assert [chat.id for chat in store.archived()] == [4]
+    assert [(chat.id, chat.is_archived) for chat in store.search("fox")] == [
+        (6, False), (5, False), (4, True), (3, False), (2, False), (1, False),
+    ]  # fmt: skip
+    store.rename_folder("work", "play")
+    store.save_chat(a_chat(3, "Fox again", updated_ms=9))
+    store.put_away(4, False)
+    assert {chat.id: chat.folder for chat in store.chats()} == {1: "", 2: "play", 3: "play", 4: "", 5: "", 6: ""}
+    store.rename_folder("play", "")
+    assert {chat.folder for chat in store.chats()} == {""}

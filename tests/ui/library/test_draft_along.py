@@ -40,6 +40,7 @@ def opened(qtbot, page: LibraryPage, words: str, repo_id: str) -> RepositoryPane
     return pane
 
 
+@pytest.mark.slow
 def test_a_model_comes_with_its_draft_where_that_is_ticked(
     qtbot, page: LibraryPage, models_folder: Path, sizes: tuple[int, int]
 ) -> None:

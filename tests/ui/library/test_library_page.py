@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QDialog, QMessageBox
+from PySide6.QtWidgets import QApplication, QDialog, QMessageBox
 
 from app.client.discovery import announce
 from app.client.library_process import library_command
@@ -224,6 +225,45 @@ def test_a_machine_nobody_measured_has_no_speeds_in_the_list(qtbot, page: Librar
     assert page.finder.foot.toolTip().startswith("Speeds are not known until this machine was measured.")
 
 
+def test_each_row_says_whether_it_fits_and_how_fast_and_a_header_refines_it(
+    qtbot, page: LibraryPage, models_folder: Path, hub: HubServer
+) -> None:
+    remember_probe(models_folder.parents[1] / "cache")
+    hub.repos[REPO].n_params = 30_000_000
+    hub.add("acme/fox-405B-GGUF", {"fox-Q4_K_M.gguf": SMALL[:9_000]}, n_params=405_000_000_000)
+    hub.add("acme/fox-embed-GGUF", {"fox-Q8_0.gguf": SMALL[:9_000]}, architecture="bert")
+    page.show_tab(FIND)
+    page.finder.field.setText("fox")
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() == 3)
+    rows = {row.key: row for row in page.finder.list.rows.rows}
+    assert (rows[REPO].badge, rows[REPO].right[:2]) == ("fits", "≈ ")
+    assert "Q4_K_M" in rows[REPO].line
+    assert (rows["acme/fox-405B-GGUF"].badge, rows["acme/fox-405B-GGUF"].right) == ("does not fit", "")
+    assert (rows["acme/fox-embed-GGUF"].badge, rows["acme/fox-embed-GGUF"].right) == ("", "")
+    assert "estimates" in page.finder.foot.toolTip()
+    page.finder.list.choose(REPO)
+    at = list(rows).index(REPO)
+    qtbot.waitUntil(lambda: page.finder.list.rows.rows[at].right != rows[REPO].right)
+    assert "Q8_0" in page.finder.list.rows.rows[at].line
+    assert page.finder.list.key == REPO
+
+
+def test_the_menu_of_models_says_whether_they_fit_and_how_fast(
+    qtbot, page: LibraryPage, window: MainWindow, models_folder: Path
+) -> None:
+    remember_probe(models_folder.parents[1] / "cache")
+    window.watch.start()
+    picker = window.page.picker
+    qtbot.waitUntil(lambda: any("\tfits  ·  ≈ " in action.text() for action in picker.menu.actions()))
+    before = [action.text() for action in picker.menu.actions()]
+    picker.menu.popup(picker.mapToGlobal(picker.rect().bottomLeft()))
+    picker.set_figures({})
+    assert [action.text() for action in picker.menu.actions()] == before
+    picker.menu.close()
+    picker.set_figures({})
+    assert not any("\t" in action.text() for action in picker.menu.actions())
+
+
 def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_folder: Path) -> None:
     remember_probe(models_folder.parents[1] / "cache")
     opened(qtbot, page)
@@ -375,3 +415,23 @@ def test_the_recommended_row_is_in_sight_in_a_small_window(
     bar.sliderMoved.emit(0)
     window.resize(720, 500)
     assert bar.value() == 0
+
+
+def test_a_model_file_that_is_dropped_or_opened_is_used_where_it_is(qtbot, window: MainWindow, tmp_path: Path) -> None:
+    file = tmp_path / "elsewhere" / "fox.gguf"
+    file.parent.mkdir()
+    file.write_bytes(SMALL)
+    dragged = QMimeData()
+    dragged.setUrls([QUrl.fromLocalFile(str(file))])
+    where = (QPoint(5, 5), Qt.DropAction.CopyAction, dragged, Qt.MouseButton.LeftButton, Qt.KeyboardModifier(0))
+    enter = QDragEnterEvent(*where)
+    QApplication.sendEvent(window, enter)
+    assert enter.isAccepted()
+    assert not window.page.composer.field.canInsertFromMimeData(dragged), "it is no attachment"
+    QApplication.sendEvent(window, QDropEvent(QPointF(5, 5), *where[1:]))
+    qtbot.waitUntil(lambda: window.page.picker.shown_model == "fox")
+    window.open_file(str(tmp_path / "none.gguf"))
+    qtbot.waitUntil(lambda: "no model file" in window.page.server_banner.text)
+    window.page.server_banner.action.click()
+    assert window.library is not None
+    assert window.library.isVisible()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from app.client.discovery import announce
 from models.catalog.catalog import STARTER_FOLDER
 from models.library.values import Choosing
@@ -83,6 +85,7 @@ def test_a_draft_in_the_settings_is_shown_and_a_choice_takes_its_place(qtbot, pa
     assert card.result.text().startswith("The draft in the model's settings is reset.")
 
 
+@pytest.mark.slow
 def test_a_pair_is_tested_by_one_click_once_replies_have_ended_and_another_can_be_stopped(
     qtbot, page: LibraryPage, server: FakeServer
 ) -> None:

@@ -126,6 +126,7 @@ def test_a_refused_name_is_a_sentence_and_another_can_be_given(qtbot, page: Libr
     qtbot.waitUntil(lambda: "vixen" in listed(page))
 
 
+@pytest.mark.slow
 def test_closing_the_dialog_does_not_end_the_copy(qtbot, page: LibraryPage, slow_fox: Path) -> None:
     dialog = begun(qtbot, page)
     assert dialog.close_button.isDefault()
@@ -146,6 +147,7 @@ def test_closing_the_dialog_does_not_end_the_copy(qtbot, page: LibraryPage, slow
     assert page.downloads.stack.currentWidget() is page.downloads.state
 
 
+@pytest.mark.slow
 def test_a_cancelled_copy_leaves_nothing_and_another_can_be_chosen(
     qtbot, page: LibraryPage, slow_fox: Path, models_folder: Path
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_cancelled_copy_leaves_nothing_and_another_can_be_chosen(
     assert not dialog.problem.isVisible()
 
 
+@pytest.mark.slow
 def test_a_library_that_dies_says_so_and_leaves_nothing(
     qtbot, page: LibraryPage, library_server: LibraryServer, slow_fox: Path, models_folder: Path
 ) -> None:
@@ -183,6 +186,7 @@ def test_a_copy_that_fails_is_a_sentence_and_another_can_be_chosen(
     qtbot.waitUntil(lambda: dialog.stack.currentWidget() is dialog.chooser)
 
 
+@pytest.mark.slow
 def test_the_smallest_model_says_that_it_cannot_be_made_smaller(qtbot, page: LibraryPage, models_folder: Path) -> None:
     facts = read_model(ember_f16())
     QuantiseJob(make_plan(facts, name="fox-F16", type_name="Q2_K", folder=models_folder), models_folder).run()

@@ -6,7 +6,8 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QS
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from ui.chat.history.history_model import HEADING, RUNNING, SNIPPET
+from ui.chat.history.history_model import CHAT, HEADING, RUNNING, SNIPPET, Heading
+from ui.theme.icons import pixmap
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
 
@@ -40,7 +41,10 @@ class HistoryDelegate(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         rect = option.rect.adjusted(Space.S, 1, -Space.S, -1)
-        if index.data(HEADING):
+        heading = index.data(HEADING)
+        if heading and heading.is_folder:
+            self._paint_folder(painter, option, rect, heading)
+        elif heading:
             self._paint_heading(painter, rect, str(index.data()))
         else:
             self._paint_chat(painter, option, rect, index)
@@ -49,7 +53,7 @@ class HistoryDelegate(QStyledItemDelegate):
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
         """Return a field for the title."""
         field = QLineEdit(parent)
-        field.setAccessibleName("Title of the chat")
+        field.setAccessibleName("Name of the folder" if index.data(HEADING) else "Title of the chat")
         field.setMaxLength(200)
         return field
 
@@ -63,6 +67,22 @@ class HistoryDelegate(QStyledItemDelegate):
         place = rect.adjusted(Space.S + 2, 0, 0, -Space.XS)
         painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignLeft, text)
 
+    def _paint_folder(self, painter: QPainter, option: QStyleOptionViewItem, rect: QRect, folder: Heading) -> None:
+        self._paint_ground(painter, rect, option.state, bool(option.state & QStyle.StateFlag.State_Selected))
+        side, ratio = scaled(16), painter.device().devicePixelRatioF()
+        colour = self._palette.muted
+        place = QRect(rect.left() + Space.XS, rect.center().y() - side // 2, side, side)
+        painter.drawPixmap(place, pixmap("down" if folder.is_open else "right", colour, side, ratio))
+        place.translate(side + 2, 0)
+        painter.drawPixmap(place, pixmap("folder", colour, side, ratio))
+        inner = rect.adjusted(2 * side + Space.M, 0, -Space.S, 0)
+        number = f"{folder.n_chats:,}"
+        painter.setFont(_font(painter, Type.CAPTION, QFont.Weight.Normal))
+        painter.setPen(QColor(colour))
+        painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, number)
+        inner.setRight(inner.right() - painter.fontMetrics().horizontalAdvance(number) - Space.S)
+        self._paint_line(painter, inner, folder.text, weight=QFont.Weight.Medium)
+
     def _paint_chat(self, painter: QPainter, option: QStyleOptionViewItem, rect: QRect, index: Index) -> None:
         state = option.state
         is_chosen = bool(state & QStyle.StateFlag.State_Selected)
@@ -73,6 +93,15 @@ class HistoryDelegate(QStyledItemDelegate):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(self._palette.accent))
             painter.drawEllipse(QRectF(rect.right() - Space.L, rect.center().y() - 3, 7, 7))
+        chat = index.data(CHAT)
+        if chat is not None and chat.is_pinned:
+            side = scaled(14)
+            place = QRect(inner.right() - side, rect.center().y() - side // 2, side, side)
+            ratio = painter.device().devicePixelRatioF()
+            painter.drawPixmap(place, pixmap("pin", self._palette.muted, side, ratio))
+            inner.setRight(place.left() - Space.XS)
+        elif chat is not None and chat.folder and not self._has_snippets:
+            inner.setLeft(inner.left() + Space.M)
         snippet = str(index.data(SNIPPET) or "")
         title_rect = QRect(inner)
         if self._has_snippets and snippet:

@@ -1,4 +1,4 @@
-"""The list of chats as a Qt model, grouped by day."""
+"""The list of chats as a Qt model: what is pinned, folders, and the others by day."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from ui.client.chat_records import ChatSummary
 
 Index = QModelIndex | QPersistentModelIndex
-HEADING, SNIPPET, CHAT_ID, RUNNING = (Qt.ItemDataRole.UserRole + i for i in range(1, 5))
+HEADING, SNIPPET, CHAT_ID, RUNNING, FOLDER, CHAT = (Qt.ItemDataRole.UserRole + i for i in range(1, 7))
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A line above the chats of some days."""
+    """A line above the chats of some days, or of a folder, which can be closed."""
 
     text: str
+    is_folder: bool = False
+    is_open: bool = True
+    n_chats: int = 0
 
 
 HistoryRow = Heading | ChatSummary
@@ -29,15 +32,21 @@ class HistoryModel(QAbstractListModel):
     """Headings and chats, one row each."""
 
     renamed = Signal(object, str)  # the user gave a chat another title
+    folder_renamed = Signal(str, str)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._rows: list[HistoryRow] = []
         self._running: frozenset[int] = frozenset()
+        self._chats: Sequence[ChatSummary] = ()
+        self._today = date.today()
+        self._is_grouped = True
+        self.closed: frozenset[str] = frozenset()  # folders whose chats are not listed
 
     def show(self, chats: Sequence[ChatSummary], today: date | None = None, is_grouped: bool = True) -> None:
         """Show other chats."""
-        rows: list[HistoryRow] = grouped(chats, today or date.today()) if is_grouped else list(chats)
+        self._chats, self._today, self._is_grouped = chats, today or date.today(), is_grouped
+        rows: list[HistoryRow] = grouped(chats, self._today, self.closed) if is_grouped else list(chats)
         if rows == self._rows:
             return
         if len(rows) == len(self._rows) and [_key(row) for row in rows] == [_key(row) for row in self._rows]:
@@ -53,6 +62,16 @@ class HistoryModel(QAbstractListModel):
         self.beginResetModel()
         self._rows = rows
         self.endResetModel()
+
+    def open_folder(self, folder: str, is_open: bool) -> None:
+        """List the chats of a folder, or its name only."""
+        self.closed = self.closed - {folder} if is_open else self.closed | {folder}
+        self.show(self._chats, self._today, self._is_grouped)
+
+    @property
+    def folders(self) -> list[str]:
+        """The names of all folders."""
+        return sorted({chat.folder for chat in self._chats if chat.folder}, key=str.casefold)
 
     def set_running(self, chat_ids: Iterable[int]) -> None:
         """Mark the chats in which a reply comes in."""
@@ -82,19 +101,29 @@ class HistoryModel(QAbstractListModel):
             return None
         row = self._rows[index.row()]
         if isinstance(row, Heading):
-            return {Qt.ItemDataRole.DisplayRole: row.text, HEADING: True}.get(role)
+            return _of_heading(row, role)
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole, Qt.ItemDataRole.AccessibleTextRole):
             return row.title
         if role == Qt.ItemDataRole.ToolTipRole:
             return f"{row.title}\n{datetime.fromtimestamp(row.updated_ms / 1000):%d %B %Y, %H:%M}"
-        own = {SNIPPET: row.snippet, CHAT_ID: row.id, RUNNING: row.id in self._running, HEADING: False}
+        snippet = " · ".join(part for part in ("Archived" if row.is_archived else "", row.snippet) if part)
+        is_found = not self._is_grouped
+        own = {
+            SNIPPET: snippet if is_found else "", CHAT_ID: row.id, CHAT: row, RUNNING: row.id in self._running,
+            HEADING: False, FOLDER: row.folder,
+        }  # fmt: skip
         return own.get(role)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Take another title from the user."""
         row = self._rows[index.row()]
         title = " ".join(str(value).split())
-        if role != Qt.ItemDataRole.EditRole or isinstance(row, Heading) or not title or title == row.title:
+        if role != Qt.ItemDataRole.EditRole or not title:
+            return False
+        if isinstance(row, Heading):
+            self.folder_renamed.emit(row.text, title)
+            return True
+        if title == row.title:
             return False
         self._rows[index.row()] = replace(row, title=title)
         self.dataChanged.emit(index, index)
@@ -103,21 +132,45 @@ class HistoryModel(QAbstractListModel):
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Return that headings cannot be chosen."""
-        if not index.isValid() or isinstance(self._rows[index.row()], Heading):
+        if not index.isValid():
+            return Qt.ItemFlag.NoItemFlags
+        row = self._rows[index.row()]
+        if isinstance(row, Heading) and not row.is_folder:
             return Qt.ItemFlag.NoItemFlags
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
 
 
 def _key(row: HistoryRow) -> object:
-    return row.text if isinstance(row, Heading) else row.id
+    return (row.text, row.is_folder) if isinstance(row, Heading) else row.id
 
 
-def grouped(chats: Iterable[ChatSummary], today: date) -> list[HistoryRow]:
-    """Return the chats, which are sorted from new to old, with a heading above each group of days."""
-    rows: list[HistoryRow] = []
+def _of_heading(row: Heading, role: int) -> Any:
+    state = f"folder, {'open' if row.is_open else 'closed'}, {row.n_chats} chats"
+    name = f"{row.text}, {state}" if row.is_folder else row.text
+    shown = {
+        Qt.ItemDataRole.DisplayRole: row.text, Qt.ItemDataRole.EditRole: row.text,
+        Qt.ItemDataRole.AccessibleTextRole: name, HEADING: row, FOLDER: row.text if row.is_folder else None,
+    }  # fmt: skip
+    return shown.get(role)
+
+
+def grouped(chats: Sequence[ChatSummary], today: date, closed: Iterable[str] = ()) -> list[HistoryRow]:
+    """Return the chats, which are sorted from new to old: the pinned ones, folders, then days, each with a heading."""
+    pinned = [chat for chat in chats if chat.is_pinned]
+    rows: list[HistoryRow] = [Heading("Pinned"), *pinned] if pinned else []
+    folders: dict[str, list[ChatSummary]] = {}
+    for chat in chats:
+        if chat.folder and not chat.is_pinned:
+            folders.setdefault(chat.folder, []).append(chat)
+    for name in sorted(folders, key=str.casefold):
+        is_open = name not in closed
+        rows.append(Heading(name, True, is_open, len(folders[name])))
+        rows += folders[name] if is_open else []
     last = ""
     edges = _Edges(today)
     for chat in chats:
+        if chat.is_pinned or chat.folder:
+            continue
         name = edges.name_of(chat.updated_ms)
         if name != last:
             rows.append(Heading(name))

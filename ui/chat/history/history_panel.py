@@ -1,13 +1,18 @@
-"""The side with all chats: search, new, rename, delete."""
+"""The side with all chats: search, new, rename, folders, archive, delete."""
 
 from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QFileDialog,
     QFrame,
     QHBoxLayout,
+    QInputDialog,
     QLabel,
     QLineEdit,
     QListView,
@@ -17,13 +22,21 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ui.chat.exchange.chat_text import file_name
 from ui.chat.history.history_delegate import HistoryDelegate
-from ui.chat.history.history_model import CHAT_ID, HistoryModel
+from ui.chat.history.history_model import CHAT, CHAT_ID, FOLDER, HEADING, HistoryModel
 from ui.client.chat_records import ChatSummary
 from ui.theme.icons import icon, pixmap
 from ui.theme.tokens import SIDEBAR, Palette, Space
+from ui.widgets.elided_label import on_button
+from ui.widgets.icon_button import IconButton, TextButton
+from ui.widgets.note_card import CALM, NoteCard
 
 SEARCH_PAUSE_MS = 120
+IMPORTED = "Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)"
+EXPORTED = {"Markdown, to read (*.md)": "md", "JSON, to import again (*.json)": "json"}
+EXPORTED_ALL = {"JSON, to import again (*.json)": "json", "Markdown, a file for each chat (*.zip)": "zip"}
+MOST_LETTERS = 60  # of the name of a folder
 
 
 class HistoryPanel(QFrame):
@@ -34,14 +47,24 @@ class HistoryPanel(QFrame):
     renamed = Signal(object, str)
     deleted = Signal(object)
     searched = Signal(str)  # "" shows all
+    pinned = Signal(object, bool)
+    put_away = Signal(object, bool)  # into the archive, or out of it
+    moved = Signal(object, str)  # into a folder, "" into none
+    folder_renamed = Signal(str, str)  # "" takes its chats out
+    archive_wanted = Signal(bool)
+    import_wanted = Signal(object)  # the file
+    export_wanted = Signal(object, object)  # the file, a chat or None for all
+    exchange_left = Signal()  # nobody waits for the import or export any more
     more_wanted = Signal(int)  # the end of the list comes near; how many chats it has
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("sidebar")
         self.setFixedWidth(SIDEBAR)
+        self._is_over = True
         self.model = HistoryModel(self)
         self.model.renamed.connect(self.renamed)
+        self.model.folder_renamed.connect(self.folder_renamed)
         self.new = QPushButton("New chat")
         self.new.setProperty("kind", "new")
         self.new.setToolTip("New chat (Ctrl+N)")
@@ -64,10 +87,19 @@ class HistoryPanel(QFrame):
         self.list.delete_wanted.connect(self._delete_current)
         self.list.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         self.list.customContextMenuRequested.connect(self._show_menu)
+        self.list.folder_toggled.connect(self._open_folder)
+        self.archive = TextButton("Archive", "Show the archive")
+        self.archive.setCheckable(True)
+        self.archive.setToolTip("Chats that you have put away")
+        self.archive.toggled.connect(self._on_archive)
         self.nothing = QLabel()
         self.nothing.setProperty("tone", "caption")
         self.nothing.setWordWrap(True)
         self.nothing.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.more = IconButton("more", "Import and export chats")
+        self.more.clicked.connect(lambda: self.more_menu().popup(self.more.mapToGlobal(self.more.rect().bottomLeft())))
+        self.note = NoteCard(CALM)
+        self.note.button.clicked.connect(self._on_note)
         self._mark, self._name = QLabel(), QLabel("Slipstream")
         self._name.setProperty("tone", "title")
         self._lay_out()
@@ -77,6 +109,7 @@ class HistoryPanel(QFrame):
         head.setSpacing(Space.S)
         head.addWidget(self._mark)
         head.addWidget(self._name, 1)
+        head.addWidget(self.more)
         top = QVBoxLayout()
         top.setContentsMargins(Space.M, Space.M, Space.M, Space.S)
         top.setSpacing(Space.S)
@@ -85,22 +118,29 @@ class HistoryPanel(QFrame):
         top.addWidget(self.new)
         top.addWidget(self.search)
         self.foot = QHBoxLayout()
-        self.foot.setContentsMargins(Space.M, Space.S, Space.M, Space.S)
+        self.foot.setContentsMargins(Space.S, Space.XS, Space.M, Space.XS)
+        self.foot.addWidget(self.archive)
+        self.foot.addStretch()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addLayout(top)
         column.addWidget(self.nothing)
         column.addWidget(self.list, 1)
+        below = QVBoxLayout()
+        below.setContentsMargins(Space.S, 0, Space.S, 0)
+        below.addWidget(self.note)
+        column.addLayout(below)
         column.addLayout(self.foot)
 
     def show_chats(self, chats: list[ChatSummary], words: str) -> None:
         """Show all chats, or those that a search for ``words`` found."""
-        self.delegate.set_has_snippets(any(chat.snippet for chat in chats))
+        self.delegate.set_has_snippets(bool(words) and any(chat.snippet or chat.is_archived for chat in chats))
         self.model.show(chats, is_grouped=not words)
         self.list.scheduleDelayedItemsLayout()
         self.nothing.setVisible(not chats)
-        self.nothing.setText(f"Nothing found for “{words}”" if words else "Your chats will be listed here.")
+        empty = "The archive is empty." if self.archive.isChecked() else "Your chats will be listed here."
+        self.nothing.setText(f"Nothing found for “{words}”" if words else empty)
         self.nothing.setContentsMargins(Space.L, Space.XL, Space.L, Space.XL)
 
     def choose(self, chat_id: int | None) -> None:
@@ -118,7 +158,14 @@ class HistoryPanel(QFrame):
         self.new.setIcon(icon("new", palette.text, size=18))
         self._search_icon.setIcon(icon("search", palette.muted, size=16))
         self._mark.setPixmap(pixmap("stream", palette.accent, 24, self.devicePixelRatioF()))
+        self.more.set_palette(palette)
+        self.archive.setIcon(icon("archive", palette.muted, size=16))
         self.list.viewport().update()
+
+    def _on_archive(self, is_shown: bool) -> None:
+        self.archive.setText("Back to all chats" if is_shown else "Archive")
+        self.archive.setAccessibleName("Back to all chats" if is_shown else "Show the archive")
+        self.archive_wanted.emit(is_shown)
 
     def _on_scrolled(self, value: int) -> None:
         bar = self.list.verticalScrollBar()
@@ -126,9 +173,16 @@ class HistoryPanel(QFrame):
             self.more_wanted.emit(self.model.n_chats)
 
     def _on_chosen(self, index: QModelIndex) -> None:
-        chat_id = index.data(CHAT_ID)
+        chat_id, heading = index.data(CHAT_ID), index.data(HEADING)
         if chat_id is not None:
             self.opened.emit(chat_id)
+        elif heading and heading.is_folder:
+            self._open_folder(heading.text, not heading.is_open)
+
+    def _open_folder(self, folder: str, is_open: bool) -> None:
+        row = self.list.currentIndex().row()
+        self.model.open_folder(folder, is_open)
+        self.list.setCurrentIndex(self.model.index(row))
 
     def _delete_current(self) -> None:
         chat_id = self.list.currentIndex().data(CHAT_ID)
@@ -137,24 +191,103 @@ class HistoryPanel(QFrame):
 
     def _show_menu(self, at: QPoint) -> None:
         index = self.list.indexAt(at)
-        if index.data(CHAT_ID) is not None:
+        if index.data(CHAT_ID) is None and index.data(FOLDER) is None:
+            index = self.list.currentIndex()  # asked for by the keyboard
+        if index.data(CHAT_ID) is not None or index.data(FOLDER) is not None:
             self.list.setCurrentIndex(index)
             self.menu_for(index).popup(self.list.viewport().mapToGlobal(at))
 
     def menu_for(self, index: QModelIndex) -> QMenu:
-        """Return what can be done with a chat."""
+        """Return what can be done with a chat, or with a folder."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        chat = index.data(CHAT)
+        if chat is None:
+            folder = str(index.data(FOLDER))
+            menu.addAction("Rename folder\tF2", lambda: self.list.edit(index))
+            menu.addAction("Remove folder, keep its chats", lambda: self.folder_renamed.emit(folder, ""))
+            return menu
         menu.addAction("Open", lambda: self._on_chosen(index))
         menu.addAction("Rename\tF2", lambda: self.list.edit(index))
+        menu.addAction("Unpin" if chat.is_pinned else "Pin", lambda: self.pinned.emit(chat.id, not chat.is_pinned))
+        menu.addMenu(self._folders_menu(menu, chat))
+        menu.addAction(
+            "Take out of the archive" if chat.is_archived else "Archive",
+            lambda: self.put_away.emit(chat.id, not chat.is_archived),
+        )
+        menu.addAction("Export…", lambda: self._ask_where(chat.title, chat.id))
         menu.addAction("Delete\tDel", self._delete_current)
         return menu
+
+    def more_menu(self) -> QMenu:
+        """Return what can be done with all chats."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction("Import chats…", self._ask_what)
+        menu.addAction("Export all chats…", lambda: self._ask_where("Slipstream chats", None))
+        return menu
+
+    def show_exchange(self, words: str, is_over: bool) -> None:
+        """Say how far an import or export is, or what became of it."""
+        self._is_over = is_over
+        self.note.button.setText("OK" if is_over else "Stop")
+        self.note.say(words)
+
+    def _on_note(self) -> None:
+        if not self._is_over:
+            self.exchange_left.emit()
+        else:
+            self.note.hide()
+
+    def _ask_what(self) -> None:
+        dialog = QFileDialog(self.window(), "Import chats", "", IMPORTED)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.fileSelected.connect(lambda name: self.import_wanted.emit(Path(name)))
+        dialog.open()
+
+    def _ask_where(self, title: str, chat_id: int | None) -> None:
+        forms = EXPORTED if chat_id is not None else EXPORTED_ALL
+        dialog = QFileDialog(self.window(), "Export", "", ";;".join(forms))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(next(iter(forms.values())))
+        dialog.filterSelected.connect(lambda form: dialog.setDefaultSuffix(forms[form]))
+        dialog.selectFile(file_name(title))
+        dialog.fileSelected.connect(lambda name: self.export_wanted.emit(Path(name), chat_id))
+        dialog.open()
+
+    def _folders_menu(self, parent: QMenu, chat: ChatSummary) -> QMenu:
+        menu = QMenu("Move to folder", parent)
+        for folder in self.model.folders:
+            action = menu.addAction(on_button(folder), partial(self.moved.emit, chat.id, folder))
+            action.setEnabled(folder != chat.folder)
+        if self.model.folders:
+            menu.addSeparator()
+        menu.addAction("New folder…", lambda: self._ask_for_folder(chat.id))
+        if chat.folder:
+            menu.addAction("Out of its folder", lambda: self.moved.emit(chat.id, ""))
+        return menu
+
+    def _ask_for_folder(self, chat_id: int) -> None:
+        dialog = QInputDialog(self.window())
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle("New folder")
+        dialog.setLabelText("Name of the folder")
+        dialog.textValueSelected.connect(lambda name: self._move(chat_id, name))
+        dialog.open()
+
+    def _move(self, chat_id: int, name: str) -> None:
+        folder = " ".join(name.split())[:MOST_LETTERS]
+        if folder:
+            self.moved.emit(chat_id, folder)
 
 
 class _ChatList(QListView):
     """The list itself, with its keys."""
 
     delete_wanted = Signal()
+    folder_toggled = Signal(str, bool)
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,8 +301,11 @@ class _ChatList(QListView):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter opens, Delete deletes."""
-        if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+        """Enter opens, Delete deletes, the arrows to the sides open and close a folder."""
+        heading = self.currentIndex().data(HEADING)
+        if heading and heading.is_folder and event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.folder_toggled.emit(heading.text, event.key() == Qt.Key.Key_Right)
+        elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.delete_wanted.emit()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.state() != self.State.EditingState:
             self.activated.emit(self.currentIndex())

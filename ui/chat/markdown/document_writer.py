@@ -23,6 +23,9 @@ from PySide6.QtGui import (
     QTextTableFormat,
 )
 
+from ui.chat.markdown.draft_tint import DraftTint
+from ui.chat.markdown.formula_rules import is_display as is_display_markup
+from ui.chat.markdown.formulas import REPLACEMENT, Formulas, formula_format
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import Space, Type
 
@@ -31,14 +34,29 @@ LANGUAGE = KIND + 1  # on a code frame
 CODE, QUOTE, RULE = "code", "quote", "rule"
 INDENT = 26.0
 WORD_JOINER = "\u2060"  # where a line may not break; nothing to see, and not in what is copied
+LINE = "\u2028"  # a new line in the same block
+_HINTS = {"mermaid": "mermaid  ·  a diagram as text: copy it into a Mermaid viewer to see it"}
 _HEADING_SIZES = {1: 21, 2: 18, 3: 16}
 
 
 class DocumentWriter:
-    """Writes at a cursor. ``is_fresh`` says whether the block there is empty: then it takes the first text."""
+    """Writes at a cursor. ``is_fresh`` says whether the block there is empty: then it takes the first text.
 
-    def __init__(self, cursor: QTextCursor, style: TextStyle, is_fresh: bool) -> None:
+    ``tint`` tells what of the text was drafted; None where that is not shown. Where ``lacks_formulas`` is set, formulas
+    that are not drawn yet stand there as text.
+    """
+
+    def __init__(
+        self,
+        cursor: QTextCursor,
+        style: TextStyle,
+        formulas: Formulas,
+        is_fresh: bool,
+        tint: DraftTint | None = None,
+    ) -> None:
+        self._formulas, self.lacks_formulas = formulas, False
         self.cursor = cursor
+        self.tint = tint
         self._style = style
         self._palette = style.palette
         self.is_fresh = is_fresh
@@ -75,6 +93,11 @@ class DocumentWriter:
                     self._close_quote()
                 case "fence" | "code_block":
                     self._code(token)
+                case "formula_block":
+                    self._formula_block(token)
+                case "open_formula":
+                    self._begin_block(self._block(Space.S / 2, float(Space.S)), self._base)
+                    self._put(token.content.replace("\n", LINE), self._base)
                 case "hr":
                     self._rule()
                 case "table_open":
@@ -120,6 +143,27 @@ class DocumentWriter:
         form.setLineHeight(125, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         self._begin_block(form, chars)
         self._inline(inline.children or [], chars)
+
+    def _formula_block(self, token: Token) -> None:
+        form = self._block(float(Space.S), float(Space.M))
+        form.setLineHeight(100, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        self._begin_block(form, self._base)
+        if self._formula(token, self._base):
+            form.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+            self.cursor.mergeBlockFormat(form)
+
+    def _formula(self, token: Token, base: QTextCharFormat) -> bool:
+        """Write a formula; as text where it is not drawn, or wrong. Return whether it is drawn."""
+        latex, is_display, source = token.content, is_display_markup(token.markup), str(token.meta["source"])
+        self.lacks_formulas |= not self._formulas.is_known(latex, is_display)
+        drawing = self._formulas.drawing(latex, is_display)
+        if drawing is None:
+            self._put(source.replace("\n", LINE), base)
+            return False
+        if self.tint is not None:
+            base = self._tinted(base) if any(is_drafted for _, is_drafted in list(self.tint.split(source))) else base
+        self.cursor.insertText(REPLACEMENT, formula_format(base, latex, is_display, source, drawing))
+        return True
 
     def _rule(self) -> None:
         form = QTextFrameFormat()
@@ -175,11 +219,15 @@ class DocumentWriter:
         form = _line(100)
         form.setBottomMargin(Space.S)
         self.cursor.setBlockFormat(form)
-        self.cursor.insertText(language or "code", chars)
+        self.cursor.insertText(_HINTS.get(language.lower(), language) or "code", chars)
 
     def _write_lines(self, code: str) -> None:
         self.cursor.insertBlock(_line(135), self._style.code)
-        self.cursor.insertText(code, self._style.code)
+        self.write_code(code)
+
+    def write_code(self, code: str) -> None:
+        """Add code to the block at the cursor."""
+        self._put(code, self._style.code)
 
     def _table(self, tokens: Iterator[Token]) -> None:
         rows = list(_table_rows(tokens))
@@ -241,16 +289,17 @@ class DocumentWriter:
         """Write text at the cursor; ``keeps_units`` leaves "tok/s" on one line, which breaks behind the slash else."""
         styles = [base]
         for token in tokens:
-            content = token.content.replace("/", f"/{WORD_JOINER}") if keeps_units else token.content
             match token.type:
                 case "text":
-                    self.cursor.insertText(content, styles[-1])
+                    self._put(token.content, styles[-1], keeps_units)
                 case "softbreak":
                     self.cursor.insertText(" ", styles[-1])
                 case "hardbreak":
-                    self.cursor.insertText("\u2028", styles[-1])
+                    self.cursor.insertText(LINE, styles[-1])
+                case "formula":
+                    self._formula(token, styles[-1])
                 case "code_inline":
-                    self.cursor.insertText(content, self._inline_code(styles[-1]))
+                    self._put(token.content, self._inline_code(styles[-1]), keeps_units)
                 case "image":
                     self.cursor.insertText(token.content or "image", self._link(styles[-1], token, "src"))
                 case "strong_open" | "em_open" | "s_open" | "link_open":
@@ -259,6 +308,17 @@ class DocumentWriter:
                     styles.pop()
                 case _:
                     self.cursor.insertText(token.content, styles[-1])
+
+    def _put(self, text: str, form: QTextCharFormat, keeps_units: bool = False) -> None:
+        """Insert text, tinted where it was drafted."""
+        for part, is_drafted in [(text, False)] if self.tint is None else self.tint.split(text):
+            shown = part.replace("/", f"/{WORD_JOINER}") if keeps_units else part
+            self.cursor.insertText(shown, self._tinted(form) if is_drafted else form)
+
+    def _tinted(self, form: QTextCharFormat) -> QTextCharFormat:
+        tinted = QTextCharFormat(form)
+        tinted.setBackground(QColor(self._palette.accent_soft))
+        return tinted
 
     def _styled(self, outer: QTextCharFormat, token: Token) -> QTextCharFormat:
         if token.type == "link_open":

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from ui.chat.markdown.formula_rules import FORMULA_BLOCK, OPEN_FORMULA, add_formulas
+
 MAX_BLOCK = 1_600  # characters of a block that is not code; a longer one is cut, or each new word would cost more
 MAX_TABLE = 600  # a table is the dearest to write
+_NEVER_CUT = ("fence", "code_block", FORMULA_BLOCK, OPEN_FORMULA)
 MAX_UNCUT = 4 * MAX_BLOCK  # a list or a quote may be this long where it has no good place to cut
 
 
@@ -33,10 +36,11 @@ class MarkdownBlock:
 
 
 class Markdown:
-    """CommonMark with tables and strikethrough; HTML in it is shown as text."""
+    """CommonMark with tables, strikethrough and formulas; HTML in it is shown as text."""
 
     def __init__(self) -> None:
         self._parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+        add_formulas(self._parser)
 
     def parse(self, text: str) -> list[Token]:
         """Return the block tokens of ``text``."""
@@ -54,7 +58,7 @@ class Markdown:
         for number, block in enumerate(blocks):
             begin, end = starts[number], starts[number + 1] if number + 1 < len(blocks) else len(source)
             known = len(head) if number == 0 else 0
-            if block[0].type in ("fence", "code_block"):
+            if block[0].type in _NEVER_CUT:
                 yield MarkdownBlock(block, end - begin - known)
             else:
                 yield from self._parts(source[begin:end], block[0].type, known)

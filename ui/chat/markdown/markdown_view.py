@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markdown_it.token import Token
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent, QTextCursor, QTextFrame
 from PySide6.QtWidgets import QWidget
 
-from ui.chat.markdown.code_colours import CodeColours
 from ui.chat.markdown.document_writer import CODE, INDENT, KIND, LANGUAGE, QUOTE, RULE, WORD_JOINER, DocumentWriter
-from ui.chat.markdown.markdown import Markdown, MarkdownBlock, certain_code, is_open, n_certain
+from ui.chat.markdown.draft_tint import DraftTint
+from ui.chat.markdown.formulas import REPLACEMENT, FormulaPainter, with_sources
+from ui.chat.markdown.markdown import MarkdownBlock, certain_code, is_open, n_certain
 from ui.chat.markdown.table_fit import fit_tables
+from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import Corner, Space
@@ -25,13 +29,13 @@ class MarkdownView(TextView):
 
     grown = Signal()
 
-    def __init__(
-        self, markdown: Markdown, colours: CodeColours, style: TextStyle, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, tools: TextTools, style: TextStyle | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._markdown = markdown
-        self._colours = colours
-        self._style = style
+        self._markdown, self._colours, self._formulas = tools.markdown, tools.colours, tools.formulas
+        self._style = style or tools.style
+        self._lacks_formulas = False
+        self._painter = FormulaPainter(tools.formulas, self.document())
+        tools.formulas.drawn.connect(self._on_formulas_drawn)
         self._text = ""
         self._closed = 0  # characters that are written for good
         self._tail_at = 0  # where the document's open part begins
@@ -40,6 +44,7 @@ class MarkdownView(TextView):
         self._code: _OpenCode | None = None
         self._head = ""  # what the open part has to be read after
         self.copy_buttons: list[TextButton] = []
+        self._drafted: list[tuple[int, int]] = []  # spans of the text, in order
         self._flush_timer = QTimer(self, singleShot=True, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self.flush)
         self._place_timer = QTimer(self, singleShot=True, interval=0)
@@ -52,9 +57,10 @@ class MarkdownView(TextView):
         """The markdown, also what is not shown yet."""
         return self._text
 
-    def set_text(self, text: str) -> None:
-        """Show a whole text."""
+    def set_text(self, text: str, drafted: Sequence[tuple[int, int]] = ()) -> None:
+        """Show a whole text, of which spans were drafted."""
         self._flush_timer.stop()
+        self._drafted[:] = drafted
         self._reset(text)
         self.flush()
         self.finish()
@@ -65,9 +71,12 @@ class MarkdownView(TextView):
             return
         self._style = style
         self.fit_tabs()
-        self._reset(self._text)
-        self.flush()
-        self._colour_code(0)
+        self._write_again()
+
+    def mark_drafted(self, spans: Sequence[tuple[int, int]]) -> None:
+        """Say which characters of the text were drafted, before they are added."""
+        known = self._drafted[-1][1] if self._drafted else 0
+        self._drafted += [span for span in spans if span[0] >= known]
 
     def append(self, text: str) -> None:
         """Add to the end; shown soon."""
@@ -95,9 +104,19 @@ class MarkdownView(TextView):
         self._shown_tail = self._text[self._closed :]
         self.grown.emit()
 
+    def _write_again(self) -> None:
+        self._reset(self._text)
+        self.flush()
+        self._colour_code(0)
+
+    def _on_formulas_drawn(self) -> None:
+        if self._lacks_formulas:
+            self._write_again()
+
     def _reset(self, text: str) -> None:
         self._text, self._closed, self._tail_at, self._shown_tail = text, 0, 0, ""
         self._code, self._head, self._is_tail_fresh = None, "", True
+        self._lacks_formulas = False
         self.clear()
 
     # Writing.
@@ -105,6 +124,7 @@ class MarkdownView(TextView):
     def _write(self, pieces: list[MarkdownBlock], tail: str, is_last: bool) -> None:
         """Write the open part again; of its pieces all but the last are there for good."""
         if self._code is not None and pieces and pieces[0].is_fence:
+            self._code.keep_up(self._text)
             is_certain = is_last or len(pieces) > 1 or not is_open(pieces[0], tail)
             if self._code.grow(pieces[0].tokens[0], is_certain):
                 if len(pieces) == 1:
@@ -120,6 +140,7 @@ class MarkdownView(TextView):
         begin = self._tail_at
         writer = self._writer()
         writer.write(piece.tokens)
+        self._lacks_formulas |= writer.lacks_formulas
         self._tail_at, self._is_tail_fresh = writer.cursor.position(), writer.is_fresh
         self._closed += piece.length
         self._head = piece.head
@@ -140,13 +161,16 @@ class MarkdownView(TextView):
                 piece.tokens[0].content = certain_code(piece.tokens[0])
             writer.write(piece.tokens)
         writer.finish()
+        self._lacks_formulas |= writer.lacks_formulas
         if len(pieces) == 1 and piece.is_fence and writer.open_code is not None:
-            self._code = _OpenCode(writer.open_code, piece.tokens[0], self._style)
+            self._code = _OpenCode(writer, piece.tokens[0])
 
     def _writer(self) -> DocumentWriter:
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
-        return DocumentWriter(cursor, self._style, self._is_tail_fresh)
+        is_tinted = self._style.tints_drafts and self._drafted
+        tint = DraftTint(self._text, self._closed, self._drafted) if is_tinted else None
+        return DocumentWriter(cursor, self._style, self._formulas, self._is_tail_fresh, tint)
 
     def _remove_tail(self) -> None:
         cursor = QTextCursor(self.document())
@@ -173,6 +197,7 @@ class MarkdownView(TextView):
             self.copy_buttons.append(self._new_copy_button(len(self.copy_buttons)))
         for button, frame in zip(self.copy_buttons, frames, strict=True):
             card = self._card(frame)
+            button.adjustSize()  # the size of text may have changed
             button.move(QPoint(int(card.right()) - button.width() - Space.XS, int(card.top()) + COPY_TOP))
             button.show()
 
@@ -194,10 +219,17 @@ class MarkdownView(TextView):
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Return what is selected as it was written."""
+        # The clipboard outlives Python at exit, so that an object made here would end in a crash: Qt's own is filled.
+        copied = super().createMimeDataFromSelection()
         selection = self.textCursor().selection()
-        copied = QMimeData()
-        copied.setText(selection.toPlainText().replace(WORD_JOINER, ""))
-        copied.setHtml(selection.toHtml().replace(WORD_JOINER, ""))
+        for name in copied.formats():
+            copied.data(name)  # it is made when it is first asked for, and would take the place of what is set now
+        for name in copied.formats():
+            copied.removeFormat(name)
+        text = selection.toPlainText().replace(WORD_JOINER, "")
+        copied.setText(with_sources(text, self.textCursor()))
+        if REPLACEMENT not in text:
+            copied.setHtml(selection.toHtml().replace(WORD_JOINER, ""))
         return copied
 
     # Painting what a document cannot: cards, bars and lines.
@@ -256,18 +288,24 @@ class MarkdownView(TextView):
 class _OpenCode:
     """The code block at the end of a growing text: it grows without being written again."""
 
-    def __init__(self, end: QTextCursor, token: Token, style: TextStyle) -> None:
-        self._cursor = QTextCursor(end)
+    def __init__(self, writer: DocumentWriter, token: Token) -> None:
+        self._writer = writer
+        if writer.open_code is not None:
+            writer.cursor = QTextCursor(writer.open_code)
         self._written = token.content.removesuffix("\n")
         self._info = token.info
-        self._form = style.code
+
+    def keep_up(self, text: str) -> None:
+        """Follow the markdown as it grows."""
+        if self._writer.tint is not None:
+            self._writer.tint.source = text
 
     def grow(self, token: Token, is_certain: bool) -> bool:
         """Add what is new; False where the code no longer begins with what was written."""
         code = token.content.removesuffix("\n") if is_certain else certain_code(token)
         if token.info != self._info or not code.startswith(self._written):
             return False
-        self._cursor.insertText(code[len(self._written) :], self._form)
+        self._writer.write_code(code[len(self._written) :])
         self._written = code
         return True
 

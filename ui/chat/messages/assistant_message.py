@@ -10,10 +10,13 @@ from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.deep_stages import DeepStages
-from ui.chat.messages.message_view import MessageView, caption
-from ui.chat.messages.receipts import CONTEXT_FULL, deep_progress, problem_of, receipt, receipt_details
+from ui.chat.messages.message_editor import MessageEditor
+from ui.chat.messages.message_view import MessageView
+from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
+from ui.chat.messages.receipts import CONTEXT_FULL, deep_progress, problem_of, receipt
 from ui.chat.messages.thoughts_view import ThoughtsView
-from ui.client.chat_records import Message, Status
+from ui.chat.tools.calls_view import CallsView
+from ui.client.chat_records import EDITED, Message, Status
 from ui.client.speeds import DeepProgress
 from ui.theme.icons import pixmap
 from ui.theme.tokens import Space
@@ -28,13 +31,17 @@ class AssistantMessage(MessageView):
     """A reply, growing or ended."""
 
     regenerate = Signal(object)
+    go_on = Signal(object)  # the reply is to be continued
+    edited = Signal(object, str)  # message id, the new text
     fit_wanted = Signal(object, object)  # the message, and the button to show the ways at
+    race_wanted = Signal(object)  # the reply whose prompt is to be raced
+    tint_wanted = Signal(bool)  # drafted words are to be tinted, in all replies
     redo_in_full = Signal(object)  # the full model is to answer in place of the small one
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(message, versions, tools, parent)
         self.setAccessibleName("The model said")
-        self.view = MarkdownView(tools.markdown, tools.colours, tools.style)
+        self.view = MarkdownView(tools)
         self.view.setAccessibleName("Reply")
         self.view.link_chosen.connect(self.link_chosen)
         self.problem = _Problem()
@@ -43,16 +50,27 @@ class AssistantMessage(MessageView):
         self.spark_note.redo.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
         self.stages = DeepStages()
         self.thoughts = ThoughtsView(tools)
-        self.receipt = caption()
-        self.receipt.setAccessibleName("Receipt")
+        self.calls = CallsView()
+        self.calls.show_calls(message.calls)
+        self.receipt = ReceiptLine()
+        self.receipt.toggled.connect(self._on_receipt)
+        self.receipt_card: ReceiptCard | None = None  # made when it is first opened
         self.redo = IconButton("redo", "Answer again", size=16)
+        self.redo.setToolTip("Answer again (Ctrl+R)")
         self.redo.clicked.connect(lambda: self.regenerate.emit(self.message.id))
-        self.buttons.append(self.redo)
+        self.edit = IconButton("edit", "Edit this reply, as another version", size=16)
+        self.edit.clicked.connect(self.begin_edit)
+        self.more = IconButton("play", "Continue this reply", size=16)
+        self.more.setToolTip("Continue this reply (Ctrl+Shift+R)")
+        self.more.clicked.connect(self.continue_it)
+        self.editor: MessageEditor | None = None
+        self.buttons += [self.redo, self.edit, self.more]
         self.footer.addWidget(self.receipt, 1)
-        for widget in (self.versions, self.copy, self.redo):
+        for widget in (self.versions, self.more, self.edit, self.copy, self.redo):
             self.footer.addWidget(widget)
         self.column.addWidget(self.stages)
         self.column.addWidget(self.thoughts)
+        self.column.addWidget(self.calls)
         self.column.addWidget(self.view)
         self.column.addWidget(self.problem)
         self.column.addWidget(self.spark_note)
@@ -71,9 +89,12 @@ class AssistantMessage(MessageView):
 
     def show_running(self, text: str, thoughts: str = "") -> None:
         """Show a reply that is still growing, from what came so far."""
-        self.thoughts.append(thoughts)
-        self.view.append(text)
+        # A reply that is continued is there already.
+        self.thoughts.append(thoughts.removeprefix(self.thoughts.text))
+        self.view.append(text.removeprefix(self.view.text))
         self.view.flush()
+        self.problem.tell(None, "")
+        self.receipt.set_openable(False)
         self.view.setVisible(bool(text))
         self.receipt.setText(" ")
         self._keep_button_room(False)
@@ -115,19 +136,56 @@ class AssistantMessage(MessageView):
         """Show the reply as it ended."""
         self.message = message
         self.stages.hide()
+        self.calls.show_calls(message.calls)
         self.thoughts.show_ended(message.thoughts, message.thinking_ms)
         self.show_answered_by(message.answered_by, can_redo=True)
         if self.view.text != message.content:
-            self.view.set_text(message.content)
+            self.view.set_text(message.content, message.drafted)
         else:
             self.view.finish()
         self.view.setVisible(bool(message.content))
         self.problem.tell(problem_of(message), FIT if message.finish_reason == CONTEXT_FULL else "Try again")
         self.receipt.setText(receipt(message))
-        self.receipt.setToolTip(receipt_details(message.timings) if message.timings else "")
-        self.receipt.setAccessibleDescription(self.receipt.toolTip())
+        self.receipt.set_openable(message.timings is not None)
         self._keep_button_room()
         self._show_buttons()
+
+    @property
+    def can_continue(self) -> bool:
+        """True for a reply at the end of the chat that was cut, or changed by the user."""
+        message = self.message
+        is_cut = message.status in (Status.STOPPED, Status.FAILED) or message.finish_reason in ("length", EDITED)
+        return self._is_last and bool(message.content) and is_cut
+
+    def continue_it(self) -> None:
+        """Ask for the rest of a reply that was cut."""
+        if self.can_continue:
+            self.go_on.emit(self.message.id)
+
+    def begin_edit(self) -> None:
+        """Let the reply be changed; the one that the model gave stays as a version."""
+        if self.editor is not None:
+            return
+        self.editor = MessageEditor(self.message.content, "Edit the reply", "Save")
+        self.editor.sent.connect(self._on_edited)
+        self.editor.left.connect(self._leave_editor)
+        self.column.insertWidget(self.column.indexOf(self.view), self.editor)
+        self.view.hide()
+        self._show_buttons()
+        self.editor.field.setFocus()
+
+    def _on_edited(self, text: str) -> None:
+        self._leave_editor()
+        if text.strip() and text != self.message.content:
+            self.edited.emit(self.message.id, text)
+
+    def _leave_editor(self) -> None:
+        if self.editor is not None:
+            self.editor.deleteLater()
+            self.editor = None
+        self.view.show()
+        self._show_buttons()
+        self.edit.setFocus()
 
     def restyle(self) -> None:
         """Follow the palette."""
@@ -136,7 +194,25 @@ class AssistantMessage(MessageView):
         self.spark_note.restyle(self._tools)
         self.stages.restyle(self._tools)
         self.thoughts.restyle()
+        self.calls.set_palette(self._tools.palette)
+        self.receipt.set_palette(self._tools.palette)
+        self._fill_receipt()
         self.view.set_style(self._tools.style)
+
+    def _on_receipt(self, is_open: bool) -> None:
+        if is_open and self.receipt_card is None:
+            self.receipt_card = ReceiptCard()
+            self.receipt_card.race.clicked.connect(lambda: self.race_wanted.emit(self.message))
+            self.receipt_card.tint.toggled.connect(self.tint_wanted)
+            self.column.addWidget(self.receipt_card)
+        if self.receipt_card is not None:
+            self.receipt_card.setVisible(is_open)
+            self._fill_receipt()
+
+    def _fill_receipt(self) -> None:
+        if self.receipt_card is not None and self.message.timings is not None:
+            self.receipt_card.show_timings(self.message.timings, self._tools.palette)
+            self.receipt_card.show_tint(self._tools.style.tints_drafts, bool(self.message.drafted))
 
     def _on_retry(self) -> None:
         if self.message.finish_reason == CONTEXT_FULL:  # the same again would be refused again
@@ -148,10 +224,12 @@ class AssistantMessage(MessageView):
         super()._show_buttons()
         # A reply without a word has nothing to copy, and a failed one has its own button to ask again.
         self.copy.setVisible(self.copy.isVisibleTo(self) and bool(self.message.content))
+        self.edit.setVisible(self.edit.isVisibleTo(self) and bool(self.message.content))
+        self.more.setVisible(self.more.isVisibleTo(self) and self.can_continue)
         self.redo.setVisible(self.redo.isVisibleTo(self) and self.message.status is not Status.FAILED)
 
     def _can_show_buttons(self) -> bool:
-        return super()._can_show_buttons() and self.message.status is not Status.STREAMING
+        return super()._can_show_buttons() and self.editor is None and self.message.status is not Status.STREAMING
 
 
 class _Problem(QFrame):

@@ -10,7 +10,6 @@ from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
 from ui.client.chat_records import Message
 from ui.theme.tokens import Palette, Space
-from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.icon_button import IconButton
 
 
@@ -33,9 +32,21 @@ class Versions(QWidget):
             row.addWidget(widget)
         self.back.setEnabled(self._at > 0)
         self.forth.setEnabled(self._at < len(ids) - 1)
-        self.back.clicked.connect(lambda: self.chosen.emit(self._ids[self._at - 1]))
-        self.forth.clicked.connect(lambda: self.chosen.emit(self._ids[self._at + 1]))
+        self.back.setToolTip("Earlier version (Alt+Left)")
+        self.forth.setToolTip("Later version (Alt+Right)")
+        self.back.clicked.connect(lambda: self.step(-1))
+        self.forth.clicked.connect(lambda: self.step(1))
         self.setVisible(len(ids) > 1)
+
+    @property
+    def are_several(self) -> bool:
+        """True where there is another one."""
+        return len(self._ids) > 1
+
+    def step(self, by: int) -> None:
+        """Choose an earlier or a later one, where there is one."""
+        if 0 <= self._at + by < len(self._ids):
+            self.chosen.emit(self._ids[self._at + by])
 
     def set_palette(self, palette: Palette) -> None:
         """Draw the arrows for another palette."""
@@ -62,7 +73,7 @@ class MessageView(QWidget):
         self.footer.setSpacing(2)
         self.copy = IconButton("copy", "Copy message", size=16)
         self.copy.clicked.connect(self._on_copy)
-        self.versions = Versions(versions, message.id)
+        self.versions = Versions(versions, message.id, self)  # it would be a window of its own without a parent
         self.versions.chosen.connect(self.chosen)
         self.buttons: list[IconButton] = [self.copy]
 
@@ -121,10 +132,3 @@ class MessageView(QWidget):
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text)
         self.copy.say_done()
-
-
-def caption(text: str = "") -> ElidedLabel:
-    """Return a small muted label."""
-    label = ElidedLabel(text)
-    label.setProperty("tone", "caption")
-    return label

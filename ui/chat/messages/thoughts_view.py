@@ -34,7 +34,7 @@ class ThoughtsView(QWidget):
         self.head.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.head.setCheckable(True)
         self.head.toggled.connect(self._on_toggled)
-        self.view = MarkdownView(tools.markdown, tools.colours, _style(tools))
+        self.view = MarkdownView(tools, _style(tools))
         self.view.setAccessibleName("Thoughts")
         self._body = QFrame()
         self._body.setObjectName("thoughtsBody")

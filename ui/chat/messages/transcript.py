@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
@@ -25,14 +26,21 @@ PAGE = 16
 NEAR_TOP = 300  # pixels from the top at which older messages are fetched
 
 
+_View = TypeVar("_View", bound=MessageView)
+
+
 class Transcript(QScrollArea):
     """Shows a path of messages and stays at its end, unless the user scrolled away."""
 
     regenerate = Signal(object)
+    go_on = Signal(object)
     redo_in_full = Signal(object)
     fit_wanted = Signal(object, object)
+    race_wanted = Signal(object)
+    tint_wanted = Signal(bool)
     edited = Signal(object, str)
     chosen = Signal(object)
+    call_answered = Signal(str, bool, bool)  # the id of a call, is it allowed, for good
     link_chosen = Signal(str)
 
     def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
@@ -79,6 +87,9 @@ class Transcript(QScrollArea):
         """Show another path; what it shares with the one before stays."""
         kept = _shared_length(self._path, path)
         self._versions_of = versions_of
+        for message in path[:kept]:
+            if message.id in self._views:
+                self._views[message.id].message = message
         removed = self._path[kept:]
         if kept == 0 or len(removed) > self._n_made:
             self._clear()
@@ -106,6 +117,13 @@ class Transcript(QScrollArea):
         if isinstance(view, AssistantMessage):
             view.show_running(text, thoughts)
 
+    def show_calls(self, message: Message) -> None:
+        """Show how far the calls of tools in a growing reply are."""
+        self._path = [message if known.id == message.id else known for known in self._path]
+        view = self._views.get(message.id)
+        if isinstance(view, AssistantMessage):
+            view.calls.show_calls(message.calls)
+
     def append_thought(self, message_id: int, text: str) -> None:
         """Add to what the model thinks before a growing reply."""
         view = self._views.get(message_id)
@@ -117,6 +135,12 @@ class Transcript(QScrollArea):
         view = self._views.get(message_id)
         if isinstance(view, AssistantMessage):
             view.show_thinking(seconds)
+
+    def mark_drafted(self, message_id: int, spans: list[tuple[int, int]]) -> None:
+        """Say which characters of a growing reply were drafted, before they are added."""
+        view = self._views.get(message_id)
+        if isinstance(view, AssistantMessage):
+            view.view.mark_drafted(spans)
 
     def append(self, message_id: int, text: str) -> None:
         """Add to a growing reply."""
@@ -150,6 +174,44 @@ class Transcript(QScrollArea):
         view = self._views.get(message.id)
         if isinstance(view, AssistantMessage):
             view.show_ended(message)
+
+    def open_receipt(self) -> None:
+        """Show how fast the last reply was, and why."""
+        replies = [
+            view for message in self._path[-2:] if isinstance(view := self._views.get(message.id), AssistantMessage)
+        ]
+        if replies and replies[-1].receipt.isEnabled():
+            replies[-1].receipt.setChecked(True)
+            replies[-1].receipt.setFocus()
+            self.go_to_end()
+
+    # What the keyboard does with the last messages, while they are shown.
+
+    def answer_again(self) -> None:
+        """Ask for another version of the last reply."""
+        if (reply := self._last(AssistantMessage)) is not None:
+            self.regenerate.emit(reply.message.id)
+
+    def continue_last(self) -> None:
+        """Ask for the rest of the last reply, where it was cut."""
+        if (reply := self._last(AssistantMessage)) is not None:
+            reply.continue_it()
+
+    def edit_last(self) -> None:
+        """Edit what was said last."""
+        if (asked := self._last(UserMessage)) is not None:
+            asked.begin_edit()
+
+    def step_version(self, by: int) -> None:
+        """Show another version of the last message that has some."""
+        views = [self._views.get(message.id) for message in reversed(self._path) if self.isVisible()]
+        several = next((view for view in views if view is not None and view.versions.are_several), None)
+        if several is not None:
+            several.versions.step(by)
+
+    def _last(self, kind: type[_View]) -> _View | None:
+        views = [self._views.get(message.id) for message in reversed(self._path[-2:]) if self.isVisible()]
+        return next((view for view in views if isinstance(view, kind)), None)
 
     def restyle(self) -> None:
         """Follow a change of the tools' style."""
@@ -217,8 +279,13 @@ class Transcript(QScrollArea):
         else:
             assistant = AssistantMessage(message, versions, self._tools)
             assistant.regenerate.connect(self.regenerate)
+            assistant.go_on.connect(self.go_on)
+            assistant.edited.connect(self.edited)
             assistant.redo_in_full.connect(self.redo_in_full)
             assistant.fit_wanted.connect(self.fit_wanted)
+            assistant.race_wanted.connect(self.race_wanted)
+            assistant.tint_wanted.connect(self.tint_wanted)
+            assistant.calls.answered.connect(self.call_answered)
             if message.status is not Status.STREAMING:
                 assistant.show_ended(message)
             view = assistant

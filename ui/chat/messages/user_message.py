@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat, QTextOption
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent, QTextBlockFormat, QTextOption
+from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
 
+from ui.chat.attachments.sent_files import SentFiles
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
+from ui.chat.messages.message_editor import MessageEditor
 from ui.chat.messages.message_view import MessageView
 from ui.client.chat_records import Message
 from ui.theme.tokens import Space
-from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton, TextButton
 
 # For each line Qt reads on to the end of the word that does not fit: a word of 200,000 characters takes a second, and
@@ -42,7 +43,7 @@ class UserMessage(MessageView):
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(message, versions, tools, parent)
         self.setAccessibleName("You said")
-        self.editor: _Editor | None = None
+        self.editor: MessageEditor | None = None
         self.view = _BubbleText()
         self.view.setAccessibleName("Your message")
         self.bubble = QFrame()
@@ -57,6 +58,7 @@ class UserMessage(MessageView):
         self.more.clicked.connect(self._show_all)
         inside.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
         self.edit = IconButton("edit", "Edit and send again", size=16)
+        self.edit.setToolTip("Edit and send again (Ctrl+E)")
         self.edit.clicked.connect(self.begin_edit)
         self.buttons.insert(0, self.edit)
         self._keep_button_room()
@@ -65,7 +67,10 @@ class UserMessage(MessageView):
             self.footer.addWidget(widget, 0, Qt.AlignmentFlag.AlignBottom)
         self.footer.addSpacing(Space.XS)
         self.footer.addWidget(self.bubble)
+        self.files = SentFiles(message.attachments)
+        self.column.addWidget(self.files)
         self.column.addLayout(self.footer)
+        self.bubble.setVisible(bool(message.content))
         self._fill()
         self.restyle()
 
@@ -78,6 +83,7 @@ class UserMessage(MessageView):
         """Follow the palette."""
         super().restyle()
         self.view.fit_tabs()
+        self.files.set_palette(self._tools.palette)
         self._fill()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -108,7 +114,7 @@ class UserMessage(MessageView):
         """Let the message be changed and sent again."""
         if self.editor is not None:
             return
-        self.editor = _Editor(self.message.content)
+        self.editor = MessageEditor(self.message.content, "Edit your message", "Send again")
         self.editor.sent.connect(lambda text: self.edited.emit(self.message.id, text))
         self.editor.left.connect(self._leave_editor)
         self.column.insertWidget(0, self.editor)
@@ -120,7 +126,7 @@ class UserMessage(MessageView):
         if self.editor is not None:
             self.editor.deleteLater()
             self.editor = None
-        self.bubble.show()
+        self.bubble.setVisible(bool(self.message.content))
         self._show_buttons()
         self.edit.setFocus()
 
@@ -162,38 +168,3 @@ class _BubbleText(TextView):
     def minimumSizeHint(self) -> QSize:
         """Wrap rather than make the window wider."""
         return QSize(12, self.height())
-
-
-class _Editor(QFrame):
-    """The message as a field, with a button to send it again."""
-
-    sent = Signal(str)
-    left = Signal()
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.setObjectName("editCard")
-        self.field: QPlainTextEdit = GrowingEdit(self.sent.emit, max_lines=16)
-        self.field.setPlainText(text)
-        self.field.setAccessibleName("Edit your message")
-        self.field.moveCursor(self.field.textCursor().MoveOperation.End)
-        leave = QPushButton("Cancel")
-        leave.clicked.connect(self.left)
-        send = QPushButton("Send again")
-        send.setProperty("kind", "primary")
-        send.clicked.connect(lambda: self.sent.emit(self.field.toPlainText()))
-        row = QHBoxLayout()
-        row.addStretch()
-        row.addWidget(leave)
-        row.addWidget(send)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.M, Space.S, Space.M, Space.M)
-        column.addWidget(self.field)
-        column.addLayout(row)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape leaves the message as it is."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.left.emit()
-        else:
-            super().keyPressEvent(event)

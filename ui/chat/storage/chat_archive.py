@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew
+from ui.chat.storage.rescue import rescue
+from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew, backup_of
+from ui.client.attachments import Attachment
 from ui.client.chat_records import Chat, ChatSummary, Message
 
 ResultT = TypeVar("ResultT")
@@ -40,6 +42,7 @@ class ChatArchive:
         self._post = post
         self._on_problem = on_problem
         self._saw_id = saw_id
+        self.damaged: Path | None = None  # where a damaged file of chats was set aside
         self._jobs: queue.SimpleQueue[tuple[bool, StoreJob] | None] = queue.SimpleQueue()
         self._unsaved: deque[StoreJob] = deque()
         self._next_try = 0.0
@@ -68,15 +71,43 @@ class ChatArchive:
         """Bring a hidden chat back."""
         self._write(lambda store: store.restore(chat_id))
 
+    def pin(self, chat_id: int, is_pinned: bool) -> None:
+        """Keep a chat above the others, or no longer."""
+        self._write(lambda store: store.pin(chat_id, is_pinned))
+
+    def put_away(self, chat_id: int, is_archived: bool) -> None:
+        """Put a chat into the archive, or take it out."""
+        self._write(lambda store: store.put_away(chat_id, is_archived))
+
+    def move(self, chat_id: int, folder: str) -> None:
+        """Put a chat into a folder, or with "" into none."""
+        self._write(lambda store: store.move(chat_id, folder))
+
+    def rename_folder(self, folder: str, name: str) -> None:
+        """Give a folder another name; "" takes its chats out."""
+        self._write(lambda store: store.rename_folder(folder, name))
+
     def save_draft(self, chat_id: int, text: str) -> None:
         """Keep what was written in a chat and not sent."""
         self._write(lambda store: store.save_draft(chat_id, text))
 
+    def save_draft_attachments(self, chat_id: int, files: tuple[Attachment, ...]) -> None:
+        """Keep the files that were attached in a chat and not sent."""
+        self._write(lambda store: store.save_draft_attachments(chat_id, files))
+
+    def write(self, work: StoreJob) -> None:
+        """Write something else of the window's; it is tried again like a message."""
+        self._write(work)
+
     # Reading: ``then`` gets the answer later, on the thread of the window.
 
     def chats(self, then: Callable[[list[ChatSummary]], None], limit: int = -1) -> None:
-        """Ask for the ``limit`` newest chats, the newest first; for all below 0."""
+        """Ask for what is pinned or in folders, and the ``limit`` newest others; for all below 0."""
         self._read(lambda store: store.chats(limit), then, _no_chats())
+
+    def archived(self, then: Callable[[list[ChatSummary]], None]) -> None:
+        """Ask for the chats in the archive."""
+        self._read(lambda store: store.archived(), then, _no_chats())
 
     def search(self, words: str, then: Callable[[list[ChatSummary]], None]) -> None:
         """Ask for the chats that hold ``words``."""
@@ -89,6 +120,30 @@ class ChatArchive:
     def drafts(self, then: Callable[[dict[int, str]], None]) -> None:
         """Ask by chat for what was written and not sent."""
         self._read(lambda store: store.drafts(), then, _no_drafts())
+
+    def draft_attachments(self, then: Callable[[dict[int, tuple[Attachment, ...]]], None]) -> None:
+        """Ask by chat for the files that were attached and not sent."""
+        self._read(lambda store: store.draft_attachments(), then, _no_files())
+
+    def ask(self, work: Callable[[ChatStore], ResultT], then: Callable[[ResultT], None], otherwise: ResultT) -> None:
+        """Run ``work`` with the store; ``otherwise`` is the answer where the disk refuses."""
+        self._read(work, then, otherwise)
+
+    @property
+    def backup(self) -> Path | None:
+        """The copy that was made before the file was changed to a newer version; None where there is none."""
+        kept = backup_of(self._path)
+        return kept if kept.exists() else None
+
+    def bring_back(self, source: Path, then: Callable[[int], None]) -> None:
+        """Bring the chats of a damaged file or a backup back, as far as they can be read; ``then`` gets how many."""
+
+        def work(store: ChatStore) -> int:
+            n_chats = rescue(source, store)
+            self._saw_id(store.highest_id())
+            return n_chats
+
+        self._read(work, then, 0)
 
     def close(self, timeout: float = 3.0) -> None:
         """Write what is left and stop; waits at most ``timeout`` seconds."""
@@ -188,6 +243,7 @@ class ChatArchive:
         except (sqlite3.Error, OSError, StoreDamaged) as error:
             self._tell(f"The chats in {self._path} are damaged and could not be set aside: {error}. {MEMORY_ONLY}")
             return ChatStore(None)
+        self.damaged = kept
         self._tell(f"The file with your chats was damaged. It is kept as {kept}; a new one was started.")
         return store
 
@@ -197,6 +253,10 @@ def _no_chats() -> list[ChatSummary]:
 
 
 def _no_drafts() -> dict[int, str]:
+    return {}
+
+
+def _no_files() -> dict[int, tuple[Attachment, ...]]:
     return {}
 
 

@@ -6,12 +6,14 @@ import contextlib
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ui.client.chat_records import Chat, ChatSettings, ChatSummary, Message, Role, Status, Timings
+from ui.client import attachments, tool_calls
+from ui.client.attachments import Attachment
+from ui.client.chat_records import Chat, ChatSettings, ChatSummary, Message, Prompt, Role, Status, Timings
 from ui.client.speeds import speed_of
 
 MIGRATIONS = (
@@ -77,12 +79,40 @@ MIGRATIONS = (
     ALTER TABLE message ADD COLUMN thoughts TEXT NOT NULL DEFAULT '';
     ALTER TABLE message ADD COLUMN thinking_ms REAL;
     """,
+    """
+    ALTER TABLE message ADD COLUMN attachments TEXT NOT NULL DEFAULT '[]';
+    CREATE TABLE draft_attachments(chat_id INTEGER PRIMARY KEY, attachments TEXT NOT NULL) STRICT;
+    """,
+    # A folder is there as long as a chat is in it.
+    """
+    ALTER TABLE chat ADD COLUMN folder TEXT NOT NULL DEFAULT '';
+    ALTER TABLE chat ADD COLUMN is_pinned INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE chat ADD COLUMN is_archived INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX chat_sorted ON chat(folder) WHERE folder <> '' OR is_pinned OR is_archived;
+    """,
+    "ALTER TABLE message ADD COLUMN drafted TEXT NOT NULL DEFAULT '[]';",
+    # Of an imported chat: the program that it comes from, and what it is called there.
+    """
+    ALTER TABLE chat ADD COLUMN source TEXT;
+    CREATE INDEX chat_source ON chat(source) WHERE source IS NOT NULL;
+    """,
+    """
+    CREATE TABLE prompt(
+        id INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT NOT NULL, is_system INTEGER NOT NULL, model TEXT NOT NULL
+    ) STRICT;
+    """,
+    "ALTER TABLE message ADD COLUMN calls TEXT NOT NULL DEFAULT '[]';",
 )
 MEMORY = ":memory:"
 NEW_CHAT = 0  # no chat has this id
 CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at start; it takes well under a second
 SEARCH_LIMIT = 200
 _MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
+
+
+def backup_of(path: Path) -> Path:
+    """Return where the copy of a file of chats is that was made before it was changed to a newer version."""
+    return path.with_name(f"{path.stem}.backup{path.suffix}")
 
 
 class StoreDamaged(Exception):
@@ -118,6 +148,8 @@ class ChatStore:
             self._db.execute(f"PRAGMA {pragma}")
         if path is not None and path.stat().st_size <= CHECKED_BYTES:
             self._check()
+        if path is not None:
+            self._back_up(path)
         self._migrate()
         self._tidy()
 
@@ -125,6 +157,17 @@ class ChatStore:
         verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
             raise StoreDamaged(verdict)
+
+    def _back_up(self, path: Path) -> None:
+        """Copy a file of an older version before it is changed; where that fails, it is not changed."""
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if not 0 < version < len(MIGRATIONS):
+            return
+        kept = backup_of(path)
+        fresh = kept.with_name(f"{kept.name}.new")
+        with contextlib.closing(sqlite3.connect(fresh)) as copy:
+            self._db.backup(copy)
+        fresh.replace(kept)
 
     def _migrate(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -142,9 +185,10 @@ class ChatStore:
         with self._transaction():
             self._db.execute("UPDATE message SET status='stopped' WHERE status='streaming'")
             self._db.execute("DELETE FROM chat WHERE deleted_ms IS NOT NULL")
-            self._db.execute(
-                "DELETE FROM draft WHERE chat_id <> ? AND chat_id NOT IN (SELECT id FROM chat)", (NEW_CHAT,)
-            )
+            for table in ("draft", "draft_attachments"):
+                self._db.execute(
+                    f"DELETE FROM {table} WHERE chat_id <> ? AND chat_id NOT IN (SELECT id FROM chat)", (NEW_CHAT,)
+                )
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -160,7 +204,8 @@ class ChatStore:
 
     def highest_id(self) -> int:
         """Return the highest id in use, 0 where there is none."""
-        query = "SELECT ifnull(max(id), 0) FROM (SELECT max(id) AS id FROM chat UNION ALL SELECT max(id) FROM message)"
+        query = "SELECT ifnull(max(id), 0) FROM (SELECT max(id) AS id FROM chat UNION ALL "
+        query += "SELECT max(id) FROM message UNION ALL SELECT max(id) FROM prompt)"
         return int(self._db.execute(query).fetchone()[0])
 
     # Writing. All can be repeated: what was saved twice is there once.
@@ -168,50 +213,59 @@ class ChatStore:
     def save_chat(self, chat: Chat) -> None:
         """Write a chat's own fields, new or known."""
         with self._transaction():
-            self._db.execute(
-                "INSERT INTO chat(id, title, created_ms, updated_ms, settings, leaf_id) VALUES (?,?,?,?,?,?) "
-                "ON CONFLICT(id) DO UPDATE SET title=excluded.title, updated_ms=excluded.updated_ms, "
-                "settings=excluded.settings, leaf_id=excluded.leaf_id",
-                (
-                    chat.id,
-                    _storable(chat.title),
-                    chat.created_ms,
-                    chat.updated_ms,
-                    _storable(chat.settings.to_json()),
-                    chat.leaf_id,
-                ),
-            )
+            self._write_chat(chat)
 
     def save_message(self, message: Message) -> None:
         """Write a message, new or known. Its chat and its parent must have been saved."""
-        timings = None if message.timings is None else json.dumps(asdict(message.timings))
         with self._transaction():
-            self._db.execute(
-                "INSERT INTO message(id, chat_id, parent_id, role, content, created_ms, status, problem, "
-                "finish_reason, model, timings, speed, answered_by, thoughts, thinking_ms) "
-                "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
-                "ON CONFLICT(id) DO UPDATE SET content=excluded.content, status=excluded.status, "
-                "problem=excluded.problem, finish_reason=excluded.finish_reason, model=excluded.model, "
-                "timings=excluded.timings, answered_by=excluded.answered_by, thoughts=excluded.thoughts, "
-                "thinking_ms=excluded.thinking_ms",
-                (
-                    message.id,
-                    message.chat_id,
-                    message.parent_id,
-                    message.role.value,
-                    _storable(message.content),
-                    message.created_ms,
-                    message.status.value,
-                    message.problem,
-                    message.finish_reason,
-                    message.model,
-                    timings,
-                    message.speed.value,
-                    message.answered_by,
-                    _storable(message.thoughts),
-                    message.thinking_ms,
-                ),
-            )
+            self._write_message(message)
+
+    def _write_chat(self, chat: Chat) -> None:
+        self._db.execute(
+            "INSERT INTO chat(id, title, created_ms, updated_ms, settings, leaf_id) VALUES (?,?,?,?,?,?) "
+            "ON CONFLICT(id) DO UPDATE SET title=excluded.title, updated_ms=excluded.updated_ms, "
+            "settings=excluded.settings, leaf_id=excluded.leaf_id",
+            (
+                chat.id,
+                _storable(chat.title),
+                chat.created_ms,
+                chat.updated_ms,
+                _storable(chat.settings.to_json()),
+                chat.leaf_id,
+            ),
+        )
+
+    def _write_message(self, message: Message) -> None:
+        timings = None if message.timings is None else json.dumps(asdict(message.timings))
+        self._db.execute(
+            "INSERT INTO message(id, chat_id, parent_id, role, content, created_ms, status, problem, "
+            "finish_reason, model, timings, speed, answered_by, thoughts, thinking_ms, attachments, drafted, calls) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) "
+            "ON CONFLICT(id) DO UPDATE SET content=excluded.content, status=excluded.status, "
+            "problem=excluded.problem, finish_reason=excluded.finish_reason, model=excluded.model, "
+            "timings=excluded.timings, answered_by=excluded.answered_by, thoughts=excluded.thoughts, "
+            "thinking_ms=excluded.thinking_ms, drafted=excluded.drafted, calls=excluded.calls",
+            (
+                message.id,
+                message.chat_id,
+                message.parent_id,
+                message.role.value,
+                _storable(message.content),
+                message.created_ms,
+                message.status.value,
+                message.problem,
+                message.finish_reason,
+                message.model,
+                timings,
+                message.speed.value,
+                message.answered_by,
+                _storable(message.thoughts),
+                message.thinking_ms,
+                _storable(attachments.to_json(message.attachments)),
+                json.dumps(message.drafted),
+                _storable(tool_calls.to_json(message.calls)),
+            ),
+        )
 
     def rename(self, chat_id: int, title: str) -> None:
         """Give a chat another title."""
@@ -228,6 +282,56 @@ class ChatStore:
         with self._transaction():
             self._db.execute("UPDATE chat SET deleted_ms=NULL WHERE id=?", (chat_id,))
 
+    def add_chat(self, chat: Chat, messages: Sequence[Message], source: str, sorting: tuple[str, bool, bool]) -> None:
+        """Write a chat that comes from elsewhere, all or nothing; parents come before what follows them.
+
+        ``sorting`` is its folder, whether it is pinned, and whether it is archived.
+        """
+        with self._transaction():
+            self._write_chat(chat)
+            for message in messages:
+                self._write_message(message)
+            self._db.execute(
+                "UPDATE chat SET source=?, folder=?, is_pinned=?, is_archived=? WHERE id=?",
+                (_storable(source), *sorting, chat.id),
+            )
+
+    def has_source(self, source: str) -> bool:
+        """Return whether a chat from there is here."""
+        query = "SELECT 1 FROM chat WHERE source=? AND deleted_ms IS NULL"
+        return self._db.execute(query, (_storable(source),)).fetchone() is not None
+
+    def save_prompt(self, prompt: Prompt) -> None:
+        """Write a prompt, new or known."""
+        row = (prompt.id, _storable(prompt.name), _storable(prompt.text), prompt.is_system, _storable(prompt.model))
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO prompt(id, name, text, is_system, model) VALUES (?,?,?,?,?)", row)
+
+    def delete_prompt(self, prompt_id: int) -> None:
+        """Forget a prompt."""
+        with self._transaction():
+            self._db.execute("DELETE FROM prompt WHERE id=?", (prompt_id,))
+
+    def pin(self, chat_id: int, is_pinned: bool) -> None:
+        """Keep a chat above the others, or no longer."""
+        with self._transaction():
+            self._db.execute("UPDATE chat SET is_pinned=? WHERE id=?", (is_pinned, chat_id))
+
+    def put_away(self, chat_id: int, is_archived: bool) -> None:
+        """Put a chat into the archive, or take it out."""
+        with self._transaction():
+            self._db.execute("UPDATE chat SET is_archived=? WHERE id=?", (is_archived, chat_id))
+
+    def move(self, chat_id: int, folder: str) -> None:
+        """Put a chat into a folder; "" takes it out of the one it is in."""
+        with self._transaction():
+            self._db.execute("UPDATE chat SET folder=? WHERE id=?", (_storable(folder), chat_id))
+
+    def rename_folder(self, folder: str, name: str) -> None:
+        """Give a folder another name, which may be that of another folder; "" takes its chats out."""
+        with self._transaction():
+            self._db.execute("UPDATE chat SET folder=? WHERE folder=?", (_storable(name), folder))
+
     def save_draft(self, chat_id: int, text: str) -> None:
         """Keep what was written in a chat and not sent; "" forgets it. ``NEW_CHAT`` is the one that has not begun."""
         with self._transaction():
@@ -235,19 +339,74 @@ class ChatStore:
             if text:
                 self._db.execute("INSERT INTO draft(chat_id, text) VALUES (?,?)", (chat_id, _storable(text)))
 
+    def save_draft_attachments(self, chat_id: int, files: tuple[Attachment, ...]) -> None:
+        """Keep the files that were attached in a chat and not sent; none forgets them."""
+        with self._transaction():
+            self._db.execute("DELETE FROM draft_attachments WHERE chat_id=?", (chat_id,))
+            if files:
+                row = (chat_id, _storable(attachments.to_json(files)))
+                self._db.execute("INSERT INTO draft_attachments(chat_id, attachments) VALUES (?,?)", row)
+
+    def take_rows(self, chats: list[dict[str, Any]], messages: list[dict[str, Any]]) -> int:
+        """Write rows of another file that are not there yet, as far as they can be; return how many chats were."""
+        with self._transaction():
+            n_chats = self._take("chat", chats)
+            self._take("message", messages)
+        return n_chats
+
+    def _take(self, table: str, rows: list[dict[str, Any]]) -> int:
+        known = {row[1] for row in self._db.execute(f"PRAGMA table_info({table})")}
+        n_taken = 0
+        for row in rows:
+            kept = {name: value for name, value in row.items() if name in known}
+            places = ",".join("?" * len(kept))
+            try:
+                done = self._db.execute(
+                    f"INSERT INTO {table}({','.join(kept)}) VALUES ({places}) ON CONFLICT DO NOTHING",
+                    list(kept.values()),
+                )
+            except sqlite3.IntegrityError:
+                continue  # a row whose values make no sense
+            n_taken += done.rowcount
+        return n_taken
+
     # Reading.
+
+    def prompts(self) -> list[Prompt]:
+        """Return all prompts."""
+        rows = self._db.execute("SELECT id, name, text, is_system, model FROM prompt ORDER BY id")
+        return [Prompt(number, name, text, bool(is_system), model) for number, name, text, is_system, model in rows]
+
+    def draft_attachments(self) -> dict[int, tuple[Attachment, ...]]:
+        """Return by chat the files that were attached and not sent."""
+        rows = self._db.execute("SELECT chat_id, attachments FROM draft_attachments")
+        return {chat_id: attachments.from_json(files) for chat_id, files in rows}
 
     def drafts(self) -> dict[int, str]:
         """Return by chat what was written and not sent."""
         return dict(self._db.execute("SELECT chat_id, text FROM draft").fetchall())
 
     def chats(self, limit: int = -1) -> list[ChatSummary]:
-        """Return the ``limit`` chats written to last, the latest first; all of them below 0."""
+        """Return what is pinned or in a folder, and of the others the ``limit`` written to last, all below 0.
+
+        The latest come first. What is archived is left out.
+        """
         rows = self._db.execute(
-            "SELECT id, title, updated_ms FROM chat WHERE deleted_ms IS NULL ORDER BY updated_ms DESC, id DESC LIMIT ?",
+            f"SELECT {_SUMMARY} FROM chat c WHERE deleted_ms IS NULL AND NOT is_archived "
+            "AND (folder <> '' OR is_pinned) UNION ALL SELECT * FROM ("
+            f"SELECT {_SUMMARY} FROM chat c WHERE deleted_ms IS NULL AND NOT is_archived "
+            "AND folder = '' AND NOT is_pinned ORDER BY updated_ms DESC, id DESC LIMIT ?) "
+            "ORDER BY updated_ms DESC, id DESC",
             (limit,),
         )
-        return [ChatSummary(*row) for row in rows]
+        return [_summary(row) for row in rows]
+
+    def archived(self) -> list[ChatSummary]:
+        """Return the chats in the archive, the latest first."""
+        rows = self._db.execute(
+            f"SELECT {_SUMMARY} FROM chat c WHERE deleted_ms IS NULL AND is_archived ORDER BY updated_ms DESC, id DESC"
+        )
+        return [_summary(row) for row in rows]
 
     def chat(self, chat_id: int) -> Chat | None:
         """Return one chat, or None where it is not there."""
@@ -263,7 +422,7 @@ class ChatStore:
         """Return all messages of a chat, of all branches, oldest first."""
         rows = self._db.execute(
             "SELECT id, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, timings, "
-            "speed, answered_by, thoughts, thinking_ms "
+            "speed, answered_by, thoughts, thinking_ms, attachments, drafted, calls "
             "FROM message WHERE chat_id=? ORDER BY id",
             (chat_id,),
         )
@@ -284,25 +443,25 @@ class ChatStore:
             return []
         like = " AND ".join(["title LIKE ? ESCAPE '\\'"] * len(parts))
         rows = self._db.execute(
-            f"SELECT id, title, updated_ms FROM chat WHERE deleted_ms IS NULL AND {like} "
+            f"SELECT {_SUMMARY} FROM chat c WHERE deleted_ms IS NULL AND {like} "
             f"ORDER BY updated_ms DESC LIMIT {SEARCH_LIMIT}",
             [f"%{_like_escaped(part)}%" for part in parts],
         )
-        return [ChatSummary(*row) for row in rows]
+        return [_summary(row) for row in rows]
 
     def _search_messages(self, words: str) -> list[ChatSummary]:
         query = match_expression(words)
         if not query:
             return []
         rows = self._db.execute(
-            "SELECT c.id, c.title, c.updated_ms, snippet(message_fts, 0, '', '', '…', 12) FROM message_fts "
+            f"SELECT {_SUMMARY}, snippet(message_fts, 0, '', '', '…', 12) FROM message_fts "
             "JOIN message m ON m.id = message_fts.rowid JOIN chat c ON c.id = m.chat_id "
             f"WHERE message_fts MATCH ? AND c.deleted_ms IS NULL ORDER BY rank LIMIT {SEARCH_LIMIT}",
             (query,),
         )
         best: dict[int, ChatSummary] = {}
-        for chat_id, title, updated_ms, snippet in rows:
-            best.setdefault(chat_id, ChatSummary(chat_id, title, updated_ms, plain(snippet)))
+        for *row, snippet in rows:
+            best.setdefault(row[0], replace(_summary(row), snippet=plain(snippet)))
         return list(best.values())
 
     def close(self) -> None:
@@ -334,7 +493,7 @@ def _storable(text: str) -> str:
 
 def _message(row: tuple[Any, ...]) -> Message:
     number, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, *rest = row
-    timings, speed, answered_by, thoughts, thinking_ms = rest
+    timings, speed, answered_by, thoughts, thinking_ms, files, drafted, calls = rest
     return Message(
         id=number,
         chat_id=chat_id,
@@ -351,7 +510,18 @@ def _message(row: tuple[Any, ...]) -> Message:
         answered_by=answered_by,
         thoughts=thoughts,
         thinking_ms=thinking_ms,
+        attachments=attachments.from_json(files),
+        calls=tool_calls.from_json(calls),
+        drafted=tuple((begin, end) for begin, end in json.loads(drafted)),
     )
+
+
+_SUMMARY = "c.id, c.title, c.updated_ms, c.folder, c.is_pinned, c.is_archived"
+
+
+def _summary(row: Sequence[Any]) -> ChatSummary:
+    chat_id, title, updated_ms, folder, is_pinned, is_archived = row
+    return ChatSummary(chat_id, title, updated_ms, "", folder, bool(is_pinned), bool(is_archived))
 
 
 def _timings(text: str | None) -> Timings | None:

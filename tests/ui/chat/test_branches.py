@@ -1,0 +1,141 @@
+"""Continuing a reply, editing it into a branch, and walking versions, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from PySide6.QtCore import Qt
+
+from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.messages.user_message import UserMessage
+from ui.client.chat_records import EDITED, Message, Role, Status, Timings
+from ui.window.main_window import MainWindow
+
+CTRL, SHIFT, ALT = (
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.ShiftModifier,
+    Qt.KeyboardModifier.AltModifier,
+)
+
+
+def reply_view(window: MainWindow) -> AssistantMessage:
+    view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
+    assert isinstance(view, AssistantMessage)
+    return view
+
+
+def ended(qtbot, window: MainWindow) -> Message:
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    return window.desk.current.tree.path[-1]
+
+
+def said(window: MainWindow) -> list[str]:
+    return [message.content for message in window.desk.current.tree.path]
+
+
+@pytest.fixture
+def stopped(qtbot, window: MainWindow, server: FakeServer) -> Message:
+    """A reply that was stopped after its first word."""
+    server.steps = threading.Semaphore(1)
+    window.desk.send("Say hello")
+    qtbot.waitUntil(lambda: reply_view(window).text == "Hello")
+    window.desk.stop()
+    server.steps.release(10)
+    server.steps = None
+    server.pieces = [" again", "."]
+    return ended(qtbot, window)
+
+
+def test_a_stopped_reply_is_continued_in_its_place(
+    qtbot, window: MainWindow, server: FakeServer, stopped: Message
+) -> None:
+    assert reply_view(window).can_continue
+    qtbot.mouseClick(reply_view(window).more, Qt.MouseButton.LeftButton)
+    message = ended(qtbot, window)
+    sent = server.requests[-1]["messages"]
+    assert [(one["role"], one["content"]) for one in sent] == [("user", "Say hello"), ("assistant", "Hello")]
+    assert (message.id, message.content, message.status) == (stopped.id, "Hello again.", Status.DONE)
+    assert reply_view(window).view.toPlainText() == "Hello again."
+    assert message.timings is not None
+    assert stopped.timings is not None
+    assert message.timings.decode_tokens == stopped.timings.decode_tokens + 128
+    assert not reply_view(window).can_continue
+    chat = window.desk.current.chat.id
+    window.desk.new_chat()
+    window.desk.open(chat)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == chat)
+    assert said(window) == ["Say hello", "Hello again."]
+
+
+def test_a_continuation_that_fails_keeps_what_was_there(
+    qtbot, window: MainWindow, server: FakeServer, stopped: Message
+) -> None:
+    server.error = (503, {"error": {"message": "The engine died.", "code": "engine_died"}})
+    qtbot.keyClick(window, Qt.Key.Key_R, CTRL | SHIFT)
+    message = ended(qtbot, window)
+    assert (message.content, message.status) == ("Hello", Status.FAILED)
+    assert reply_view(window).problem.isVisible()
+    server.error = None
+    qtbot.keyClick(window, Qt.Key.Key_R, CTRL | SHIFT)
+    assert ended(qtbot, window).content == "Hello again."
+    assert not reply_view(window).problem.isVisible()
+
+
+def test_a_reply_at_the_token_limit_can_be_continued_and_a_whole_one_not(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    window.desk.send("Hi")
+    ended(qtbot, window)
+    assert not reply_view(window).more.isVisible()
+    n_requests = len(server.requests)
+    qtbot.keyClick(window, Qt.Key.Key_R, CTRL | SHIFT)
+    assert len(server.requests) == n_requests
+    server.finish_reason = "length"
+    qtbot.keyClick(window, Qt.Key.Key_R, CTRL)
+    ended(qtbot, window)
+    assert reply_view(window).more.isVisible()
+
+
+def test_a_reply_is_edited_into_another_version(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.desk.send("Hi")
+    first = ended(qtbot, window)
+    qtbot.mouseClick(reply_view(window).edit, Qt.MouseButton.LeftButton)
+    editor = reply_view(window).editor
+    assert editor is not None
+    editor.field.setPlainText("Bonjour")
+    n_requests = len(server.requests)
+    qtbot.keyClick(editor.field, Qt.Key.Key_Return)
+    assert said(window) == ["Hi", "Bonjour"]
+    put = window.desk.current.tree.path[-1]
+    assert (put.role, put.finish_reason, put.parent_id) == (Role.ASSISTANT, EDITED, first.parent_id)
+    assert len(server.requests) == n_requests
+    assert reply_view(window).receipt.text() == "Edited by you"
+    window.desk.send("And?")
+    ended(qtbot, window)
+    assert [one["content"] for one in server.requests[-1]["messages"]] == ["Hi", "Bonjour", "And?"]
+
+
+def test_versions_are_walked_by_keyboard(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.desk.send("Hi")
+    ended(qtbot, window)
+    server.pieces = ["Other"]
+    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_R, CTRL)
+    ended(qtbot, window)
+    assert said(window) == ["Hi", "Other"]
+    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_Left, ALT)
+    assert said(window) == ["Hi", "Hello there."]
+    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_Right, ALT)
+    assert said(window) == ["Hi", "Other"]
+    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_E, CTRL)
+    asked = window.page.transcript.view_of(window.desk.current.tree.path[0].id)
+    assert isinstance(asked, UserMessage)
+    assert asked.editor is not None
+
+
+def test_the_figures_of_both_parts_are_put_together() -> None:
+    first = Timings(ttft_ms=10, decode_ms=1_000, decode_tokens=100, decode_per_second=100, speedup=2.0)
+    both = first.followed_by(Timings(ttft_ms=90, decode_ms=3_000, decode_tokens=100, speedup=1.0))
+    assert (both.ttft_ms, both.decode_tokens, both.decode_per_second, both.speedup) == (10, 200, 50, 1.5)
+    assert first.followed_by(Timings(decode_tokens=1)).speedup is None

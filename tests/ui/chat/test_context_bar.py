@@ -1,0 +1,82 @@
+"""The bar of the context: what it counts, when it warns, and what it offers."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMenu
+
+from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.context_use import ContextUse, used_by
+from ui.chat.summary import ASK, INTRO
+from ui.client.chat_records import Message, Role, Timings
+from ui.window.main_window import MainWindow
+
+
+@pytest.fixture
+def ready(qtbot, window: MainWindow, server: FakeServer) -> MainWindow:
+    server.n_ctx_train = 4096
+    window.watch.start()
+    qtbot.waitUntil(lambda: window.watch.state.phase == "ready")
+    return window
+
+
+def ways(qtbot, window: MainWindow) -> dict[str, object]:
+    qtbot.keyClick(window.page.context_bar, Qt.Key.Key_Space)
+    menu = window.page.findChild(QMenu)
+    assert menu is not None
+    found = {action.text(): action for action in menu.actions()}
+    menu.close()
+    return found
+
+
+def test_it_counts_the_chat_and_the_message_that_is_written(qtbot, ready: MainWindow) -> None:
+    bar = ready.page.context_bar
+    assert (bar.use.n_used, bar.use.n_ctx, bar.isVisible()) == (0, 1024, True)
+    ready.page.composer.set_text("one two three")
+    qtbot.waitUntil(lambda: bar.use == ContextUse(0, 3 + 8, 1024, is_estimate=False))
+    ready.page.composer.button.click()
+    qtbot.waitUntil(lambda: not ready.desk.current.is_running)
+    assert bar.use == ContextUse(52 + 48 + 128, 0, 1024, is_estimate=False)
+    assert bar.accessibleDescription().startswith("228 tokens of this chat")
+    assert bar.text() == "228 of 1,024 tokens"
+
+
+def test_it_warns_before_it_is_full(qtbot, ready: MainWindow) -> None:
+    ready.page.composer.set_text("word " * 900)
+    qtbot.waitUntil(lambda: ready.page.context_bar.use.is_nearly_full)
+    assert "nearly full" in ready.page.context_bar.toolTip()
+    assert "Load the model with 2,048 tokens of context" in ways(qtbot, ready)
+
+
+def test_a_chat_goes_on_in_another_one_with_a_summary(qtbot, ready: MainWindow, server: FakeServer) -> None:
+    ready.desk.send("Say hello")
+    qtbot.waitUntil(lambda: not ready.desk.current.is_running)
+    first, n_messages = ready.desk.current.chat.id, len(ready.desk.current.tree)
+    server.pieces = ["We said ", "hello."]
+    ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()  # type: ignore[attr-defined]
+    qtbot.waitUntil(lambda: ready.desk.current.chat.id != first)
+    assert ready.page.composer.text == f"{INTRO}\n\nWe said hello.\n\n"
+    assert [one["content"] for one in server.requests[-1]["messages"]] == ["Say hello", "Hello there.", ASK]
+    assert ready.page.context_banner.text == ""
+    ready.desk.open(first)
+    qtbot.waitUntil(lambda: ready.desk.current.chat.id == first)
+    assert len(ready.desk.current.tree) == n_messages
+
+
+def test_without_a_summary_it_says_why(qtbot, ready: MainWindow, server: FakeServer) -> None:
+    ready.desk.send("Say hello")
+    qtbot.waitUntil(lambda: not ready.desk.current.is_running)
+    server.error = (503, {"error": {"message": "The engine died.", "code": "engine_died"}})
+    ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()  # type: ignore[attr-defined]
+    qtbot.waitUntil(lambda: ready.page.context_banner.text == "There is no summary: The engine died.")
+
+
+def test_what_was_thought_is_not_counted_as_sent() -> None:
+    timings = Timings(prefill_tokens=10, cached_tokens=5, decode_tokens=100)
+    asked = Message(1, 1, None, Role.USER, "x" * 40, 0)
+    reply = Message(2, 1, 1, Role.ASSISTANT, "y" * 40, 0, timings=timings)
+    assert used_by([asked, reply]) == (115, True)
+    thought = Message(2, 1, 1, Role.ASSISTANT, "y" * 40, 0, timings=timings, thoughts="hm")
+    assert used_by([asked, thought])[1] is False
+    assert used_by([]) == (0, True)

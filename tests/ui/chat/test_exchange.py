@@ -1,0 +1,290 @@
+"""Chats to files and back: our own form, and what other programs export."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ui.chat.exchange.exchange import Exchange
+from ui.chat.exchange.found_chat import UnknownFile, milliseconds
+from ui.chat.exchange.read_chats import read
+from ui.chat.storage.chat_archive import ChatArchive
+from ui.chat.storage.ids import Ids
+from ui.chat.storage.message_tree import MessageTree
+from ui.chat.storage.store import ChatStore
+from ui.client.attachments import Attachment, Part
+from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings
+from ui.platform.gui_thread import GuiThread
+from ui.window.main_window import MainWindow
+
+AT = 1_700_000_000.25
+
+
+def node(key: str, parent: str | None, role: str = "", *parts: object, **more: object) -> dict[str, object]:
+    content = {"content_type": more.pop("kind", "text"), "parts": list(parts)}
+    message = {"id": key, "author": {"role": role}, "create_time": AT, "content": content, "metadata": more}
+    return {"id": key, "parent": parent, "children": [], "message": message if role else None}
+
+
+CHATGPT = [
+    {
+        "title": "Foxes", "create_time": AT, "update_time": AT, "conversation_id": "abc", "current_node": "e",
+        "mapping": {
+            "root": node("root", None),
+            "s": node("s", "root", "system", "", is_visually_hidden_from_conversation=True),
+            "a": node("a", "s", "user", "What is a fox?"),
+            "t": node("t", "a", "tool", "searched", kind="tether_quote"),
+            "b": node("b", "t", "assistant", "An animal.", model_slug="gpt-4o"),
+            "c": node("c", "a", "assistant", "A canine."),
+            "d": node("d", "b", "user", {"content_type": "image_asset_pointer"}, "And this?", kind="multimodal_text"),
+            "e": node("e", "d", "assistant", "A wolf."),
+        },
+    },
+    {"title": "Empty", "create_time": AT, "id": "x", "current_node": "r", "mapping": {"r": node("r", None)}},
+]  # fmt: skip
+LM_STUDIO = {
+    "name": "Foxes", "pinned": True, "createdAt": 1_700_000_000_250, "systemPrompt": "Be brief.", "tokenCount": 9,
+    "messages": [
+        {"currentlySelected": 0, "versions": [{"type": "singleStep", "role": "user", "content": [
+            {"type": "text", "text": "What is a fox?"}, {"type": "file", "fileIdentifier": "a.png"}]}]},
+        {"currentlySelected": 1, "versions": [
+            {"type": "multiStep", "role": "assistant", "steps": [
+                {"type": "contentBlock", "content": [{"type": "text", "text": "A canine."}]}]},
+            {"type": "multiStep", "role": "assistant", "steps": [
+                {"type": "contentBlock", "style": {"type": "thinking"}, "content": [{"type": "text", "text": "Hm."}]},
+                {"type": "contentBlock", "content": [{"type": "text", "text": "An animal."}],
+                 "genInfo": {"indexedModelIdentifier": "qwen3"}},
+                {"type": "debugInfoBlock", "debugInfo": "x"}]},
+        ]},
+    ],
+}  # fmt: skip
+OPEN_WEBUI = [
+    {
+        "id": "w1", "title": "Foxes", "pinned": True, "archived": True, "created_at": 1_700_000_000,
+        "chat": {
+            "title": "Foxes", "models": ["qwen3"], "params": {"system": "Be brief."},
+            "history": {"currentId": "3", "messages": {
+                "1": {"id": "1", "parentId": None, "role": "user", "content": "What is a fox?",
+                      "timestamp": 1_700_000_000, "files": [{"type": "file"}]},
+                "2": {"id": "2", "parentId": "1", "role": "assistant", "content": "A canine.", "model": "qwen3"},
+                "3": {"id": "3", "parentId": "1", "role": "assistant", "model": "qwen3", "content":
+                      '<details type="reasoning">\n<summary>Thought</summary>\n> Hm.\n</details>\nAn animal.'},
+            }},
+        },
+    }
+]  # fmt: skip
+
+
+def gpt4all(version: int = 12) -> bytes:
+    """Return a chat as GPT4All keeps it."""
+
+    def text(words: str) -> bytes:
+        return struct.pack(">I", 2 * len(words)) + words.encode("utf-16-be")
+
+    def item(name: str, words: str, inner: bytes | None) -> bytes:
+        known = b"" if version > 11 else struct.pack(">i", 0)
+        error = b"\0" if name == "Response: " and version > 10 else b""
+        rest = (struct.pack(">q", 0) if inner is None else inner) if version > 11 else b""
+        return known + text(name) + text(words) + text("") + b"\0" * 4 + error + struct.pack(">qq", 0, 0) + rest
+
+    think = struct.pack(">q", 1) + text("Think: ") + text("Hm.") + struct.pack(">iq", 7, 0)
+    head = (
+        struct.pack(">Iiq", 0xF5D553CC, version, 1_700_000_000) + text("id") + text("Foxes") + text("") + text("llama")
+    )
+    state = b"\0" + struct.pack(">ii", 1, 0) + text("") + text("") + struct.pack(">I", 0) if version < 11 else b""
+    items = item("Prompt: ", "What is a fox?", None) + item("Response: ", "An animal.", think)
+    return head + struct.pack(">I", 0) + state + struct.pack(">i", 2) + items
+
+
+def zipped(path: Path, **files: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def as_bytes(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+@pytest.fixture
+def store_path(tmp_path: Path) -> Path:
+    return tmp_path / "chats.db"
+
+
+@pytest.fixture
+def exchange(qtbot, store_path: Path) -> Iterator[Exchange]:
+    gui, ids = GuiThread(), Ids()
+    archive = ChatArchive(store_path, gui.post, lambda problem: None, ids.saw)
+    assert archive.flush()
+    yield Exchange(archive, ids)
+    archive.close()
+    gui.close()
+
+
+@pytest.fixture
+def run(qtbot, exchange: Exchange, store_path: Path) -> Callable[..., str]:
+    """Import or export, and return what became of it."""
+
+    def run(act: Callable[..., None], *arguments: object) -> str:
+        with qtbot.waitSignal(exchange.ended) as ended:
+            act(*arguments)
+        return str(ended.args[0])
+
+    return run
+
+
+def kept(store_path: Path) -> list[tuple[Chat, list[Message]]]:
+    store = ChatStore(store_path)
+    chats = [store.chat(one.id) for one in [*store.chats(), *store.archived()]]
+    found = [(chat, store.messages(chat.id)) for chat in chats if chat is not None]
+    store.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("conversations.json", as_bytes(CHATGPT),
+         "1 chat imported. 1 chat without text left out. Left out: 1 image or file, 1 tool result or thought."),
+        ("a.conversation.json", as_bytes(LM_STUDIO), "1 chat imported. Left out: 1 image or file."),
+        ("chat-export.json", as_bytes(OPEN_WEBUI), "1 chat imported. Left out: 1 image or file."),
+        ("gpt4all-1.chat", gpt4all(12), "1 chat imported."),
+        ("gpt4all-2.chat", gpt4all(11), "1 chat imported."),
+        ("gpt4all-3.chat", gpt4all(10), "1 chat imported."),
+    ],
+    ids=["ChatGPT", "LM Studio", "Open WebUI", "GPT4All 12", "GPT4All 11", "GPT4All 10"],
+)  # fmt: skip
+def test_chats_of_other_programs_come_in_once(
+    exchange: Exchange, run, tmp_path: Path, store_path: Path, name: str, data: bytes, sentence: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    assert run(exchange.take_in, path) == sentence
+    assert "1 chat was here already." in run(exchange.take_in, zipped(tmp_path / "all.zip", **{name: data}))
+    ((chat, messages),) = kept(store_path)
+    shown = MessageTree(messages, chat.leaf_id).path
+    assert chat.title == "Foxes"
+    assert (shown[0].role, shown[0].content) == (Role.USER, "What is a fox?")
+    assert (shown[1].role, shown[1].content) == (Role.ASSISTANT, "An animal.")
+    assert abs(chat.created_ms - 1_700_000_000_000) < 1_000
+
+
+def test_branches_thoughts_instructions_and_marks_come_along(exchange: Exchange, run, tmp_path, store_path) -> None:
+    for name, content in (("a.json", LM_STUDIO), ("b.json", OPEN_WEBUI)):
+        (tmp_path / name).write_bytes(as_bytes(content))
+        run(exchange.take_in, tmp_path / name)
+    for chat, messages in kept(store_path):
+        assert chat.settings.system_prompt == "Be brief."
+        tree = MessageTree(messages, chat.leaf_id)
+        assert len(tree.versions(tree.path[1].id)) == 2
+        assert (tree.path[1].thoughts, tree.path[1].model) == ("Hm.", "qwen3")
+    store = ChatStore(store_path)
+    assert [chat.is_pinned for chat in store.chats()] == [True]
+    assert [chat.is_pinned for chat in store.archived()] == [True]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("a.json", b"", "neither JSON"), ("a.json", b"[1, 2", "neither JSON"),
+        ("a.json", b'{"a": 1}', "not a file of chats"),
+        ("a.json", b"[]", "not a file of chats"),
+        ("a.chat", gpt4all()[:90], "ends too soon"),
+        ("a.chat", gpt4all(3), "Another version"), ("a.zip", b"PK\x05\x06" + bytes(18), "holds no chats"),
+    ],
+)  # fmt: skip
+def test_a_file_without_chats_gets_a_sentence(tmp_path: Path, name: str, data: bytes, sentence: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UnknownFile, match=sentence):
+        list(read(tmp_path / name))
+    with pytest.raises(UnknownFile, match="cannot be read"):
+        list(read(tmp_path / "gone.json"))
+
+
+def test_a_damaged_chat_leaves_the_others(exchange: Exchange, run, tmp_path: Path) -> None:
+    broken = {"title": "Broken", "mapping": {"a": {"message": {"metadata": {"attachments": 7}}}}}
+    (tmp_path / "a.json").write_bytes(as_bytes([broken, *CHATGPT]))
+    assert run(exchange.take_in, tmp_path / "a.json").startswith(
+        "1 chat imported. 1 chat without text left out. Left out: 1 damaged chat"
+    )
+
+
+def test_times_are_read_in_any_unit() -> None:
+    assert {milliseconds(1_700_000_000.0 * factor) for factor in (1, 1e3, 1e6, 1e9)} == {1_700_000_000_000}
+    assert milliseconds("soon") == milliseconds(-1) == milliseconds(True) == 0
+
+
+OURS = Chat(1, "Foxes: a/b", 5, 10, ChatSettings(model="ember", system_prompt="Be brief."), 13)
+FILE = Attachment("a.txt", 3, (Part("lines 1–1", "abc"),))
+SAID = [
+    Message(11, 1, None, Role.USER, "What is a fox?", 5, attachments=(FILE,)),
+    Message(12, 1, 11, Role.ASSISTANT, "A canine.", 6, Status.STOPPED, timings=Timings(decode_tokens=9)),
+    Message(13, 1, 11, Role.ASSISTANT, "An animal 🦊.", 7, model="ember", thoughts="Hm.", thinking_ms=8.5),
+]  # fmt: skip
+
+
+def test_our_own_file_brings_all_back(exchange: Exchange, run, tmp_path: Path, store_path: Path) -> None:
+    store = ChatStore(store_path)
+    store.add_chat(OURS, SAID, "", ("animals", True, False))
+    store.add_chat(Chat(2, "Second", 5, 6), [Message(21, 2, None, Role.USER, "Hi", 5)], "", ("", False, True))
+    assert run(exchange.write, tmp_path / "all.json") == "2 chats written to all.json."
+    assert run(exchange.take_in, tmp_path / "all.json") == "0 chats imported. 2 chats were here already."
+    for number in (1, 2):
+        store.delete(number, 9)
+    assert run(exchange.take_in, tmp_path / "all.json") == "2 chats imported."
+    (summary,) = store.chats()
+    chat, messages = store.chat(summary.id), store.messages(summary.id)
+    assert (summary.title, summary.folder, summary.is_pinned) == (OURS.title, "animals", True)
+    assert chat is not None
+    assert (chat.settings, chat.created_ms, chat.leaf_id) == (OURS.settings, 5, messages[2].id)
+    alike = ("role", "content", "status", "timings", "attachments", "thoughts", "thinking_ms", "model")
+    assert [[getattr(one, name) for name in alike] for one in messages] == [
+        [getattr(one, name) for name in alike] for one in SAID
+    ]
+    assert messages[1].parent_id == messages[2].parent_id == messages[0].id
+    store.close()
+
+
+def test_markdown_shows_the_branch_that_is_shown(exchange: Exchange, run, tmp_path: Path, store_path: Path) -> None:
+    store = ChatStore(store_path)
+    store.add_chat(OURS, SAID, "", ("", False, False))
+    store.add_chat(Chat(2, "Foxes: a?b", 5, 6), SAID[:0], "", ("", False, False))
+    assert run(exchange.write, tmp_path / "one.md", 1) == "1 chat written to one.md."
+    text = (tmp_path / "one.md").read_text(encoding="utf-8")
+    for piece in (
+        "# Foxes: a/b",
+        "Be brief.",
+        "## You\n\n*File: a.txt*\n\nWhat is a fox?",
+        "## Reply (ember)",
+        "Hm.",
+        "🦊",
+    ):
+        assert piece in text
+    assert "canine" not in text
+    run(exchange.write, tmp_path / "all.zip")
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        assert archive.namelist() == ["Foxes a b.md", "Foxes a b (1).md"]
+    sentence = run(exchange.write, tmp_path / "gone" / "one.md", 1)
+    assert sentence == "Nothing was written to one.md: No such file or directory."
+    store.close()
+
+
+def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindow, tmp_path: Path) -> None:
+    (tmp_path / "conversations.json").write_bytes(as_bytes(CHATGPT))
+    history = window.history
+    history.import_wanted.emit(tmp_path / "conversations.json")
+    assert history.note.button.text() == "Stop"
+    qtbot.waitUntil(lambda: history.note.words.text().startswith("1 chat imported"))
+    qtbot.waitUntil(lambda: history.model.n_chats == 1)
+    history.note.button.click()
+    assert history.note.isHidden()
+    history.import_wanted.emit(tmp_path / "conversations.json")
+    history.note.button.click()
+    assert history.note.words.text() == "The import was stopped. What had come by then is kept."

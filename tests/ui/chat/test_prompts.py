@@ -1,0 +1,118 @@
+"""Prompts that are kept: their variables, the form, the library, the instructions of models."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+
+from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.prompts.prompt_form import PromptForm
+from ui.chat.prompts.prompts_dialog import INSTRUCTIONS, PromptsDialog
+from ui.chat.prompts.variables import filled, variables_of
+from ui.chat.storage.store import ChatStore
+from ui.client.chat_records import Prompt
+from ui.client.speeds import Speed
+from ui.window.main_window import MainWindow
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Say {{word}} in {{ the language }}, {{word}}!", ["word", "the language"]),
+        ("{single} {{}} {{ }} {{two\nlines}}", []),
+        ("{{{{nested}}}}", ["nested"]),
+    ],
+)
+def test_variables_stand_between_two_braces(text: str, names: list[str]) -> None:
+    assert variables_of(text) == names
+
+
+def test_values_are_not_looked_into_again() -> None:
+    assert filled("{{a}} {{ b }} {{c}}", {"a": "{{b}}", "b": "2"}) == "{{b}} 2 {{c}}"
+
+
+def test_prompts_are_kept(tmp_path) -> None:
+    prompt = Prompt(7, "Translate", "Into {{language}}:", True, "ember")
+    store = ChatStore(tmp_path / "chats.db")
+    store.save_prompt(Prompt(7, "old", "old"))
+    store.save_prompt(prompt)
+    store.save_prompt(Prompt(8, "b", "c"))
+    store.delete_prompt(8)
+    store.close()
+    again = ChatStore(tmp_path / "chats.db")
+    assert again.prompts() == [prompt]
+    assert again.highest_id() == 7
+    again.close()
+
+
+def test_a_prompt_asks_for_its_variables_and_goes_into_the_message(qtbot, window: MainWindow) -> None:
+    window.prompts.save(Prompt(0, "Translate", "Into {{language}}: {{text}}"))
+    window.prompts.save(Prompt(0, "Greet", "Hello!"))
+    composer = window.page.composer
+    composer.set_text("Please: ")
+    menu = window.prompt_menu.offer(composer.prompts, False, composer.insert, composer.text)
+    assert [action.text() for action in menu.actions()] == [
+        "Greet", "Translate", "", "Keep what is written…", "All prompts…",
+    ]  # fmt: skip
+    menu.actions()[1].trigger()
+    menu.close()
+    form = window.findChild(PromptForm)
+    qtbot.keyClicks(form.fields["language"], "German")
+    qtbot.keyClick(form.fields["language"], Qt.Key.Key_Return)
+    qtbot.keyClicks(form.fields["text"], "fox")
+    qtbot.keyClick(form.fields["text"], Qt.Key.Key_Return)
+    assert composer.text == "Please: Into German: fox"
+
+
+def test_prompts_are_written_changed_and_deleted(qtbot, window: MainWindow) -> None:
+    window.prompt_menu.manage()
+    dialog = window.findChild(PromptsDialog)
+    assert not dialog.save.isEnabled()
+    dialog.name.setText("Brief")
+    dialog.text.setPlainText("Answer in {{n}} words.")
+    assert "Asks for: n." in dialog.note.text()
+    assert dialog.model.isHidden()
+    dialog.save.click()
+    dialog.name.setText("Briefer")
+    dialog.save.click()
+    assert [prompt.name for prompt in window.prompts.prompts] == ["Briefer"]
+    dialog.new.click()
+    assert dialog.name.text() == ""
+    dialog.list.setCurrentRow(0)
+    dialog.delete.click()
+    assert window.prompts.prompts == []
+    assert dialog.list.count() == 0
+
+
+def test_new_chats_begin_with_the_instructions_of_their_model(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    window.prompt_menu.manage(Prompt(0, "Brief", "Be brief."))
+    dialog = window.findChild(PromptsDialog)
+    dialog.kind.setCurrentText(INSTRUCTIONS)
+    dialog.model.setCurrentIndex(dialog.model.findData("ember-q8_0"))
+    dialog.save.click()
+    dialog.accept()
+    assert window.tuning.prompt.toPlainText() == "Be brief."
+    window.page.choose_model("ember-draft-q8_0")
+    assert window.tuning.prompt.toPlainText() == ""
+    window.tuning.prompt.setPlainText("Rhyme.")
+    window.tuning.take_typed()
+    window.page.choose_model("ember-q8_0")
+    assert window.tuning.prompt.toPlainText() == "Rhyme."
+    window.prompts.save(Prompt(0, "Verse", "In verse.", True, "ember-q8_0"))
+    assert [prompt.model for prompt in window.prompts.prompts] == ["", "ember-q8_0"]
+
+
+def test_model_and_speed_of_a_chat_are_chosen_in_its_panel(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: window.tuning.model.count() == 2)
+    assert window.tuning.model.currentData() == "ember-q8_0"
+    window.tuning.model.activated.emit(window.tuning.model.findData("ember-draft-q8_0"))
+    window.tuning.speed.activated.emit(window.tuning.speed.findData(Speed.FAST))
+    settings = window.desk.current.chat.settings
+    assert (settings.model, settings.speed) == ("ember-draft-q8_0", Speed.FAST)
+    assert window.page.picker.shown_model == "ember-draft-q8_0"
+    assert window.tuning.model.currentData() == "ember-draft-q8_0"
+    window.page.composer.speed.chosen.emit(Speed.DEEP)
+    assert window.tuning.speed.currentData() == Speed.DEEP

@@ -1,0 +1,114 @@
+"""A damaged file of chats, a backup, and what comes back of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QMenu
+
+from ui.chat.storage.rescue import RESCUED, rescue
+from ui.chat.storage.store import MIGRATIONS, ChatStore, StoreDamaged, backup_of
+from ui.client.api import Api
+from ui.client.chat_records import Chat, Message, Role, Status
+from ui.theme.appearance import Appearance
+from ui.window.main_window import MainWindow
+
+N_CHATS = 400
+
+
+def write_chats(path: Path) -> None:
+    with closing(ChatStore(path)) as store:
+        for number in range(1, N_CHATS + 1):
+            store.save_chat(Chat(number, f"Chat {number}", number, number))
+            question = 10_000 + 2 * number
+            store.save_message(Message(question, number, None, Role.USER, "Why? " * 40, number))
+            store.save_message(
+                Message(question + 1, number, question, Role.ASSISTANT, "So. " * 90, number, Status.DONE)
+            )
+
+
+def break_pages(path: Path) -> None:
+    """Overwrite a stretch in the middle of the file."""
+    with open(path, "r+b") as file:
+        file.seek(path.stat().st_size // 2 // 4096 * 4096)
+        file.write(b"\xff" * 4096 * 3)
+
+
+def test_what_can_be_read_of_a_damaged_file_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    break_pages(path)
+    with pytest.raises(StoreDamaged):
+        ChatStore(path)
+    with closing(ChatStore(tmp_path / "new.db")) as store:
+        n_chats = rescue(path, store)
+        assert n_chats > N_CHATS * 0.5
+        assert rescue(path, store) == 0, "what is there is not taken twice"
+        messages = [message for chat in store.chats() for message in store.messages(chat.id)]
+        assert len(messages) > N_CHATS
+        assert store.search("so")
+    assert path.exists()
+
+
+def test_messages_without_their_chat_or_question_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DELETE FROM chat WHERE id = 1")
+        db.execute("DELETE FROM message WHERE id = 10004")
+        db.commit()
+    with closing(ChatStore(None)) as store:
+        assert rescue(path, store) == N_CHATS
+        chat = store.chat(1)
+        assert chat is not None
+        assert chat.title == RESCUED
+        assert [message.parent_id for message in store.messages(2)] == [None]
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage " * 1_000, None])
+def test_a_file_without_chats_brings_none(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "lost.db"
+    if content is not None:
+        path.write_bytes(content)
+    with closing(ChatStore(None)) as store:
+        assert rescue(path, store) == 0
+
+
+def test_an_older_file_is_copied_before_it_is_changed(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(MIGRATIONS[0])
+        db.execute("INSERT INTO chat(id, title, created_ms, updated_ms) VALUES (1, 'Old', 1, 1)")
+        db.execute("PRAGMA user_version = 1")
+        db.commit()
+    for _ in range(2):
+        ChatStore(path).close()
+    with closing(sqlite3.connect(backup_of(path))) as kept:
+        assert kept.execute("PRAGMA user_version").fetchone() == (1,)
+        assert kept.execute("SELECT title FROM chat").fetchall() == [("Old",)]
+    with closing(ChatStore(None)) as store:
+        assert rescue(backup_of(path), store) == 1
+
+
+def test_the_window_offers_ways_out_of_a_damaged_file(qtbot, qapp, lonely_api: Api, tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    write_chats(path)
+    break_pages(path)
+    appearance = Appearance(qapp)
+    window = MainWindow(lonely_api, appearance, path, tmp_path / "window.ini", lonely_api)
+    qtbot.addWidget(window)
+    window.show()
+    banner = window.page.storage_banner
+    qtbot.waitUntil(lambda: "damaged" in banner.text)
+    banner.action.click()
+    menu = window.findChildren(QMenu)[-1]
+    menu.actions()[0].trigger()
+    menu.close()
+    qtbot.waitUntil(lambda: "chats are back" in window.toast.text)
+    qtbot.waitUntil(lambda: window.history.model.rowCount() > 100)
+    assert banner.text == ""
+    window.close()
+    appearance.deleteLater()

@@ -1,0 +1,208 @@
+"""Tools in the chat: a real MCP server, what is asked for, and what comes of a call."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.conversation import MOST_ROUNDS
+from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.storage.store import ChatStore
+from ui.chat.tools.tool_box import ToolBox, ToolServer
+from ui.chat.tools.tools_dialog import ToolsDialog
+from ui.client.chat_records import Message, Status
+from ui.client.tool_calls import CallStatus, ToolCall, from_json, messages_of, to_json
+from ui.window.main_window import MainWindow
+
+SERVER = """
+import os, time
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("animals")
+
+@server.tool()
+def weight(animal: str) -> str:
+    "Tells how heavy an animal is."
+    return f"A {animal} weighs 7 kg."
+
+@server.tool()
+def slow() -> str:
+    "Takes long."
+    time.sleep(60)
+    return "late"
+
+@server.tool()
+def end() -> str:
+    "Ends the server."
+    os._exit(3)
+
+server.run()
+"""
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The command of an MCP server, written with the package's own server."""
+    script = tmp_path_factory.mktemp("mcp") / "animals.py"
+    script.write_text(SERVER)
+    return f"{sys.executable} {script}"
+
+
+@pytest.fixture
+def box(qtbot, tmp_path: Path) -> Iterator[ToolBox]:
+    made = ToolBox(tmp_path / "tools.json")
+    yield made
+    made.stop()
+
+
+def ready(qtbot, box: ToolBox, command: str) -> None:
+    box.save(ToolServer("animals", command))
+    qtbot.waitUntil(lambda: box.tools_of("animals") is not None)
+
+
+@pytest.mark.slow
+def test_a_server_is_opened_called_cancelled_and_missed(qtbot, box: ToolBox, command: str) -> None:
+    ready(qtbot, box, command)
+    names = [one["function"]["name"] for one in box.functions]
+    assert names == ["animals_weight", "animals_slow", "animals_end"]
+    tool, slow, end = (box.find(name) for name in names)
+    assert tool is not None
+    assert slow is not None
+    assert end is not None
+    assert tool.schema["properties"]["animal"]["type"] == "string"
+    results: list[tuple[str, bool]] = []
+    box.cancel(box.call(slow, {}, lambda result, is_error: results.append(("slow", is_error))))
+    box.call(tool, {"animal": "fox"}, lambda result, is_error: results.append((result, is_error)))
+    box.call(tool, {}, lambda result, is_error: results.append((result, is_error)))
+    qtbot.waitUntil(lambda: len(results) == 2)
+    assert ("A fox weighs 7 kg.", False) in results
+    assert [is_error for _, is_error in results].count(True) == 1
+    box.call(end, {}, lambda result, is_error: results.append((result, is_error)))
+    qtbot.waitUntil(lambda: len(results) == 3)
+    qtbot.waitUntil(lambda: "The server ended" in box.problems.get("animals", ""))
+    assert results[2][1]
+    box.open(box.servers[0])
+    qtbot.waitUntil(lambda: box.tools_of("animals") is not None)
+    box.allow(tool)
+    assert ToolBox(box._path).servers == (ToolServer("animals", command, True, ("weight",)),)
+
+
+def test_a_server_that_is_not_there_gets_a_sentence(qtbot, window: MainWindow) -> None:
+    window.show_tools()
+    dialog = window.findChild(ToolsDialog)
+    dialog.add.click()
+    assert "needs a name" in dialog.problem.text()
+    for name, at in (("gone", "no-such-program --now"), ("web", "http://127.0.0.1:9/mcp")):
+        dialog.name.setText(name)
+        dialog.at.setText(at)
+        dialog.add.click()
+    qtbot.waitUntil(lambda: all(not dialog.rows[name].retry.isHidden() for name in ("gone", "web")))
+    assert dialog.rows["gone"].state.text().startswith("There is no program 'no-such-program'")
+    assert dialog.rows["web"].state.text().startswith("It cannot be used")
+    dialog.rows["gone"].is_on.click()
+    assert dialog.rows["gone"].state.text() == "Off."
+    dialog.rows["web"].remove.click()
+    assert list(dialog.rows) == ["gone"]
+
+
+CALLS = (
+    ToolCall("0-0-a", "f", "{}", result="1", status=CallStatus.DONE, at=3, round=0),
+    ToolCall("0-1-b", "g", "{}", result="", status=CallStatus.REFUSED, at=3, round=0),
+    ToolCall("1-0-c", "f", '{"x": 1}', result="2", status=CallStatus.FAILED, at=3, round=1),
+)
+
+
+def test_a_reply_is_told_with_its_calls_in_order() -> None:
+    told = list(messages_of("Hm.So.", CALLS))
+    assert [one["role"] for one in told] == ["assistant", "tool", "tool", "assistant", "tool", "assistant"]
+    assert [one["content"] for one in told] == ["Hm.", "1", "Nothing came back.", "", "2", "So."]
+    assert told[3]["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"x": 1}'}
+    assert from_json(to_json(CALLS)) == CALLS
+    assert from_json("[{}]") == from_json("x") == ()
+
+
+def test_a_call_that_was_open_at_the_end_is_over_when_it_is_read() -> None:
+    (read,) = from_json(to_json([ToolCall("a", "f", "{}")]))
+    assert (read.status, read.result) == (CallStatus.REFUSED, "It was stopped.")
+
+
+def ask(window: MainWindow, text: str) -> None:
+    window.desk.send(text)
+
+
+def reply(window: MainWindow) -> Message:
+    return window.desk.current.tree.path[-1]
+
+
+def view(window: MainWindow) -> AssistantMessage:
+    found = window.page.transcript.view_of(reply(window).id)
+    assert isinstance(found, AssistantMessage)
+    return found
+
+
+WEIGHT = ("animals_weight", json.dumps({"animal": "fox"}))
+
+
+def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
+    qtbot, window: MainWindow, server: FakeServer, command: str, tmp_path: Path
+) -> None:
+    ready(qtbot, window.tools_box, command)
+    server.calls = [[WEIGHT, ("animals_nothing", "{}")]]
+    ask(window, "How heavy is a fox?")
+    qtbot.waitUntil(lambda: len(reply(window).calls) == 2)
+    row = view(window).calls.rows["0-0-c0"]
+    assert row.once.isVisible()
+    assert "weight of animals" in row.question.text()
+    assert '{"animal": "fox"}' in row.question.text()
+    row.once.click()
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    assert [(call.status, call.result) for call in reply(window).calls] == [
+        (CallStatus.DONE, "A fox weighs 7 kg."), (CallStatus.FAILED, "There is no tool animals_nothing now."),
+    ]  # fmt: skip
+    first, second = server.requests
+    assert first["tools"][0]["function"]["name"] == "animals_weight"
+    assert [one["role"] for one in second["messages"]] == ["user", "assistant", "tool", "tool"]
+    assert second["messages"][2] == {"role": "tool", "tool_call_id": "0-0-c0", "content": "A fox weighs 7 kg."}
+    # Refused, then allowed for good, then not asked for.
+    for at, button in enumerate(("no", "always", "")):
+        server.calls = [[WEIGHT]]
+        n_requests = len(server.requests)
+        ask(window, f"And now, {at}?")
+        if button:
+            qtbot.waitUntil(lambda: bool(reply(window).calls))
+            getattr(view(window).calls.rows["0-0-c0"], button).click()
+        qtbot.waitUntil(lambda n=n_requests: len(server.requests) == n + 2 and not window.desk.current.is_running)
+        expected = CallStatus.REFUSED if button == "no" else CallStatus.DONE
+        assert [call.status for call in reply(window).calls] == [expected]
+    chat_id = window.desk.current.chat.id
+    kept = reply(window)
+    window.close()
+    store = ChatStore(tmp_path / "chats.db")
+    assert store.messages(chat_id)[-1].calls == kept.calls
+    store.close()
+
+
+@pytest.mark.slow
+def test_calls_are_bounded_and_can_be_stopped(qtbot, window: MainWindow, server: FakeServer, command: str) -> None:
+    ready(qtbot, window.tools_box, command)
+    tool = window.tools_box.find("animals_weight")
+    assert tool is not None
+    window.tools_box.allow(tool)
+    server.calls = [[WEIGHT] for _ in range(MOST_ROUNDS)]
+    ask(window, "Again and again")
+    qtbot.waitUntil(lambda: len(server.requests) == MOST_ROUNDS + 1 and not window.desk.current.is_running)
+    assert "tools" in server.requests[-2]
+    assert "tools" not in server.requests[-1]
+    assert reply(window).status is Status.DONE
+    server.calls = [[("animals_slow", "{}")]]
+    ask(window, "Slowly")
+    qtbot.waitUntil(lambda: bool(reply(window).calls))
+    view(window).calls.rows["0-0-c0"].once.click()
+    assert reply(window).calls[0].status is CallStatus.RUNNING
+    window.desk.stop()
+    assert (reply(window).status, reply(window).calls[0].status) == (Status.STOPPED, CallStatus.REFUSED)
+    assert not window.desk.current.is_running

@@ -1,0 +1,111 @@
+"""The palette in the window, with the keyboard alone."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+
+from ui.chat.storage.ids import now_ms
+from ui.client.chat_records import Chat
+from ui.commands.command import Command
+from ui.commands.shortcuts_dialog import ShortcutsDialog
+from ui.theme.appearance import ThemeChoice
+from ui.window.main_window import MainWindow
+
+
+@pytest.fixture
+def window(qtbot, window: MainWindow) -> MainWindow:
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    return window
+
+
+def press(qtbot, window: MainWindow, key: Qt.Key, *more: Qt.Key) -> None:
+    for one in (key, *more):
+        qtbot.keyClick(window.focusWidget(), one)
+
+
+def rows(window: MainWindow) -> list[tuple[str, str]]:
+    return [(row.title, row.right) for row in window.palette_card.list.rows.rows]
+
+
+def test_a_command_is_found_and_done(qtbot, window: MainWindow) -> None:
+    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
+    card = window.palette_card
+    assert card.isVisible()
+    assert window.focusWidget() is card.field
+    qtbot.keyClicks(card.field, "thdark")
+    assert rows(window)[0][0] == "Theme: Dark"
+    press(qtbot, window, Qt.Key.Key_Return)
+    assert window._appearance.choice is ThemeChoice.DARK
+    assert not card.isVisible()
+    assert window.focusWidget() is window.page.composer.field
+
+
+def test_settings_pages_and_chats_are_found_too(qtbot, window: MainWindow) -> None:
+    now = now_ms()
+    for number, title in enumerate(("A fox and the moon", "Telemetry of rockets"), 1):
+        window.archive.save_chat(Chat(number, title, now, now))
+    window.open_palette()
+    qtbot.keyClicks(window.palette_card.field, "telemetry")
+    qtbot.waitUntil(lambda: len(rows(window)) == 2)
+    assert rows(window) == [("Telemetry of rockets", "Chat"), ("No telemetry", "Setting")]
+    press(qtbot, window, Qt.Key.Key_Down, Qt.Key.Key_Return)
+    assert window.settings is not None
+    assert window.settings.isVisible()
+    window.open_palette()
+    qtbot.keyClicks(window.palette_card.field, "fox moon")
+    qtbot.waitUntil(lambda: len(rows(window)) == 1)
+    press(qtbot, window, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == 1)
+    assert window.page.isVisible()
+
+
+def test_the_keys_of_the_list_go_round_and_escape_gives_the_keyboard_back(qtbot, window: MainWindow) -> None:
+    window.history.search.setFocus()
+    window.open_palette()
+    listed = window.palette_card.list
+    for key, at in ((Qt.Key.Key_Up, -1), (Qt.Key.Key_Down, 0), (Qt.Key.Key_Tab, 1), (Qt.Key.Key_PageUp, 0)):
+        press(qtbot, window, key)
+        assert listed.currentIndex().row() == at % listed.rows.rowCount()
+    qtbot.keyClicks(window.palette_card.field, "nothing like this")
+    assert window.palette_card.nothing.isVisible()
+    press(qtbot, window, Qt.Key.Key_Return, Qt.Key.Key_Escape)
+    assert window.focusWidget() is window.history.search
+    window.open_palette()
+    window.page.composer.field.setFocus()
+    assert not window.palette_card.isVisible()
+
+
+def test_ten_thousand_chats_are_found_in(qtbot, window: MainWindow) -> None:
+    opened: list[int] = []
+    window.palette_card.open([Command(f"Chat {n} about foxes", partial(opened.append, n)) for n in range(10_000)])
+    qtbot.keyClicks(window.palette_card.field, "fox 9876")
+    press(qtbot, window, Qt.Key.Key_Return)
+    assert opened == [9876]
+
+
+def test_every_key_is_listed_once(qtbot, window: MainWindow) -> None:
+    keys = [key for command in window.commands for key in command.keys]
+    shortcuts = [one.key().toString() for one in window.findChildren(QShortcut) if one.parent() is window]
+    assert sorted(QKeySequence(key).toString() for key in keys) == sorted(shortcuts)
+    assert len(set(keys)) == len(keys)
+    qtbot.keyClick(window, Qt.Key.Key_F1)
+    dialog = window.findChildren(ShortcutsDialog)[-1]
+    assert {key for _, of in dialog.lines for key in of} >= set(keys)
+    press(qtbot, dialog, Qt.Key.Key_Return)
+
+
+def test_ctrl_f_searches_the_page_that_is_shown(qtbot, window: MainWindow) -> None:
+    fields = {
+        "chat": lambda: window.history.search,
+        "settings": lambda: window.settings.search,  # type: ignore[union-attr]
+        "library": lambda: window.library.models.filter,  # type: ignore[union-attr]
+    }
+    for page, field in fields.items():
+        window.show_page(page)
+        qtbot.keyClick(window.focusWidget(), Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+        assert window.focusWidget() is field()

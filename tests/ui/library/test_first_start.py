@@ -1,0 +1,95 @@
+"""The card for newcomers: the machine is measured, a model is downloaded with one click and used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog
+
+from models.catalog import curated as catalog
+from models.library.values import Choice
+from tools.stand_ins.fake_openai import FakeServer
+from tools.stand_ins.hub_server import Fault, HubServer
+from ui.library.first_start import MEASURING, FirstStart
+from ui.window.main_window import MainWindow
+
+SMALL = (Path(catalog.__file__).parents[1] / "starter" / "ember-draft-q8_0.gguf").read_bytes()
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    """A server that knows nothing but the toy."""
+    fake = FakeServer()
+    fake.models = [fake.models[0] | {"is_toy": True}]
+    yield fake
+    fake.stop()
+
+
+@pytest.fixture
+def card(qtbot, hub: HubServer, models_folder: Path, window: MainWindow) -> FirstStart:
+    """The card of a window in which only the toy is known; all models of the list are at the hub, and tiny."""
+    for model in catalog.curated().models:
+        hub.add(model.repo_id, {f"{model.title}-{file.quantisation}.gguf": SMALL for file in model.files})
+    window.watch.start()
+    qtbot.waitUntil(lambda: window.newcomer.card is not None)
+    found = window.newcomer.card
+    assert found is not None
+    assert found.speed.text() == MEASURING
+    qtbot.waitUntil(lambda: any(not offer.isHidden() for offer in found.offers))
+    return found
+
+
+def test_it_says_what_the_machine_is_and_offers_models_with_their_speeds(card: FirstStart) -> None:
+    assert "of memory" in card.machine.text()
+    assert "a second" in card.speed.text()
+    shown = [offer for offer in card.offers if not offer.isHidden()]
+    assert [offer.choice for offer in shown] == [choice for choice in Choice if choice in {o.choice for o in shown}]
+    assert all("≈" in offer.speed.text() and offer.button.text().startswith("Download") for offer in shown)
+
+
+def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window: MainWindow) -> None:
+    with qtbot.waitSignal(window.newcomer.use_wanted) as used:
+        card.offers[0].button.click()
+    assert card.isHidden()
+    assert used.args[0]
+    assert window.page.picker.shown_model == used.args[0]
+
+
+def test_a_download_that_fails_says_why_and_is_tried_again(qtbot, card: FirstStart, hub: HubServer) -> None:
+    offer = card.offers[0]
+    assert offer.row is not None
+    hub.fault(f"/{offer.row.repo_id}/", Fault(status=403))
+    offer.button.click()
+    qtbot.waitUntil(lambda: offer.button.text() == "Try again")
+    assert offer.state.text()
+    hub.heal()
+    with qtbot.waitSignal(card.use_wanted):
+        offer.button.click()
+
+
+def test_closed_it_stays_away_until_it_is_asked_for(card: FirstStart, window: MainWindow) -> None:
+    card.close_button.click()
+    assert card.isHidden()
+    welcome = window.page.welcome
+    assert not welcome.models.isHidden()
+    window.watch.models_changed.emit(window.watch.models)
+    assert card.isHidden()
+    welcome.models.click()
+    assert not card.isHidden()
+    assert welcome.models.isHidden()
+
+
+def test_a_file_of_this_machine_is_used_where_it_is(
+    qtbot, card: FirstStart, window: MainWindow, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine" / "hen-Q8_0.gguf"
+    file.parent.mkdir()
+    file.write_bytes(SMALL)
+    qtbot.mouseClick(card.file, Qt.MouseButton.LeftButton)
+    (dialog,) = window.findChildren(QFileDialog)
+    dialog.fileSelected.emit(str(file))
+    dialog.reject()
+    qtbot.waitUntil(lambda: window.page.picker.shown_model == "hen-Q8_0")

@@ -1,0 +1,97 @@
+"""The jobs page with the real server: files of requests, hard questions, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication
+
+from ui.jobs.jobs_page import SAVE, SAVE_ANSWER, JobsPage
+from ui.window.main_window import MainWindow
+
+
+@pytest.fixture
+def page(served: MainWindow) -> JobsPage:
+    served.show_page("jobs")
+    assert served.jobs is not None
+    return served.jobs
+
+
+def requests(folder: Path, n_lines: int, max_tokens: int = 4) -> Path:
+    body = {"prompt": "Tell me.", "max_tokens": max_tokens, "ignore_eos": True}
+    line = {"method": "POST", "url": "/v1/completions", "body": body}
+    path = folder / f"{n_lines} requests.jsonl"
+    path.write_text("\n".join(json.dumps(line | {"custom_id": str(number)}) for number in range(n_lines)))
+    return path
+
+
+def row_of(page: JobsPage, title: str):
+    return next((row for row in page.rows.rows.values() if row.title.text() == title), None)
+
+
+def drop(page: JobsPage, path: Path) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    enter = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, buttons, keys)
+    dropped = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, buttons, keys)
+    for event in (enter, dropped):
+        QApplication.sendEvent(page.viewport(), event)
+
+
+def test_a_dropped_file_is_run_and_its_results_saved(qtbot, page: JobsPage, tmp_path: Path) -> None:
+    drop(page, requests(tmp_path, 3))
+    qtbot.waitUntil(lambda: (row := row_of(page, "3 requests.jsonl")) is not None and SAVE in row.buttons)
+    row = row_of(page, "3 requests.jsonl")
+    assert row.line.text() == "done  ·  3 of 3"
+    key = next(key for key, view in page.rows.rows.items() if view is row)
+    answers = tmp_path / "answers.jsonl"
+    page.save(key, SAVE, answers)
+    qtbot.waitUntil(answers.exists)
+    assert {json.loads(line)["custom_id"] for line in answers.read_text().splitlines()} == {"0", "1", "2"}
+    page.save(key, SAVE, tmp_path / "no folder" / "answers.jsonl")
+    assert "Choose another place" in page.problem.text()
+    row.buttons["Remove"].click()
+    qtbot.waitUntil(lambda: row_of(page, "3 requests.jsonl") is None)
+
+
+def test_a_job_is_paused_goes_on_and_is_cancelled(qtbot, page: JobsPage, tmp_path: Path) -> None:
+    page.run_file(requests(tmp_path, 60, 400))
+    name = "60 requests.jsonl"
+    qtbot.waitUntil(lambda: (row := row_of(page, name)) is not None and "at work" in row.line.text())
+    row_of(page, name).buttons["Pause"].click()
+    qtbot.waitUntil(lambda: "paused" in row_of(page, name).line.text())
+    row_of(page, name).buttons["Resume"].click()
+    qtbot.waitUntil(lambda: "at work" in row_of(page, name).line.text())
+    row_of(page, name).buttons["Cancel"].click()
+    qtbot.waitUntil(lambda: "cancelled" in row_of(page, name).line.text())
+    row_of(page, name).buttons["Remove"].click()
+    qtbot.waitUntil(lambda: row_of(page, name) is None)
+
+
+def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage, tmp_path: Path) -> None:
+    page.ask.click()
+    assert page.problem.text() == "Write the question first."
+    page.question.setPlainText("What is a fox?")
+    page.ask.click()
+    qtbot.waitUntil(lambda: (row := row_of(page, "What is a fox?")) is not None and SAVE_ANSWER in row.buttons)
+    (key,) = page.rows.rows
+    answer = tmp_path / "answer.md"
+    page.save(key, SAVE_ANSWER, answer)
+    qtbot.waitUntil(answer.exists)
+    assert len(answer.read_text().split()) > 2
+    page.rows.rows[key].buttons["Remove"].click()
+
+
+@pytest.mark.parametrize("text", ["Dear diary,", '{"custom_id": "1"}', ""])
+def test_what_is_no_file_of_requests_is_said(page: JobsPage, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "diary.txt"
+    path.write_text(text)
+    page.run_file(path)
+    assert page.problem.text().startswith("diary.txt is no file of requests")
+    page.run_file(tmp_path / "gone.jsonl")
+    assert "cannot be read" in page.problem.text()

@@ -1,0 +1,158 @@
+"""The server page in the window, with the real server: what is switched, copied, made and ended there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import httpx
+import pytest
+import yaml
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit
+
+from app.client.server_process import ServerProcess
+from tests.ui.pages.conftest import free_port
+from ui.server.connect_view import ConnectView
+from ui.server.server_page import ServerPage
+from ui.server.snippets import Address, Snippet, snippets
+from ui.window.main_window import MainWindow
+
+TO = Address("http://127.0.0.1:8642", 'slip-"key"', "ember-q8_0", 1_024)
+READERS = {
+    "json": json.loads,
+    "yaml": yaml.safe_load,
+    "toml": tomllib.loads,
+    "python": lambda text: compile(text, "snippet", "exec").co_consts,
+}
+
+
+@pytest.fixture
+def page(served: MainWindow) -> ServerPage:
+    served.show_page("server")
+    assert served.server is not None
+    return served.server
+
+
+@pytest.fixture
+def view(qtbot, page: ServerPage, real_server: ServerProcess):
+    """The first view, switched on with a port of its own."""
+    shown = page.connect_view
+    shown.port.setValue(free_port())
+    shown.switch.click()
+    qtbot.waitUntil(lambda: shown.address.field.text() != "")
+    yield shown
+    headers = {"Authorization": f"Bearer {real_server.api_key}"}
+    url = f"{real_server.wait_listening()}/slipstream/endpoint"
+    httpx.post(url, headers=headers, json={"open": False}).raise_for_status()
+
+
+def models(view: ConnectView) -> int:
+    headers = {"Authorization": f"Bearer {view.key.field.text()}"}
+    return httpx.get(f"{view.address.field.text()}/models", headers=headers).status_code
+
+
+@pytest.mark.parametrize("snippet", snippets(TO), ids=lambda snippet: snippet.client)
+def test_what_is_copied_can_be_read_and_names_server_and_model(snippet: Snippet) -> None:
+    found = str(READERS[snippet.syntax](snippet.text))
+    assert TO.url in found
+    assert TO.model in found
+    assert TO.key in found or "key" in snippet.place  # some take it in a dialog
+
+
+@pytest.mark.parametrize("client", ["Python: openai", "Python: anthropic"])
+def test_a_script_runs_as_it_is_copied(qtbot, view: ConnectView, client: str) -> None:
+    view.client.setCurrentText(client)
+    view.copy.click()
+    script = QGuiApplication.clipboard().text()
+    said = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    assert len(said.stdout.split()) > 5
+
+
+def test_the_port_is_kept_for_the_next_server_and_shut_by_the_switch(qtbot, served, view: ConnectView) -> None:
+    assert models(view) == 200
+    key = view.key.field.text()
+    view.new_key.click()
+    qtbot.waitUntil(lambda: view.key.field.text() not in ("", key))
+    assert models(view) == 200
+    changed: list[object] = []
+    served.endpoint.changed.connect(changed.append)
+    served._api.connect_to(served._api._url, served._api._key)  # as after a restart of the server
+    qtbot.waitUntil(lambda: changed != [])
+    assert models(view) == 200
+
+
+def test_other_machines_are_let_in_with_a_warning(qtbot, view: ConnectView) -> None:
+    assert not view.lan_note.isVisible()
+    view.lan.click()
+    qtbot.waitUntil(view.lan_note.isVisible)
+    assert "not encrypted" in view.lan_note.words.text()
+    assert models(view) == 200
+    view.lan.click()
+    qtbot.waitUntil(lambda: not view.lan_note.isVisible())
+
+
+def test_a_taken_port_is_said_where_another_is_chosen(qtbot, page: ServerPage) -> None:
+    view = page.connect_view
+    taken = httpx.URL(page._api._url).port
+    view.port.setValue(taken)
+    view.switch.click()
+    qtbot.waitUntil(view.problem.isVisible)
+    assert f"port {taken}" in view.problem.words.text()
+    assert not view.switch.isChecked()
+    assert view.port.isVisible()
+
+
+def test_a_key_is_made_shown_once_and_revoked(qtbot, page: ServerPage) -> None:
+    view = page.connect_view
+    view.add.click()
+    assert view.key_problem.text() == "Give the key a name first."
+    view.key_name.setText("laptop")
+    view.add.click()
+    qtbot.waitUntil(lambda: "laptop" in view.key_rows.rows)
+    view.made.button.click()
+    assert QGuiApplication.clipboard().text() in view.made.words.text()
+    view.key_rows.rows["laptop"].buttons["Revoke"].click()
+    qtbot.waitUntil(lambda: view.key_rows.rows == {})
+    assert not view.made.isVisible()
+
+
+def test_requests_are_seen_and_cancelled_and_models_unloaded(qtbot, served: MainWindow, page: ServerPage) -> None:
+    page.show_tab("Activity")
+    activity = page.activity
+    qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
+    qtbot.waitUntil(lambda: activity.log.toPlainText() != "" or activity.log.placeholderText() != "")
+    served.desk.send("Count from one to a thousand.")
+    qtbot.waitUntil(lambda: activity.requests.rows != {})
+    (row,) = activity.requests.rows.values()
+    assert row.title.text() == "This window  ·  ember-q8_0"
+    row.buttons["Cancel"].click()
+    qtbot.waitUntil(lambda: activity.requests.rows == {})
+    activity.models.rows["ember-q8_0"].buttons["Unload"].click()
+    qtbot.waitUntil(lambda: activity.models.rows == {})
+    activity.model.setCurrentText("ember-q8_0")
+    activity.load.click()
+    qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
+
+
+def test_another_server_is_added_and_removed(qtbot, page: ServerPage) -> None:
+    page.show_tab("Other machines")
+    machines = page.machines
+    machines.add.click()
+    assert machines.problem.text() == "A server needs a name and an address."
+    machines.name.setText("rack")
+    machines.url.setText(f"http://127.0.0.1:{free_port()}/v1")
+    machines.add.click()
+    qtbot.waitUntil(lambda: "rack" in machines.remotes.rows)
+    assert machines.remotes.rows["rack"].problem.text() != ""
+    machines.remotes.rows["rack"].buttons["Remove"].click()
+    qtbot.waitUntil(lambda: machines.remotes.rows == {})
+
+
+def test_every_control_has_a_name(page: ServerPage) -> None:
+    controls = [one for kind in (QAbstractButton, QComboBox, QLineEdit) for one in page.findChildren(kind)]
+    ours = [one for one in controls if not one.objectName().startswith("qt_") and not one.isHidden()]
+    silent = [one for one in ours if not (one.accessibleName() or getattr(one, "text", str)())]
+    assert silent == []

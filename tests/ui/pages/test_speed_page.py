@@ -1,0 +1,112 @@
+"""The speed page: what it says of the engine, with the real server; its sentences and lines without."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.server.meters import Gpu, read_nvidia
+from core.values.snapshot import Bottleneck, Snapshot
+from models.estimate.fit.summary import FitSummary, FitVerdict
+from models.library.values import Choosing, ModelFitReport, PartnerRow, Partners, QuantiseOffer, QuantiseTarget
+from ui.speed.history import SECONDS, History
+from ui.speed.measuring_card import PAIR, STOPPED, VERIFY
+from ui.speed.sentences import decision, helps, limit
+from ui.window.main_window import MainWindow
+
+FAST = PartnerRow("fox-small", "small model", 1, 1, 1.8, None, None)
+
+
+def partners(used: str | None = None, *rows: PartnerRow) -> Partners:
+    return Partners("fox", used, "", Choosing.AUTOMATIC, False, bool(rows), (), rows)
+
+
+def copies(n_small: int) -> QuantiseOffer:
+    return QuantiseOffer("fox", "Q8_0", 100, False, 1, "", (QuantiseTarget("Q4_K_M", n_small, "", "", True),))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "words"),
+    [
+        (Snapshot(n_drafted=10, n_accepted=8, speedup=1.7), "8 of 10 guessed tokens were right, which makes it 1.70"),
+        (Snapshot(n_drafted=10, n_accepted=1, speedup=0.9), "does not pay yet (0.90"),
+        (Snapshot(n_active=3, cheap_rows=6), "3 requests share each step: up to 6 rows take hardly longer"),
+        (Snapshot(n_active=3, cheap_rows=1, n_waiting=2), "takes longer. 2 wait for a place."),
+        (Snapshot(n_active=1), "plain steps were expected to be faster. Because."),
+    ],
+)
+def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) -> None:
+    assert words in decision(snapshot, "Because.", False)
+
+
+def test_the_limit_is_in_words_for_anybody() -> None:
+    assert limit(Snapshot(bound=Bottleneck.BANDWIDTH)) == "limited by memory speed"
+    assert "hardly matters" in limit(Snapshot(bound=Bottleneck.BANDWIDTH, is_in_cache=True))
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ((None, partners(None, FAST), None, Snapshot()), [("Let it draft", 1.8)]),
+        ((None, partners("fox-small", FAST), None, Snapshot()), []),
+        ((None, None, copies(50), Snapshot(bound=Bottleneck.BANDWIDTH)), [("Show in the library", 2.0)]),
+        ((None, None, copies(50), Snapshot(bound=Bottleneck.COMPUTE)), []),
+        ((None, None, copies(99), Snapshot()), []),
+        ((None, None, None, Snapshot(cheap_rows=7)), [("", 4.0)]),
+        ((ModelFitReport("fox", FitSummary(FitVerdict.GREEN, "")), None, None, Snapshot()), [("", None)]),
+    ],
+)
+def test_what_would_help_has_its_predicted_gain(found, expected) -> None:
+    assert [(one.action, one.gain) for one in helps(*found)] == expected
+
+
+def test_lines_forget_what_is_older_than_they_show() -> None:
+    history = History()
+    for second in range(400):
+        history.add(float(second), Snapshot(is_idle=False, decode_rate=float(second), bytes_per_second=2e9))
+    history.add(400.0, None)
+    seconds, rates, gigabytes = history.lines(400.0)
+    assert seconds[0] == -SECONDS
+    assert (rates[-2:], gigabytes[-2:]) == ([399.0, 0.0], [2.0, 0.0])
+
+
+def test_what_a_gpu_does_not_tell_is_not_known() -> None:
+    said = "NVIDIA H200, 37, 1024, 143771, 301.5\nTesla, [N/A], 10, 20, [Not Supported]\n"
+    assert read_nvidia(said) == [
+        Gpu("NVIDIA H200", 0.37, 2**30, 143_771 * 2**20, 301.5),
+        Gpu("Tesla", None, 10 * 2**20, 20 * 2**20, None),
+    ]
+
+
+def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: MainWindow) -> None:
+    served.show_page("speed")
+    page = served.speed
+    assert page is not None
+    served.desk.send("Tell me a story about a fox.")
+    qtbot.waitUntil(lambda: not served.desk.current.is_running and "last reply" in page.unit.text())
+    assert float(page.rate.text().replace(",", "")) > 0
+    assert "GB/s" in page.limit.text()
+    assert page.why.text() != ""
+    qtbot.waitUntil(lambda: page.plots is not None)
+    assert "tokens per second now" in page.plots[0].accessibleDescription()
+    qtbot.waitUntil(lambda: page.memory.parts != () and page.memory.parts[1].value > 0)
+    found: list[dict] = []
+    served._api.ask("GET", "/slipstream/machine", None, found.append, found.append)
+    qtbot.waitUntil(lambda: found != [])
+    assert sum(found[0][kind] for kind in ("weights", "kv", "kept", "other", "free")) == found[0]["total"]
+    served.show_page("chat")
+    assert not page._draw.isActive()
+    assert not page._ask_machine.isActive()
+
+
+@pytest.mark.parametrize("name", [VERIFY, PAIR])
+def test_a_measurement_is_followed_and_stopped(qtbot, served: MainWindow, name: str) -> None:
+    served.show_page("speed")
+    card = served.speed.measuring
+    card.buttons[name].click()
+    assert card.bar.isVisible()
+    assert not card.buttons[name].isEnabled()
+    qtbot.wait(300)
+    card.stop.click()
+    qtbot.waitUntil(card.buttons[name].isEnabled)
+    assert card.result.text() != ""
+    assert card.result.text() == STOPPED or name == PAIR

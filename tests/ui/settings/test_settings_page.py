@@ -1,0 +1,167 @@
+"""The settings page: what is chosen counts at once, is kept, is found, and can be taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from PySide6.QtCore import Qt
+
+from app.cli.main import build
+from tools.stand_ins.library_server import KEY, LibraryServer
+from ui.client.api import Api
+from ui.platform.desktop_entry import DesktopEntry
+from ui.settings.engine_options import ENGINE_OPTIONS, PROCESSOR
+from ui.settings.settings_page import SettingsPage
+from ui.settings.window_settings import WindowSettings
+from ui.theme.appearance import ThemeChoice
+from ui.theme.tokens import ACCENTS
+from ui.widgets.fields import ChoiceField
+from ui.window.main_window import MainWindow
+
+
+@pytest.fixture
+def page(window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SettingsPage:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    window.show_page("settings")
+    assert window.settings is not None
+    return window.settings
+
+
+def pick(field: ChoiceField, value: str) -> None:
+    field.setCurrentIndex(field.findData(value))
+    field.activated.emit(field.currentIndex())
+
+
+def shown(page: SettingsPage) -> list[str]:
+    lines = [line for section in page.sections if section.isVisible() for line in section.lines]
+    return [line.name.text() for line in lines if line.isVisible()]
+
+
+def test_looks_count_at_once_and_after_a_restart(window: MainWindow, page: SettingsPage, tmp_path: Path) -> None:
+    appearance = window._appearance
+    pick(page.theme, "dark")
+    pick(page.accent, "Rose")
+    pick(page.text, "125")
+    assert (appearance.palette.is_dark, appearance.palette.accent) == (True, ACCENTS["Rose"][1])
+    assert appearance.percent == 125
+    appearance.choose(ThemeChoice.LIGHT)
+    WindowSettings(tmp_path / "window.ini").dress(appearance)
+    assert (appearance.choice, appearance.accent, appearance.percent) == (ThemeChoice.DARK, "Rose", 125)
+    window.resize_text(100)
+    assert page.text.currentData() == "100"
+    page.reset()
+    assert (page.theme.currentData(), page.accent.currentData()) == ("system", "Teal")
+
+
+@pytest.mark.parametrize("name", ["theme", "accent", "textSize", "engine/slots", "sidebar", "geometry"])
+def test_a_file_that_says_nonsense_is_as_if_it_said_nothing(
+    qtbot, window: MainWindow, tmp_path: Path, name: str
+) -> None:
+    kept = WindowSettings(tmp_path / "other.ini")
+    kept.keep(name, "nonsense")
+    kept.dress(window._appearance)
+    assert window._appearance.percent == 100
+    assert kept.engine_arguments == []
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("telemetry", ["No telemetry"]),
+        ("HUB account", ["Hugging Face Hub"]),
+        ("GPU processor", ["Runs on"]),
+        ("REPLIES at once", ["Replies at once"]),
+        ("nothing like this", []),
+    ],
+)
+def test_a_search_leaves_what_has_all_its_words(page: SettingsPage, words: str, found: list[str]) -> None:
+    everything = shown(page)
+    page.search.setText(words)
+    assert shown(page) == found
+    assert page.state.isVisible() is not bool(found)
+    if not found:
+        page.state.button.click()
+    page.search.clear()
+    assert shown(page) == everything
+
+
+def test_options_of_the_engine_count_after_a_restart_which_the_page_offers(
+    qtbot, window: MainWindow, page: SettingsPage
+) -> None:
+    assert not page.engine_note.isVisible()
+    pick(page.engine_fields["slots"], "8")
+    pick(page.engine_fields["cache_disk"], "0")
+    assert page.engine_note.isVisible()
+    pick(page.engine_fields["slots"], "")
+    with qtbot.waitSignal(window.restart_wanted) as restart:
+        page.engine_note.button.click()
+    assert restart.args == [["--cache-disk", "0"]]
+    assert not page.engine_note.isVisible()
+    with qtbot.waitSignal(window.restart_wanted) as restart:
+        window.use_recommended_engine()
+    assert restart.args == [[]]
+    assert page.engine_fields["cache_disk"].currentData() == ""
+
+
+def test_a_device_that_the_engine_has_can_be_chosen(page: SettingsPage) -> None:
+    page.set_devices(("CUDA0", "CPU"))
+    field = page.engine_fields["device"]
+    assert [field.itemData(at) for at in range(field.count())] == ["", PROCESSOR, "CUDA0"]
+
+
+@pytest.mark.parametrize("name", ENGINE_OPTIONS)
+def test_serve_understands_every_choice(name: str) -> None:
+    commands: Any = typer.main.get_command(build(is_pretty=False, typed=["serve"]))
+    option = ENGINE_OPTIONS[name]
+    for value in (*dict(option.choices), *(("CUDA0",) if option.is_open else ())):
+        # Raises a usage error where an option or its value is unknown.
+        assert commands.commands["serve"].make_context("serve", option.arguments(value)).params
+
+
+def test_every_setting_can_be_reached_with_the_keyboard(window: MainWindow, page: SettingsPage) -> None:
+    for name in page.names:
+        page.show_setting(name)
+        assert page.isAncestorOf(window.focusWidget())
+    assert len(set(page.names)) == len(page.names)
+
+
+def test_the_desktops_menus_and_the_start_at_login(qtbot, page: SettingsPage, tmp_path: Path) -> None:
+    if not DesktopEntry().is_offered:
+        pytest.skip("menus of XDG desktops")
+    for is_there in (True, False):
+        page.login.setChecked(is_there)
+        page.menu_button.click()
+        qtbot.waitUntil(page.menu_button.isEnabled)
+        assert (tmp_path / "config" / "autostart" / "slipstream.desktop").exists() is is_there
+        assert (tmp_path / "share" / "applications" / "slipstream.desktop").exists() is is_there
+    (tmp_path / "config" / "autostart").rmdir()
+    (tmp_path / "config" / "autostart").write_text("in the way")
+    page.login.click()
+    assert "cannot be written" in page.banner.text
+    assert not page.login.isChecked()
+
+
+class TestWithALibrary:
+    @pytest.fixture
+    def library(self, lonely_api: Api, library_server: LibraryServer) -> Api:
+        lonely_api.connect_to(library_server.url, KEY)
+        return lonely_api
+
+    def test_folders_are_shown_imported_and_forgotten(
+        self, qtbot, window: MainWindow, page: SettingsPage, tmp_path: Path
+    ) -> None:
+        qtbot.waitUntil(page.models_button.isEnabled)
+        folder = tmp_path / "mine"
+        folder.mkdir()
+        page.import_folder(str(folder))
+        qtbot.waitUntil(lambda: any(str(folder) in line.help.text() for line in page.folders.lines))
+        line = next(line for line in page.folders.lines if str(folder) in line.help.text())
+        assert line.control is not None
+        qtbot.mouseClick(line.control, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda: not any(str(folder) in line.help.text() for line in page.folders.lines))
+        page.import_folder(str(tmp_path / "missing"))
+        qtbot.waitUntil(lambda: "does not exist" in page.banner.text)

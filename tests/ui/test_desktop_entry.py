@@ -1,0 +1,60 @@
+"""What a desktop finds of Slipstream in the XDG folders."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ui.platform.desktop_entry import MIME_TYPE, DesktopEntry, EntryRefused
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="desktops after XDG")
+
+
+def made(folder: Path, launcher: str = "/opt/slip stream/slipstream") -> DesktopEntry:
+    return DesktopEntry(Path(launcher), folder / "share", folder / "config")
+
+
+def test_name_icon_and_files_come_and_go(tmp_path: Path) -> None:
+    entry = made(tmp_path)
+    assert not entry.is_installed
+    entry.install()
+    entry.install()
+    assert entry.is_installed
+    assert not made(tmp_path, "/elsewhere/slipstream").is_installed, "another copy is not this one"
+    text = entry.files.entry.read_text()
+    assert f"MimeType={MIME_TYPE};" in text
+    assert f"Icon={entry.files.icon.stem}" in text
+    validate = shutil.which("desktop-file-validate")
+    if validate is not None:
+        assert subprocess.run([validate, str(entry.files.entry)], check=False).returncode == 0
+    if shutil.which("update-mime-database") is not None:
+        assert f"{MIME_TYPE}:*.gguf" in (tmp_path / "share" / "mime" / "globs").read_text()
+    entry.start_at_login(True)
+    assert entry.starts_at_login
+    assert entry.uninstall()
+    assert not entry.uninstall()
+    assert not entry.is_installed
+    assert not entry.starts_at_login
+    if shutil.which("update-mime-database") is not None:
+        assert MIME_TYPE not in (tmp_path / "share" / "mime" / "globs").read_text()
+
+
+@pytest.mark.parametrize("folder", ["/opt/plain", "/home/a b", '/odd/"$HOME" `x` \\y', "/füx/狐"])
+def test_a_folder_with_any_name_is_started(tmp_path: Path, folder: str) -> None:
+    entry = made(tmp_path, f"{folder}/slipstream")
+    entry.install()
+    line = next(line for line in entry.files.entry.read_text().splitlines() if line.startswith("Exec="))
+    # First a string of the file, then an argument in quotes, whose rules are those of a shell.
+    command = f"printf '%s\\n' {line.removeprefix('Exec=')}".replace("\\\\", "\\")
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{folder}/slipstream", "desktop", "%f"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "share").write_text("in the way")
+    with pytest.raises(EntryRefused, match="cannot be written"):
+        made(tmp_path).install()

@@ -1,0 +1,41 @@
+"""Every palette can be read: WCAG 2's AA for all text, AAA for the palettes of high contrast."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.contrast import contrast
+from ui.theme.tokens import ACCENTS, CONTRAST_DARK, CONTRAST_LIGHT, DARK, LIGHT, Palette, with_accent
+
+GROUNDS = ("canvas", "sidebar", "panel", "raised", "bubble", "hover")
+# What is written in a colour, and what it is written on.
+PAIRS = (
+    *(("text", ground) for ground in (*GROUNDS, "pressed", "accent_soft", "selection", "danger_soft", "warning_soft")),
+    *(("muted", ground) for ground in GROUNDS),
+    *(("accent", ground) for ground in ("canvas", "sidebar", "panel", "raised", "accent_soft")),
+    *(("danger", ground) for ground in ("canvas", "panel", "raised", "danger_soft")),
+    *(("warning", ground) for ground in ("canvas", "panel", "raised", "warning_soft")),
+    *(("on_accent", ground) for ground in ("accent", "accent_hover")),
+    *((f"code_{kind}", "code") for kind in ("text", "muted", "keyword", "string", "number", "name", "type")),
+    ("canvas", "text"),
+)
+PALETTES = [with_accent(palette, name) for palette in (LIGHT, DARK) for name in ACCENTS]
+TEXT, LARGE_CONTRAST, EDGE = 4.5, 7.0, 3.0
+
+
+def too_faint(palette: Palette, least: float) -> dict[tuple[str, str], float]:
+    found = {pair: contrast(getattr(palette, pair[0]), getattr(palette, pair[1])) for pair in PAIRS}
+    return {pair: round(ratio, 2) for pair, ratio in found.items() if ratio < least}
+
+
+@pytest.mark.parametrize("palette", PALETTES, ids=lambda palette: f"{palette.name} {palette.accent}")
+def test_all_text_can_be_read(palette: Palette) -> None:
+    assert too_faint(palette, TEXT) == {}
+    assert contrast(palette.focus, palette.canvas) >= EDGE
+
+
+@pytest.mark.parametrize("palette", [CONTRAST_LIGHT, CONTRAST_DARK], ids=lambda palette: palette.name)
+def test_high_contrast_is_higher_and_shows_the_edges_of_what_can_be_used(palette: Palette) -> None:
+    assert too_faint(palette, LARGE_CONTRAST) == {}
+    edges = {name: contrast(getattr(palette, name), palette.canvas) for name in ("border", "border_strong", "focus")}
+    assert {name: ratio for name, ratio in edges.items() if ratio < EDGE} == {}

@@ -1,0 +1,122 @@
+"""One file as a small card: its name, its size, and its tokens."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
+
+from models.formatting.figures import size as bytes_in_words
+from ui.client.attachments import FOUND, Attachment, Choice, spans
+from ui.theme.icons import icon
+from ui.theme.tokens import Palette, Space
+from ui.widgets.elided_label import in_tip, on_button
+from ui.widgets.icon_button import IconButton
+
+NAME = 26  # letters of a name
+
+
+def facts(attachment: Attachment) -> str:
+    """Return size, tokens and choice in a few words."""
+    words = [bytes_in_words(attachment.n_bytes)]
+    if not attachment.image:
+        about = "" if attachment.is_counted and attachment.sent is None else "about "
+        words.append(f"{about}{attachment.tokens:,} tokens")
+    if attachment.choice is Choice.PASSAGES:
+        words[-1] = "passages that fit"
+    elif attachment.sent is not None:
+        words.append(short(spans(attachment.sent_labels), NAME))
+    return "  ·  ".join(words)
+
+
+def short(text: str, length: int) -> str:
+    """Return a text of at most ``length`` letters, its middle left out where it is longer."""
+    half = (length - 1) // 2
+    return text if len(text) <= length else f"{text[:half]}…{text[-half:]}"
+
+
+def how_chosen(attachment: Attachment) -> str:
+    """Return in a sentence what of the file is sent."""
+    if attachment.image:
+        return "Sent as an image."
+    if attachment.choice is Choice.PASSAGES:
+        return "When you send, the passages that fit your question are chosen."
+    if attachment.sent is None:
+        return "Sent whole."
+    how = {
+        Choice.PAGES: "You chose",
+        Choice.BY_WORDS: "Chosen by the words of the question:",
+        Choice.BY_MEANING: "Chosen by meaning:",
+    }.get(attachment.choice, "Sent:")
+    n_all = len(attachment.labels)
+    return f"{how} {spans(attachment.sent_labels)}, of {n_all} {'part' if n_all == 1 else 'parts'}."
+
+
+class Chip(QFrame):
+    """A file that will be sent; while it is read it says how far that is."""
+
+    removed = Signal()
+    whole_wanted = Signal()
+    pages_wanted = Signal()
+    passages_wanted = Signal()
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("chip")
+        self.name = name
+        self.attachment: Attachment | None = None
+        self.button = QToolButton()
+        self.button.setProperty("kind", "chip")
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.remove = IconButton("close", f"Remove {name}", size=12)
+        self.remove.clicked.connect(self.removed)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(Space.XS, 2, 2, 2)
+        row.setSpacing(0)
+        row.addWidget(self.button)
+        row.addWidget(self.remove)
+        self.show_progress(0.0)
+
+    def show_progress(self, share: float) -> None:
+        """Say how far the reading is."""
+        self._say(f"reading {share:.0%}" if share else "reading…")
+
+    def show_attachment(self, attachment: Attachment) -> None:
+        """Show what was read, and offer what can be chosen of it."""
+        self.attachment = attachment
+        self._say(facts(attachment))
+        self.button.setToolTip(in_tip(f"{self.name}\n{how_chosen(attachment)}"))
+        if len(attachment.parts) > 1 and self.button.menu() is None:
+            self.button.setMenu(self._menu())
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icons for another palette."""
+        is_image = self.attachment is not None and bool(self.attachment.image)
+        self.button.setIcon(icon("image" if is_image else "file", palette.muted, size=16))
+        self.button.setIconSize(QSize(16, 16))
+        self.remove.set_palette(palette)
+
+    def _say(self, words: str) -> None:
+        self.button.setText(on_button(f"{short(self.name, NAME)}   {words}"))
+        self.button.setAccessibleName(f"{self.name}, {words}")
+        self.updateGeometry()
+
+    def _menu(self) -> QMenu:
+        menu = QMenu(self.button)
+        entries = (("Send all of it", self.whole_wanted), ("Choose pages or parts…", self.pages_wanted),
+                   ("Send the passages that fit the question", self.passages_wanted))  # fmt: skip
+        actions = [QAction(words, menu) for words, _ in entries]
+        for action, (_, wanted) in zip(actions, entries, strict=True):
+            action.setCheckable(True)
+            action.triggered.connect(wanted)
+            menu.addAction(action)
+        menu.aboutToShow.connect(lambda: self._check(actions))
+        return menu
+
+    def _check(self, actions: list[QAction]) -> None:
+        choice = self.attachment.choice if self.attachment is not None else Choice.ALL
+        chosen = 2 if choice in FOUND else 1 if choice is Choice.PAGES else 0
+        for at, action in enumerate(actions):
+            action.setChecked(at == chosen)

@@ -1,0 +1,145 @@
+"""Asks which pages or parts of a file are sent."""
+
+from __future__ import annotations
+
+import re
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from ui.client.attachments import Attachment
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Space
+
+WIDTH, HEIGHT = 520, 520
+WORDS = 90  # letters of a page that its line shows
+_RANGE = re.compile(r"\s*(\d+)\s*(?:[-–]\s*(\d+))?\s*")
+
+
+def places_in(text: str, n_all: int) -> list[int] | None:
+    """Return the places that "1-3, 7" names, counted from 0; None where it is not of that form."""
+    found: set[int] = set()
+    for piece in text.split(","):
+        match = _RANGE.fullmatch(piece)
+        if match is None:
+            return None
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 1 <= first <= last <= n_all:
+            return None
+        found.update(range(first - 1, last))
+    return sorted(found)
+
+
+class PagesDialog(QDialog):
+    """A list to tick, and a field for "1-3, 7"; both show the same."""
+
+    chosen = Signal(object)  # tuple[int, ...]: the places of the parts
+
+    def __init__(self, attachment: Attachment, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._attachment = attachment
+        self._labels = attachment.labels
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(f"What to send of {attachment.name}")
+        self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), min(HEIGHT, parent.height() - 2 * Space.L))
+        title = QLabel(f"What to send of {attachment.name}")
+        title.setProperty("tone", "title")
+        title.setTextFormat(Qt.TextFormat.PlainText)
+        title.setWordWrap(True)
+        self.field = QLineEdit()
+        self.field.setAccessibleName("Pages or parts by number")
+        self.field.setPlaceholderText("1-3, 7")
+        self.list = QListWidget()
+        self.list.setObjectName("tickList")
+        self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setAccessibleName("Pages or parts")
+        self.total = QLabel()
+        self.total.setProperty("tone", "caption")
+        self.ok, self.cancel = QPushButton("Use these"), QPushButton("Cancel")
+        self.ok.setProperty("kind", "primary")
+        self.ok.setDefault(True)
+        self.cancel.setAutoDefault(False)
+        now = set(attachment.sent_labels) if attachment.sent is not None else set()
+        for number, label in enumerate(self._labels, 1):
+            words = " ".join(" ".join(part.text for part in attachment.parts if part.label == label)[:400].split())
+            name = label if label.rpartition(" ")[2] == str(number) else f"{number}: {label}"
+            item = QListWidgetItem(f"{name}   {words[:WORDS]}", self.list)
+            item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsUserCheckable)
+            item.setCheckState(Qt.CheckState.Checked if label in now else Qt.CheckState.Unchecked)
+        self.list.itemChanged.connect(lambda item: self._on_ticked())
+        self.field.textEdited.connect(self._on_typed)
+        self.ok.clicked.connect(self._on_ok)
+        self.cancel.clicked.connect(self.reject)
+        foot = QHBoxLayout()
+        foot.addWidget(self.total, 1)
+        foot.addWidget(self.cancel)
+        foot.addWidget(self.ok)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
+        column.setSpacing(Space.M)
+        for widget in (title, self.field, self.list):
+            column.addWidget(widget)
+        column.addLayout(foot)
+        self._on_ticked()
+        self.field.setFocus()
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The places of the parts that are ticked."""
+        labels = {self._labels[row] for row in self._ticked()}
+        return tuple(at for at, part in enumerate(self._attachment.parts) if part.label in labels)
+
+    def _ticked(self) -> list[int]:
+        rows = range(self.list.count())
+        return [row for row in rows if self.list.item(row).checkState() is Qt.CheckState.Checked]
+
+    def _on_ticked(self) -> None:
+        if not self.field.hasFocus():
+            self.field.setText(_as_ranges(self._ticked()))
+        self._show_total()
+
+    def _on_typed(self, text: str) -> None:
+        places = places_in(text, len(self._labels)) if text.strip() else []
+        self.field.setProperty("wrong", places is None)
+        self.field.style().polish(self.field)
+        self.list.blockSignals(True)
+        for row in range(self.list.count()):
+            is_in = row in (places or ())
+            self.list.item(row).setCheckState(Qt.CheckState.Checked if is_in else Qt.CheckState.Unchecked)
+        self.list.blockSignals(False)
+        self._show_total()
+        if places is None:
+            self.total.setText(f"Write numbers from 1 to {len(self._labels)}, as 1-3, 7.")
+
+    def _show_total(self) -> None:
+        n_letters = sum(len(self._attachment.parts[at].text) for at in self.places)
+        whole = sum(len(part.text) for part in self._attachment.parts) or 1
+        n_tokens = round(n_letters / whole * (self._attachment.n_tokens or whole / 4))
+        self.total.setText(f"{len(self._ticked())} of {len(self._labels)}  ·  about {n_tokens:,} tokens")
+        self.ok.setEnabled(bool(self.places))
+
+    def _on_ok(self) -> None:
+        self.chosen.emit(self.places)
+        self.accept()
+
+
+def _as_ranges(rows: list[int]) -> str:
+    """Return rows as people write them, counted from 1: "1-3, 7"."""
+    runs: list[list[int]] = []
+    for row in rows:
+        if runs and row == runs[-1][-1] + 1:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return ", ".join(f"{run[0] + 1}-{run[-1] + 1}" if len(run) > 1 else str(run[0] + 1) for run in runs)

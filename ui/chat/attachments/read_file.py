@@ -1,0 +1,280 @@
+"""Reads one file for a chat, in a process of its own: ``python -m ui.chat.attachments.read_file PATH``. No Qt.
+
+It prints a line of JSON for each step, ``{"progress": 0.5}``, and at the end ``{"file": …}`` as ``attachments`` keeps
+it or ``{"problem": "a sentence"}``. What a hostile file does then harms this process only, which may be killed.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import sys
+import warnings
+import xml.etree.ElementTree as ElementTree
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from ui.client.attachments import Attachment, Part
+
+MIB = 1 << 20
+MOST_BYTES = 200 * MIB  # of a file on disk
+MOST_LETTERS = 4_000_000  # of text: about a million tokens, as the longest contexts have
+MOST_PIXELS = 50_000_000  # as the server takes
+WIDEST = 2_048  # pixels of the longer side: no projector looks at more
+PART = 1_600  # characters: about 400 tokens, so that some passages fit into a small context
+SECONDS = 120  # of processor time
+MEMORY = 3 << 30  # bytes
+
+
+class Unreadable(Exception):
+    """Says in a sentence why a file cannot be attached."""
+
+
+Told = Callable[[float], None]
+
+
+def read(path: Path, told: Told) -> Attachment:
+    """Return the file at ``path``; ``told`` hears the share that is done. Raises Unreadable."""
+    name = path.name
+    try:
+        if path.is_dir():
+            raise Unreadable(f"{name} is a folder: attach the files in it.")
+        if not path.is_file():
+            raise Unreadable(f"{name} is not there, or is not a file.")
+        n_bytes = path.stat().st_size
+        if n_bytes > MOST_BYTES:
+            raise Unreadable(
+                f"{name} has {n_bytes / MIB:,.0f} MiB. A file can have {MOST_BYTES // MIB}: attach a part."
+            )
+        data = path.read_bytes()
+    except PermissionError as error:
+        raise Unreadable(f"{name} cannot be read: you have no permission to open it.") from error
+    except OSError as error:
+        raise Unreadable(f"{name} cannot be read: {error.strerror or error}.") from error
+    if not data.strip():
+        raise Unreadable(f"{name} is empty.")
+    if _is_image(data):
+        return Attachment(name, n_bytes, image=_image(name, data))
+    return Attachment(name, n_bytes, tuple(_parts_of(name, data, told)))
+
+
+def _parts_of(name: str, data: bytes, told: Told) -> list[Part]:
+    if b"%PDF-" in data[:1024]:
+        parts = _pdf(name, data, told)
+    elif data.startswith(b"PK\x03\x04"):
+        parts = _cut(_docx(name, data), "section")
+    else:
+        parts = _cut(_text(name, data), LINES)
+    n_letters = sum(len(part.text) for part in parts)
+    if n_letters > MOST_LETTERS:
+        raise Unreadable(
+            f"{name} has {n_letters / 1e6:.1f} million characters of text. "
+            f"A file can have {MOST_LETTERS / 1e6:.0f} million: attach a part of it."
+        )
+    return parts
+
+
+# Images.
+
+_IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM", b"II*\x00", b"MM\x00*")
+
+
+def _is_image(data: bytes) -> bool:
+    return data.startswith(_IMAGES) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
+
+
+def _image(name: str, data: bytes) -> str:
+    """Return an image as a data URL, made smaller where it is larger than any model looks at."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            image = Image.open(io.BytesIO(data))
+            if image.width * image.height > MOST_PIXELS:
+                raise Unreadable(f"{name} has {image.width:,} x {image.height:,} pixels: make it smaller first.")
+            turned = ImageOps.exif_transpose(image)
+            is_photo = image.format == "JPEG"
+            turned.thumbnail((WIDEST, WIDEST))
+            kept, out = turned.convert("RGB" if is_photo else "RGBA"), io.BytesIO()
+            kept.save(out, "JPEG" if is_photo else "PNG")
+    except Unreadable:
+        raise
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
+        raise Unreadable(f"{name} is damaged, or is an image of a kind that is not known.") from error
+    kind = "jpeg" if is_photo else "png"
+    return f"data:image/{kind};base64,{base64.b64encode(out.getvalue()).decode()}"
+
+
+# Documents.
+
+
+def _pdf(name: str, data: bytes, told: Told) -> list[Part]:
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, PyPdfError
+
+    parts: list[Part] = []
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable(f"{name} is protected by a password: save a copy without one, and attach that.")
+        n_pages, n_letters = len(reader.pages), 0
+        for number, page in enumerate(reader.pages, 1):
+            text = _clean(page.extract_text()).strip()
+            n_letters += len(text)
+            parts += [Part(f"page {number}", piece) for piece in _pieces(f"{text}\n\n")] if text else []
+            told(number / n_pages)
+            if n_letters > MOST_LETTERS:
+                break
+    except (Unreadable, MemoryError):
+        raise
+    except DependencyError as error:
+        raise Unreadable(f"{name} is encrypted in a way that cannot be read here: save a copy without that.") from error
+    except (PyPdfError, Exception) as error:  # a hostile file finds errors of all kinds in a parser
+        raise Unreadable(f"{name} is damaged: its pages cannot be read.") from error
+    if not parts:
+        raise Unreadable(f"{name} holds no text: its pages are pictures. Attach a copy with recognised text.")
+    return parts
+
+
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_OFFICE = {"xl/workbook.xml": "a table", "ppt/presentation.xml": "slides", "content.xml": "an OpenDocument"}
+
+
+# Beside its own error zipfile raises these: for a password, for what it cannot unpack, for what ends too soon.
+_BROKEN_ZIP = (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError, ValueError, zlib.error)
+
+
+def _docx(name: str, data: bytes) -> str:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+            if "word/document.xml" not in names:
+                what = next((what for inner, what in _OFFICE.items() if inner in names), "an archive")
+                ways = "unpack it" if what == "an archive" else "save it as PDF or as text"
+                raise Unreadable(f"{name} is {what}, which cannot be read here: {ways}, and attach that.")
+            if archive.getinfo("word/document.xml").file_size > MOST_BYTES:
+                raise Unreadable(f"{name} holds more than {MOST_BYTES // MIB} MiB of text: attach a part of it.")
+            tree = ElementTree.fromstring(archive.read("word/document.xml"))
+    except (*_BROKEN_ZIP, ElementTree.ParseError) as error:
+        raise Unreadable(f"{name} is damaged, or is protected by a password: it cannot be unpacked.") from error
+    text = _clean("".join(_word_text(tree)))
+    if not text.strip():
+        raise Unreadable(f"{name} holds no text.")
+    return text
+
+
+def _word_text(tree: ElementTree.Element) -> Iterator[str]:
+    """Yield the text of a Word document: paragraphs as lines, cells of a row side by side."""
+    for element in tree.iter():
+        match element.tag.removeprefix(_WORD):
+            case "t":
+                yield element.text or ""
+            case "p" | "tr":
+                yield "\n"
+            case "tc":
+                yield " | "
+            case "tab":
+                yield "\t"
+            case "br" | "cr":
+                yield "\n"
+
+
+_NOT_TEXT = {
+    b"\x7fELF": "a program", b"MZ": "a program", b"GGUF": "a model: open it in the library",
+    b"{\\rtf": "an RTF document: save it as PDF or as text", b"\xd0\xcf\x11\xe0": "an old Office document: "
+    "save it as PDF or docx", b"SQLite format 3": "a database", b"\x1f\x8b": "packed: unpack it first",
+    b"7z\xbc\xaf": "packed: unpack it first", b"Rar!": "packed: unpack it first",
+}  # fmt: skip
+
+
+def _text(name: str, data: bytes) -> str:
+    what = next((what for begin, what in _NOT_TEXT.items() if data.startswith(begin)), "")
+    if what:
+        raise Unreadable(f"{name} is {what}." if ":" in what else f"{name} is {what}, and no text.")
+    for encoding in _encodings(data):
+        try:
+            return _clean(data.decode(encoding))
+        except UnicodeDecodeError:
+            continue
+    raise Unreadable(f"{name} is neither text nor a PDF, a docx or an image: a model could not read it.")
+
+
+def _encodings(data: bytes) -> tuple[str, ...]:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ("utf-16",)
+    if b"\0" in data:
+        return ()
+    odd = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in data[:4096])
+    return ("utf-8-sig", "cp1252", "latin-1") if odd < len(data[:4096]) / 50 else ()
+
+
+def _clean(text: str) -> str:
+    """Return text as a chat can keep it: one kind of line end, no zeros, no lone surrogates."""
+    whole = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    return whole.encode("utf-8", "replace").decode("utf-8")
+
+
+LINES = "lines"
+
+
+def _cut(text: str, word: str) -> list[Part]:
+    """Return a text in parts that end with a line, labelled by their lines or numbers."""
+    parts, line = [], 1
+    for number, piece in enumerate(_pieces(text), 1):
+        last = line + piece.count("\n") - piece.endswith("\n")
+        label = f"{word} {line}–{max(last, line)}" if word == LINES else f"{word} {number}"
+        parts.append(Part(label, piece))
+        line += piece.count("\n")
+    return parts
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces of at most PART characters, cut behind a paragraph, a line or a word."""
+    at = 0
+    while at < len(text):
+        end = at + PART
+        if end < len(text):
+            near = (text.rfind(mark, at + PART // 2, end) + len(mark) for mark in ("\n\n", "\n", " "))
+            end = next((found for found in near if found > at + PART // 2), end)
+        yield text[at:end]
+        at = end
+
+
+def _limit() -> None:
+    """Bound what a hostile file can use of this machine."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def main() -> None:
+    """Read the file that is named and print what it is."""
+    import logging
+
+    logging.disable()  # pypdf remarks on every oddity
+    _limit()
+    sys.setrecursionlimit(5_000)
+
+    def say(**what: object) -> None:
+        print(json.dumps(what), flush=True)
+
+    path = Path(sys.argv[1])
+    try:
+        found = read(path, lambda share: say(progress=round(share, 3)))
+        say(file=asdict(found))
+    except Unreadable as error:
+        say(problem=str(error))
+    except (MemoryError, RecursionError):
+        say(problem=f"{path.name} needs too much memory to be read: attach a smaller part of it.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""The files of a message that was sent: a line each, which unfolds to what the model was given."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from PySide6.QtCore import QBuffer, QByteArray, QSize, Qt
+from PySide6.QtGui import QImage, QImageReader, QPixmap
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
+
+from ui.chat.attachments.chip import facts, how_chosen, short
+from ui.client.attachments import Attachment
+from ui.theme.icons import icon
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Palette, Space
+from ui.widgets.elided_label import in_tip, on_button
+
+HEIGHT = 240  # pixels of an unfolded text, which then scrolls
+PICTURE = 420  # pixels of the longer side of an unfolded image
+NAME = 48  # letters of a name
+SHOWN = 100_000  # letters of an unfolded text: more take a while to lay out
+
+
+class SentFiles(QWidget):
+    """Folded at first; hidden for a message without files."""
+
+    def __init__(self, attachments: Sequence[Attachment], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._attachments = tuple(attachments)
+        self.buttons: list[QToolButton] = []
+        self._unfolded: dict[int, QWidget] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(Space.XS)
+        for number, one in enumerate(self._attachments):
+            self._column.addWidget(self._button(number, one), 0, Qt.AlignmentFlag.AlignRight)
+        self.setVisible(bool(self._attachments))
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icons for another palette."""
+        for button, one in zip(self.buttons, self._attachments, strict=True):
+            button.setIcon(icon("image" if one.image else "file", palette.muted, size=16))
+
+    def _button(self, number: int, one: Attachment) -> QToolButton:
+        button = QToolButton()
+        button.setObjectName("chip")
+        button.setProperty("kind", "chip")
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setIconSize(QSize(16, 16))
+        button.setCheckable(True)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.setCursor(Qt.CursorShape.PointingHandCursor)
+        button.setText(on_button(f"{short(one.name, NAME)}   {facts(one)}"))
+        button.setAccessibleName(f"File {one.name}, {facts(one)}")
+        button.setToolTip(in_tip(f"{one.name}\n{how_chosen(one)} Click to see what the model was given."))
+        button.toggled.connect(lambda is_open: self._unfold(number, is_open))
+        self.buttons.append(button)
+        return button
+
+    def _unfold(self, number: int, is_open: bool) -> None:
+        if number not in self._unfolded:
+            one = self._attachments[number]
+            view = self._unfolded[number] = _picture(one) if one.image else _text(one)
+            self._column.insertWidget(self._column.indexOf(self.buttons[number]) + 1, view)
+        self._unfolded[number].setVisible(is_open)
+
+
+def _text(one: Attachment) -> QWidget:
+    view = QPlainTextEdit()
+    view.setObjectName("attachmentText")
+    view.setReadOnly(True)
+    view.setTabChangesFocus(True)
+    view.setAccessibleName(f"What was sent of {one.name}")
+    text = one.text()
+    view.setPlainText(text if len(text) <= SHOWN else f"{text[:SHOWN]}\n… ({len(text):,} characters in all)")
+    view.setFixedHeight(scaled(HEIGHT))
+    return view
+
+
+def _picture(one: Attachment) -> QWidget:
+    label = QLabel()
+    label.setAccessibleName(f"The image {one.name}")
+    label.setAlignment(Qt.AlignmentFlag.AlignRight)
+    image = picture_of(one, PICTURE)
+    if image.isNull():
+        label.setText("This image cannot be shown.")
+    label.setPixmap(QPixmap.fromImage(image))
+    return label
+
+
+def picture_of(one: Attachment, widest: int) -> QImage:
+    """Return an attached image, its longer side at most ``widest`` pixels; a null image where it is broken."""
+    try:
+        data = QByteArray(base64.b64decode(one.image.partition(",")[2]))
+    except binascii.Error:
+        return QImage()
+    buffer = QBuffer(data)
+    reader = QImageReader(buffer)
+    size = reader.size()
+    if max(size.width(), size.height()) > widest:
+        reader.setScaledSize(size.scaled(widest, widest, Qt.AspectRatioMode.KeepAspectRatio))
+    return reader.read()

@@ -1,0 +1,262 @@
+"""The files that will go with the next message: read, counted, shown, and taken away again."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QImage, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from ui.chat.attachments.chip import Chip
+from ui.chat.attachments.file_reading import FileReading
+from ui.chat.attachments.pages_dialog import PagesDialog
+from ui.client.attachments import Attachment, Choice
+from ui.theme.tokens import LIGHT, Palette, Space
+from ui.widgets.flow_layout import FlowLayout
+from ui.widgets.icon_button import IconButton
+
+MOST = 20  # files with one message
+COUNTED = 100_000  # letters: the tokens of a longer text follow from its beginning
+ROWS = 3  # of files that are seen at once; one in a window of fewer pixels than LOW
+LOW = 560
+Count = Callable[[str, Callable[[int], None]], None]
+
+
+class Shelf(QWidget):
+    """Hidden while there is neither a file nor a problem to tell of."""
+
+    changed = Signal()
+    _kept = Signal(object)  # where a pasted image or text lies
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        # Counts the tokens of a text and tells later; the page knows who can.
+        self.count: Count = lambda text, then: None
+        # Why images cannot be attached, "" where they can.
+        self.why_blind: Callable[[], str] = lambda: ""
+        self._kept.connect(lambda path: self._read(path, is_copy=True))
+        self._palette = LIGHT
+        self._chips: dict[Chip, FileReading | None] = {}
+        self.problem = QLabel()
+        self.problem.setProperty("tone", "field problem")
+        self.problem.setWordWrap(True)
+        self.dismiss = IconButton("close", "Dismiss", size=12)
+        self.dismiss.clicked.connect(lambda: self.tell(""))
+        self._problem_row = QWidget()
+        row = QHBoxLayout(self._problem_row)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.problem, 1)
+        row.addWidget(self.dismiss)
+        body = QWidget()
+        body.setObjectName("shelfBody")
+        self._flow = FlowLayout(body, spacing=Space.S)
+        self._area = QScrollArea()
+        self._area.setObjectName("shelfArea")
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.setWidget(body)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, Space.XS)
+        column.setSpacing(Space.XS)
+        column.addWidget(self._area)
+        column.addWidget(self._problem_row)
+        self._show()
+
+    @property
+    def chips(self) -> list[Chip]:
+        """The files, in the order in which they were attached."""
+        return list(self._chips)
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The files that were read."""
+        return tuple(chip.attachment for chip in self._chips if chip.attachment is not None)
+
+    @property
+    def is_reading(self) -> bool:
+        """True while a file is read."""
+        return any(reading is not None for reading in self._chips.values())
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """Read files, one after the other."""
+        self.tell("")
+        for path in paths:
+            if len(self._chips) >= MOST:
+                self.tell(f"A message takes {MOST} files at most: {path.name} was left out.")
+                break
+            self._read(path)
+
+    def add_image(self, image: QImage) -> None:
+        """Attach an image that was pasted."""
+        # Packing a screenshot takes a tenth of a second: not on the window's thread.
+        self._keep("Pasted image.png", lambda path: image.save(str(path)))
+
+    def add_text(self, text: str) -> None:
+        """Attach a text that was pasted and is too long for a field."""
+        self._keep("Pasted text.txt", lambda path: path.write_text(text, encoding="utf-8", errors="replace"))
+
+    def _keep(self, name: str, write: Callable[[Path], object]) -> None:
+        """Write a file that only the message has, on a thread, and read it then."""
+        self.tell("")
+        path = Path(tempfile.mkdtemp(prefix="slipstream-")) / name
+
+        def keep() -> None:
+            write(path)
+            self._kept.emit(path)
+
+        threading.Thread(target=keep, name=name, daemon=True).start()
+
+    def _read(self, path: Path, is_copy: bool = False) -> None:
+        chip = self._add_chip(path.name)
+        reading = self._chips[chip] = FileReading(path, self, is_copy)
+        reading.progressed.connect(chip.show_progress)
+        reading.done.connect(lambda found: self._on_read(chip, found))
+        reading.failed.connect(lambda problem: self._on_failed(chip, problem))
+        self._start_next()
+        self._show()
+
+    def show_attachments(self, attachments: Sequence[Attachment]) -> None:
+        """Show these files and no others."""
+        for chip in self.chips:
+            self._drop(chip)
+        for attachment in attachments:
+            self._add_chip(attachment.name).show_attachment(attachment)
+        self.tell("")
+        self._dress()
+        self.changed.emit()
+
+    def tell(self, problem: str) -> None:
+        """Say what went wrong, or nothing any more."""
+        self.problem.setText(problem)
+        self._problem_row.setVisible(bool(problem))
+        self._show()
+
+    def choose_passages(self) -> None:
+        """Let only those passages of the long files be sent that fit the question."""
+        for chip in self._chips:
+            if chip.attachment is not None and len(chip.attachment.parts) > 1:
+                chip.show_attachment(replace(chip.attachment, choice=Choice.PASSAGES, sent=None))
+        self.changed.emit()
+
+    def choose_pages(self, chip: Chip) -> None:
+        """Ask which pages of a file are sent."""
+        if chip.attachment is not None:
+            dialog = PagesDialog(chip.attachment, self.window())
+            dialog.chosen.connect(lambda sent: self._choose(chip, Choice.PAGES, sent))
+            dialog.open()
+
+    def count_again(self) -> None:
+        """Count tokens that were estimated, now that a model is there."""
+        for chip in self._chips:
+            if chip.attachment is not None and not chip.attachment.n_tokens:
+                self._count(chip, chip.attachment)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icons for another palette."""
+        self._palette = palette
+        self._dress()
+
+    def close_readings(self) -> None:
+        """Stop reading: the window closes."""
+        for reading in self._chips.values():
+            if reading is not None:
+                reading.cancel()
+
+    def _add_chip(self, name: str) -> Chip:
+        chip = Chip(name)
+        self._chips[chip] = None
+        chip.removed.connect(lambda: self._on_removed(chip))
+        chip.whole_wanted.connect(lambda: self._choose(chip, Choice.ALL, None))
+        chip.pages_wanted.connect(lambda: self.choose_pages(chip))
+        chip.passages_wanted.connect(lambda: self._choose(chip, Choice.PASSAGES, None))
+        chip.set_palette(self._palette)
+        self._flow.addWidget(chip)
+        return chip
+
+    def _start_next(self) -> None:
+        reading = next((reading for reading in self._chips.values() if reading is not None), None)
+        if reading is not None and not reading.has_started:
+            reading.start()
+
+    def _on_read(self, chip: Chip, attachment: Attachment) -> None:
+        self._chips[chip] = None
+        problem = self.why_blind() if attachment.image else ""
+        if problem:
+            self._on_failed(chip, problem)
+            return
+        chip.show_attachment(attachment)
+        chip.set_palette(self._palette)
+        self._count(chip, attachment)
+        self._start_next()
+        self.changed.emit()
+
+    def _on_failed(self, chip: Chip, problem: str) -> None:
+        said = self.problem.text()
+        self._drop(chip)
+        self.tell(f"{said}\n{problem}" if said and problem not in said else problem)
+        self._start_next()
+        self.changed.emit()
+
+    def _on_removed(self, chip: Chip) -> None:
+        self._drop(chip)
+        self._start_next()
+        self._show()
+        self.changed.emit()
+
+    def _drop(self, chip: Chip) -> None:
+        reading = self._chips.pop(chip)
+        if reading is not None:
+            reading.cancel()
+            reading.deleteLater()
+        self._flow.removeWidget(chip)
+        chip.hide()
+        chip.deleteLater()
+
+    def _choose(self, chip: Chip, choice: Choice, sent: tuple[int, ...] | None) -> None:
+        if chip.attachment is not None:
+            chip.show_attachment(replace(chip.attachment, choice=choice, sent=sent))
+            self.changed.emit()
+
+    def _count(self, chip: Chip, attachment: Attachment) -> None:
+        whole = "".join(part.text for part in attachment.parts)
+        if not whole:
+            return
+
+        def counted(n_tokens: int) -> None:
+            now = chip.attachment if chip in self._chips else None
+            if now is not None:
+                n_whole = round(n_tokens * max(1.0, len(whole) / COUNTED))
+                chip.show_attachment(replace(now, n_tokens=n_whole, is_counted=len(whole) <= COUNTED))
+                self.changed.emit()
+
+        self.count(whole[:COUNTED], counted)
+
+    def _dress(self) -> None:
+        self.dismiss.set_palette(self._palette)
+        for chip in self._chips:
+            chip.set_palette(self._palette)
+        self._show()
+
+    def _show(self) -> None:
+        self.setVisible(bool(self._chips) or bool(self.problem.text()))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fold the row elsewhere."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Show as many rows as the window has room for; more are scrolled to."""
+        row = max((chip.sizeHint().height() for chip in self._chips), default=0)
+        most = ROWS if self.window().height() >= LOW else 1
+        wanted = self._flow.heightForWidth(max(self.width(), 1))
+        self._area.setVisible(bool(self._chips))
+        self._area.setFixedHeight(min(wanted, most * (row + Space.S)))

@@ -1,0 +1,80 @@
+"""How much of the model's context the chat takes, as a small bar; a click offers what makes room."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+
+from models.formatting.figures import count
+from ui.chat.context_use import ContextUse
+from ui.theme.text_size import scaled
+from ui.theme.tokens import LIGHT, Corner, Palette, Space
+
+_TRACK = 56  # pixels of the bar beside its words
+_LINE = 4
+
+
+class ContextBar(QAbstractButton):
+    """Shows what is used, what the written message adds, and what is free; hidden where the context is not known."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._palette, self.use = LIGHT, ContextUse()
+        self.setObjectName("contextBar")
+        self.setAccessibleName("Context")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.hide()
+
+    def show_use(self, use: ContextUse) -> None:
+        """Show another use of the context."""
+        self.use = use
+        about = "About " if use.is_estimate else ""
+        lines = [
+            f"{about}{use.n_used:,} tokens of this chat, {use.n_draft:,} of the message being written,"
+            f" {use.n_free:,} free of {use.n_ctx:,}.",
+            "It is nearly full: click for what makes room." if use.is_nearly_full else "Click for what makes room.",
+        ]
+        self.setToolTip("\n".join(lines))
+        self.setAccessibleDescription(lines[0])
+        self.setText(f"{count(use.n_used + use.n_draft)} of {count(use.n_ctx)} tokens")
+        self.setVisible(use.n_ctx > 0)
+        self.updateGeometry()
+        self.update()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw in other colours."""
+        self._palette = palette
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Room for the bar and its words."""
+        words = self.fontMetrics().horizontalAdvance(self.text())
+        return QSize(scaled(_TRACK) + Space.S + words + 2 * Space.XS, self.fontMetrics().height() + Space.XS)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the shares and the words."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        palette, use = self._palette, self.use
+        track = QRectF(Space.XS, (self.height() - _LINE) / 2, scaled(_TRACK), _LINE)
+        rounded = QPainterPath()
+        rounded.addRoundedRect(track, _LINE / 2, _LINE / 2)
+        painter.setClipPath(rounded)
+        painter.fillRect(track, QColor(palette.border_strong))
+        left, colour = track.left(), palette.warning if use.is_nearly_full else palette.accent
+        for n_tokens, shade in ((use.n_used, colour), (use.n_draft, palette.muted)):
+            width = track.width() * min(1.0, n_tokens / max(use.n_ctx, 1))
+            painter.fillRect(QRectF(left, track.top(), width, _LINE), QColor(shade))
+            left += width
+        painter.setClipping(False)
+        is_warm = use.is_nearly_full
+        painter.setPen(QColor(palette.warning if is_warm else palette.text if self.underMouse() else palette.muted))
+        place = self.rect().adjusted(int(track.right()) + Space.S, 0, 0, 0)
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
+        if self.hasFocus():
+            painter.setPen(QPen(QColor(palette.focus), 1))
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), Corner.S, Corner.S)

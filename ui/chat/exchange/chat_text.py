@@ -1,0 +1,45 @@
+"""A chat as text: JSON that can be imported again, or Markdown to read. No Qt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from ui.chat.storage.message_tree import MessageTree
+from ui.client.chat_records import Chat, ChatSummary, Message, Role
+
+FORMAT, VERSION = "slipstream-chats", 1
+HEAD = f'{{"format": "{FORMAT}", "version": {VERSION}, "chats": [\n'
+FOOT = "\n]}\n"
+
+
+def as_json(chat: Chat, summary: ChatSummary, messages: Sequence[Message]) -> str:
+    """Return all of a chat, with its branches, as one JSON object."""
+    sorting = {"folder": summary.folder, "is_pinned": summary.is_pinned, "is_archived": summary.is_archived}
+    whole: dict[str, Any] = asdict(chat) | sorting | {"messages": [asdict(message) for message in messages]}
+    return json.dumps(whole, ensure_ascii=False)
+
+
+def as_markdown(chat: Chat, messages: Sequence[Message]) -> str:
+    """Return the branch that is shown, with thoughts and files folded."""
+    parts = [f"# {chat.title}", f"*{datetime.fromtimestamp(chat.created_ms / 1000):%d %B %Y, %H:%M}*"]
+    if chat.settings.system_prompt:
+        parts += ["## Instructions", chat.settings.system_prompt]
+    for message in MessageTree(messages, chat.leaf_id).path:
+        by = f" ({message.model})" if message.model else ""
+        parts.append("## You" if message.role is Role.USER else f"## Reply{by}")
+        parts += [f"*File: {one.name}*" for one in message.attachments]
+        if message.thoughts:
+            parts.append(f"<details><summary>Thoughts</summary>\n\n{message.thoughts.strip()}\n\n</details>")
+        parts.append(message.content or f"*{message.problem or 'No text.'}*")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def file_name(title: str, number: int = 0) -> str:
+    """Return a title as a file can be named by it, without a suffix."""
+    kept = "".join(letter if letter.isalnum() or letter in " -_.," else " " for letter in title)
+    name = " ".join(kept.split()).strip(". ")[:80] or "Chat"
+    return f"{name} ({number})" if number else name

@@ -1,0 +1,195 @@
+"""Imports and exports chats, one at a time, away from the window's thread; it tells how far it is."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zipfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from ui.chat.exchange.chat_text import FOOT, HEAD, as_json, as_markdown, file_name
+from ui.chat.exchange.taking_in import Taken, take_in
+from ui.chat.storage.chat_archive import ChatArchive
+from ui.chat.storage.ids import Ids
+from ui.chat.storage.store import ChatStore
+from ui.client.chat_records import ChatSummary
+from ui.platform.helper_process import HelperProcess
+
+MODULE = "ui.chat.exchange.read_chats"
+
+
+class Exchange(QObject):
+    """One import or export at a time. ``ended`` says in a sentence what became of it."""
+
+    progressed = Signal(str)  # a sentence
+    ended = Signal(str)
+    took_in = Signal()  # chats have come
+
+    def __init__(self, archive: ChatArchive, ids: Ids, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._archive, self._ids = archive, ids
+        self._process: HelperProcess | None = None
+        self._export: _Export | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """True from a beginning to its end."""
+        return self._process is not None or self._export is not None
+
+    def cancel(self) -> None:
+        """Stop; what was imported stays, a file that was begun is removed."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+            self.took_in.emit()
+            self.ended.emit("The import was stopped. What had come by then is kept.")
+        if self._export is not None:
+            export, self._export = self._export, None
+            self._archive.ask(lambda store: export.give_up(), lambda nothing: None, None)
+            self.ended.emit("The export was stopped.")
+
+    # Import.
+
+    def take_in(self, path: Path) -> None:
+        """Import the chats of a file."""
+        if self.is_busy:
+            return
+        taken, problems = Taken(), list[str]()
+        process = self._process = HelperProcess(MODULE, [str(path)], self)
+        process.said.connect(lambda line: self._on_line(process, bytes(line), taken, problems))
+        process.ended.connect(lambda: self._on_read(process, taken, problems))
+        self.progressed.emit(f"Reading {path.name}…")
+        process.start()
+
+    def _on_line(self, process: HelperProcess, line: bytes, taken: Taken, problems: list[str]) -> None:
+        def work(store: ChatStore) -> float | None:
+            # A chat can have megabytes: it is parsed on the thread of the store.
+            said = json.loads(line)
+            if "problem" in said:
+                problems.append(str(said["problem"]))
+                return None
+            try:
+                take_in(store, said["chat"], self._ids, taken)
+            except (KeyError, TypeError, ValueError, sqlite3.IntegrityError):
+                taken.left_out["damaged chat"] += 1
+            return float(said["progress"])
+
+        def done(share: float | None) -> None:
+            if self._process is process and share is not None:
+                n_all = taken.n_new + taken.n_known
+                self.progressed.emit(f"Importing…  {share:.0%}  ·  {n_all:,} {'chat' if n_all == 1 else 'chats'}")
+
+        self._archive.ask(work, done, None)
+
+    def _on_read(self, process: HelperProcess, taken: Taken, problems: list[str]) -> None:
+        def done(nothing: object) -> None:
+            if self._process is not process:
+                return
+            self._process = None
+            self.took_in.emit()
+            n_seen = taken.n_new + taken.n_known + taken.n_empty
+            if not problems and not n_seen and not taken.left_out:
+                problems.append("The file could not be read: it may be damaged.")
+            self.ended.emit(" ".join([*problems, *([taken.sentence()] if n_seen or not problems else [])]))
+
+        self._archive.ask(lambda store: None, done, None)
+
+    # Export.
+
+    def write(self, path: Path, chat_id: int | None = None) -> None:
+        """Write one chat, or all of them for None: the suffix says how (.json, .md, .zip of .md)."""
+        if self.is_busy:
+            return
+        export = self._export = _Export(path)
+        self.progressed.emit("Exporting…")
+
+        def listed(chats: Sequence[ChatSummary]) -> None:
+            export.chats = [chat for chat in chats if chat_id in (None, chat.id)]
+            self._write_next(export)
+
+        nothing: list[ChatSummary] = []
+        self._archive.ask(lambda store: [*store.chats(), *store.archived()], listed, nothing)
+
+    def _write_next(self, export: _Export) -> None:
+        if self._export is not export:
+            return
+        n_all, at = len(export.chats), export.n_written
+        if at == n_all:
+            self._archive.ask(lambda store: export.finish(), partial(self._on_written, export), "it cannot be read")
+            return
+        self.progressed.emit(f"Exporting…  {at:,} of {n_all:,} chats")
+        then: Callable[[str], None] = partial(self._on_step, export)
+        self._archive.ask(export.step, then, "the chats cannot be read")
+
+    def _on_step(self, export: _Export, problem: str) -> None:
+        if problem:
+            self._on_written(export, problem)
+        else:
+            self._write_next(export)
+
+    def _on_written(self, export: _Export, problem: str) -> None:
+        if self._export is export:
+            self._export = None
+            n = export.n_written
+            done = f"{n:,} {'chat' if n == 1 else 'chats'} written to {export.path.name}."
+            self.ended.emit(f"Nothing was written to {export.path.name}: {problem}." if problem else done)
+
+
+class _Export:
+    """One file that is written; each step runs on the thread of the store and returns what went wrong, or ""."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.chats = path, list[ChatSummary]()
+        self.n_written = 0
+        self._part = path.with_name(f"{path.name}.part")
+        self._names: dict[str, int] = {}
+        self._is_begun = False
+
+    def step(self, store: ChatStore) -> str:
+        """Write the next chat."""
+        summary = self.chats[self.n_written]
+        chat, messages = store.chat(summary.id), store.messages(summary.id)
+        try:
+            if chat is not None and self.path.suffix == ".zip":
+                with zipfile.ZipFile(self._part, "a", zipfile.ZIP_DEFLATED) as archive:
+                    archive.writestr(self._name(chat.title), as_markdown(chat, messages))
+            elif chat is not None and self.path.suffix == ".json":
+                self._append((",\n" if self._is_begun else HEAD) + as_json(chat, summary, messages))
+            elif chat is not None:
+                self._append(as_markdown(chat, messages))
+        except OSError as error:
+            self.give_up()
+            return error.strerror or str(error)
+        self.n_written += 1
+        return ""
+
+    def finish(self) -> str:
+        """Give the file its name."""
+        try:
+            if self.path.suffix == ".json":
+                self._append(FOOT if self._is_begun else HEAD + FOOT)
+            elif not self._part.exists():
+                self._append("")
+            self._part.replace(self.path)
+        except OSError as error:
+            self.give_up()
+            return error.strerror or str(error)
+        return ""
+
+    def give_up(self) -> None:
+        """Remove what was begun."""
+        self._part.unlink(missing_ok=True)
+
+    def _append(self, text: str) -> None:
+        with open(self._part, "a" if self._is_begun else "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        self._is_begun = True
+
+    def _name(self, title: str) -> str:
+        name = file_name(title)
+        number = self._names[name.casefold()] = self._names.get(name.casefold(), -1) + 1
+        return f"{file_name(title, number)}.md"

@@ -1,0 +1,227 @@
+"""The line under a reply, which opens: where its time went, its figures, and why it was this fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QCheckBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QStyle,
+    QStyleOption,
+    QVBoxLayout,
+    QWidget,
+)
+
+from models.formatting.figures import milliseconds
+from ui.chat.messages.receipts import Phase, phases, receipt_facts, what_would_help, why_this_fast
+from ui.client.chat_records import Timings
+from ui.theme.icons import pixmap
+from ui.theme.text_size import scaled
+from ui.theme.tokens import LIGHT, Palette, Space
+from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.icon_button import TextButton
+
+_BAR = 8  # pixels, as the dots beside the words
+_LEAST = 2.0  # pixels of a phase that took any time at all
+_ARROW = 14
+_EDGE = 2  # of the style sheet's border
+
+
+class ReceiptLine(QAbstractButton):
+    """A line of figures, cut where there is no room. One that has more to show opens by click and by keyboard."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._palette = LIGHT
+        self.setObjectName("receiptLine")
+        self.setAccessibleName("Receipt")
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.setCheckable(True)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.toggled.connect(lambda is_open: self._tell())
+        self.set_openable(False)
+
+    def set_openable(self, can_open: bool) -> None:
+        """Say whether there is more to show; a line without more takes no click and no focus."""
+        self.setEnabled(can_open)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus if can_open else Qt.FocusPolicy.NoFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor if can_open else Qt.CursorShape.ArrowCursor)
+        if not can_open:
+            self.setChecked(False)
+        self._tell()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw in other colours."""
+        self._palette = palette
+        self.update()
+
+    def setText(self, text: str) -> None:
+        """Show other figures."""
+        if text != self.text():
+            super().setText(text)
+            self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """One line."""
+        width = self.fontMetrics().horizontalAdvance(self.text()) + _ARROW + Space.S
+        return QSize(width, self.fontMetrics().height() + 2 * (_EDGE + 1))
+
+    def minimumSizeHint(self) -> QSize:
+        """Ask for no width at all."""
+        return QSize(0, self.sizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw what fits."""
+        painter = QPainter(self)
+        option = QStyleOption()
+        option.initFrom(self)
+        self.style().drawPrimitive(QStyle.PrimitiveElement.PE_Widget, option, painter, self)
+        place = self.rect().adjusted(_EDGE, 0, -_EDGE, 0)
+        colour = self._palette.text if self.isChecked() or self.underMouse() else self._palette.muted
+        if self.isEnabled():
+            arrow = pixmap("down" if self.isChecked() else "right", colour, _ARROW, self.devicePixelRatioF())
+            painter.drawPixmap(place.left(), (self.height() - _ARROW) // 2, arrow)
+            place.setLeft(place.left() + _ARROW + 2)
+        painter.setPen(QColor(colour if self.isEnabled() else self._palette.muted))
+        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, place.width())
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+
+    def _tell(self) -> None:
+        state = "Open" if self.isChecked() else "Closed"
+        self.setAccessibleDescription(state if self.isEnabled() else "")
+        self.setToolTip("How fast this reply was, and why" if self.isEnabled() else "")
+        self.update()
+
+
+class ReceiptCard(QFrame):
+    """What an open receipt shows."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("receiptCard")
+        self.setAccessibleName("How fast this reply was")
+        self.bar = PhaseBar()
+        self._legend = QGridLayout()
+        self._legend.setHorizontalSpacing(Space.M)
+        self._legend.setVerticalSpacing(Space.XS)
+        self._legend.setColumnStretch(3, 1)
+        self.facts = FactsGrid(can_halve=True)
+        self.why, self.help = QLabel(), QLabel()
+        self.help.setProperty("tone", "muted")
+        for label in (self.why, self.help):
+            label.setWordWrap(True)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.L, Space.M, Space.L, Space.M)
+        column.setSpacing(Space.M)
+        column.addWidget(self.why)
+        column.addWidget(self.bar)
+        column.addLayout(self._legend)
+        column.addWidget(self.facts)
+        column.addWidget(self.help)
+        self.tint = QCheckBox("Tint drafted words in replies (Ctrl+Shift+D)")
+        self.race = TextButton("Race this prompt…")
+        self.race.setToolTip("Answer it once plainly and once with drafts, or by another model, and compare the speeds")
+        foot = QHBoxLayout()
+        foot.addWidget(self.tint)
+        foot.addStretch()
+        foot.addWidget(self.race)
+        column.addLayout(foot)
+        self.hide()
+
+    def show_timings(self, timings: Timings, palette: Palette) -> None:
+        """Show the figures of a reply."""
+        found = phases(timings)
+        self.bar.show_phases(found, palette)
+        self._show_legend(found, palette)
+        self.facts.show_facts(receipt_facts(timings))
+        self.why.setText(why_this_fast(timings))
+        would_help = what_would_help(timings)
+        self.help.setText(f"What would help: {would_help}")
+        self.help.setVisible(bool(would_help))
+
+        self.tint.setVisible(timings.drafted_tokens > 0)
+
+    def show_tint(self, is_on: bool, is_known: bool) -> None:
+        """Show whether drafted words are tinted; of this reply they may not be known."""
+        self.tint.blockSignals(True)
+        self.tint.setChecked(is_on)
+        self.tint.blockSignals(False)
+        unknown = "This reply was written while it was off, so its drafted words are not known."
+        self.tint.setToolTip("" if is_known or not is_on else unknown)
+
+    def _show_legend(self, found: Sequence[Phase], palette: Palette) -> None:
+        while (item := self._legend.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.deleteLater()
+        for row, phase in enumerate(found):
+            for column, label in enumerate((_Dot(phase.colour, palette), *map(QLabel, _words(phase)))):
+                label.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+                label.setProperty("tone", "caption" if column in (1, 3) else "")
+                self._legend.addWidget(label, row, column)
+
+
+def _words(phase: Phase) -> tuple[str, str, str]:
+    return phase.name, milliseconds(phase.ms), phase.words
+
+
+class _Dot(QLabel):
+    """The colour of a phase, beside its name."""
+
+    def __init__(self, colour: str, palette: Palette) -> None:
+        super().__init__()
+        self._colour = QColor(getattr(palette, colour))
+        self.setFixedWidth(_BAR)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._colour)
+        painter.drawEllipse(QRectF(0, (self.height() - _BAR) / 2, _BAR, _BAR))
+
+
+class PhaseBar(QWidget):
+    """Phases side by side, each as long as its share of the time."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._phases: Sequence[Phase] = ()
+        self._palette = LIGHT
+        self.setAccessibleName("Where the time went")
+        self.setFixedHeight(scaled(_BAR))
+
+    def show_phases(self, found: Sequence[Phase], palette: Palette) -> None:
+        """Show other phases, or the same in other colours."""
+        self._phases, self._palette = found, palette
+        self.setFixedHeight(scaled(_BAR))
+        self.setAccessibleDescription(", ".join(f"{phase.name} {milliseconds(phase.ms)}" for phase in found))
+        self.setToolTip(self.accessibleDescription())
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the shares."""
+        total = sum(phase.ms for phase in self._phases)
+        if total <= 0:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        round_ends = QPainterPath()
+        round_ends.addRoundedRect(QRectF(self.rect()), self.height() / 2, self.height() / 2)
+        painter.setClipPath(round_ends)
+        lengths = [max(_LEAST, self.width() * phase.ms / total) if phase.ms > 0 else 0.0 for phase in self._phases]
+        left, shrink = 0.0, self.width() / sum(lengths)
+        for phase, length in zip(self._phases, lengths, strict=True):
+            painter.fillRect(
+                QRectF(left, 0, length * shrink, self.height()), QColor(getattr(self._palette, phase.colour))
+            )
+            left += length * shrink

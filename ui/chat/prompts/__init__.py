@@ -1,0 +1,4 @@
+"""Prompts that are kept: texts for messages and instructions for chats, with variables.
+
+Begin with ``prompt_library.py``.
+"""

@@ -1,0 +1,169 @@
+"""Where prompts are written, changed and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPlainTextEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from models.formatting.safe_text import one_line
+from ui.chat.prompts.prompt_library import PromptLibrary
+from ui.chat.prompts.variables import variables_of
+from ui.client.chat_records import Prompt
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Space
+from ui.widgets.fields import ChoiceField
+
+WIDTH, HEIGHT, LIST = 720, 520, 190
+MESSAGE, INSTRUCTIONS = "Text for a message", "Instructions for a chat"
+NO_MODEL = "Only where I choose it"
+HINT = "{{name}} is a variable: its value is asked for each time."
+
+
+class PromptsDialog(QDialog):
+    """A list beside one prompt. What is written is kept by Save."""
+
+    def __init__(
+        self, library: PromptLibrary, models: Sequence[str], parent: QWidget, begin: Prompt | None = None
+    ) -> None:
+        """``begin`` is a new prompt to start with."""
+        super().__init__(parent)
+        self._library, self._shown = library, Prompt(0, "", "")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Prompts")
+        self.resize(
+            min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
+        )
+        self.list = QListWidget()
+        self.list.setObjectName("tickList")
+        self.list.setAccessibleName("Prompts")
+        self.list.setMaximumWidth(scaled(LIST))
+        self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.new = QPushButton("New prompt")
+        self.name = QLineEdit()
+        self.name.setAccessibleName("Name")
+        self.name.setPlaceholderText("Name")
+        self.kind, self.model = ChoiceField("Used as"), ChoiceField("Used in new chats")
+        self.kind.addItems([MESSAGE, INSTRUCTIONS])
+        self.model.addItem(NO_MODEL, "")
+        for model in models:
+            self.model.addItem(f"In every new chat with {one_line(model)}", model)
+        for field in (self.kind, self.model):
+            field.setSizeAdjustPolicy(ChoiceField.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            field.setMinimumContentsLength(12)
+        self.text = QPlainTextEdit()
+        self.text.setProperty("kind", "field")
+        self.text.setAccessibleName("Text of the prompt")
+        self.text.setPlaceholderText("Translate into {{language}}:")
+        self.text.setTabChangesFocus(True)
+        self.note = QLabel(HINT)
+        self.note.setProperty("tone", "caption")
+        self.note.setWordWrap(True)
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.save, self.delete, self.close_button = QPushButton("Save"), QPushButton("Delete"), QPushButton("Close")
+        self.save.setProperty("kind", "primary")
+        for button in (self.new, self.delete, self.close_button):
+            button.setAutoDefault(False)
+        self._lay_out()
+        self.list.currentRowChanged.connect(self._on_row)
+        self.new.clicked.connect(lambda: self._show(Prompt(0, "", "")))
+        self.kind.currentIndexChanged.connect(lambda at: self._show_state())
+        self.name.textChanged.connect(lambda text: self._show_state())
+        self.text.textChanged.connect(self._show_state)
+        self.save.clicked.connect(self._on_save)
+        self.delete.clicked.connect(self._on_delete)
+        self.close_button.clicked.connect(self.accept)
+        self._list(0)
+        prompts = library.prompts
+        self._show(begin or (prompts[0] if prompts else Prompt(0, "", "")))
+
+    def _lay_out(self) -> None:
+        left, right, foot = QVBoxLayout(), QVBoxLayout(), QHBoxLayout()
+        for layout in (left, right, foot):
+            layout.setSpacing(Space.S)
+        left.addWidget(self.new)
+        left.addWidget(self.list, 1)
+        for widget in (self.name, self.kind, self.model):
+            right.addWidget(widget)
+        right.addWidget(self.text, 1)
+        right.addWidget(self.note)
+        foot.addWidget(self.delete)
+        foot.addStretch()
+        foot.addWidget(self.close_button)
+        foot.addWidget(self.save)
+        right.addLayout(foot)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(Space.L, Space.L, Space.L, Space.L)
+        row.setSpacing(Space.L)
+        row.addLayout(left)
+        row.addLayout(right, 1)
+
+    @property
+    def written(self) -> Prompt:
+        """The prompt as it stands in the fields."""
+        is_system = self.kind.currentText() == INSTRUCTIONS
+        model = str(self.model.currentData() or "") if is_system else ""
+        name = " ".join(self.name.text().split())
+        return replace(self._shown, name=name, text=self.text.toPlainText(), is_system=is_system, model=model)
+
+    def _list(self, chosen: int) -> None:
+        self.list.blockSignals(True)
+        self.list.clear()
+        for prompt in self._library.prompts:
+            item = QListWidgetItem(one_line(prompt.name), self.list)
+            item.setData(Qt.ItemDataRole.UserRole, prompt)
+            if prompt.id == chosen:
+                self.list.setCurrentItem(item)
+        self.list.blockSignals(False)
+
+    def _on_row(self, row: int) -> None:
+        item = self.list.item(row)
+        if item is not None:
+            self._show(item.data(Qt.ItemDataRole.UserRole))
+
+    def _show(self, prompt: Prompt) -> None:
+        self._shown = prompt
+        if not prompt.id:
+            self.list.setCurrentRow(-1)
+        self.name.setText(prompt.name)
+        self.kind.setCurrentText(INSTRUCTIONS if prompt.is_system else MESSAGE)
+        if prompt.model and self.model.findData(prompt.model) < 0:
+            self.model.addItem(f"In every new chat with {one_line(prompt.model)}", prompt.model)
+        self.model.setCurrentIndex(max(0, self.model.findData(prompt.model)))
+        self.text.setPlainText(prompt.text)
+        self._show_state()
+        if not prompt.id:
+            self.name.setFocus()
+
+    def _show_state(self) -> None:
+        written = self.written
+        names = variables_of(written.text)
+        self.note.setText(f"Asks for: {', '.join(names)}." if names else HINT)
+        self.model.setVisible(written.is_system)
+        self.delete.setVisible(bool(self._shown.id))
+        self.save.setEnabled(bool(written.name and written.text.strip()) and written != self._shown)
+
+    def _on_save(self) -> None:
+        self._shown = self._library.save(self.written)
+        self._list(self._shown.id)
+        self._show_state()
+
+    def _on_delete(self) -> None:
+        self._library.delete(self._shown)
+        prompts = self._library.prompts
+        self._list(prompts[0].id if prompts else 0)
+        self._show(prompts[0] if prompts else Prompt(0, "", ""))

@@ -1,0 +1,328 @@
+"""A race: the same prompt twice, plain and with drafts or by two models, measured one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QPixmap
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from models.formatting.figures import rate
+from ui.chat.conversation import TokenRate
+from ui.chat.markdown.markdown_view import MarkdownView
+from ui.chat.markdown.text_tools import TextTools
+from ui.chat.messages.receipts import receipt_facts
+from ui.client.api import Api, ReplyEnd, ReplyStream
+from ui.client.chat_records import Timings
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Space
+from ui.widgets.elided_label import ElidedLabel, on_button
+from ui.widgets.icon_button import TextButton
+
+WIDTH, HEIGHT = 900, 600
+MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
+SEED = 1
+EXAMPLE = "Explain in a few paragraphs how a suspension bridge carries its load."
+NOTE = (
+    "One after the other, so that neither takes the machine from the other. Same prompt, same seed, and up to "
+    f"{MOST_TOKENS} tokens. What counts is how fast they write, as the engine measures it."
+)
+CLOSE = 0.03  # shares of speed that are within the spread of measurements
+
+
+@dataclass(frozen=True, slots=True)
+class Racer:
+    """A model, with or without drafts."""
+
+    model: str
+    drafts: bool
+
+    @property
+    def name(self) -> str:
+        """As it is shown."""
+        return f"{self.model}  ·  {'with drafts' if self.drafts else 'plain'}"
+
+
+def racers(models: Sequence[str]) -> list[Racer]:
+    """Return who can race, the first model's two ways first."""
+    return [Racer(model, drafts) for model in models for drafts in (False, True)]
+
+
+def verdict(first: float, second: float) -> tuple[str, str]:
+    """Return what is said of each of two speeds in tokens per second: of the faster one, by how much."""
+    if min(first, second) <= 0:
+        return "", ""
+    if abs(first - second) <= CLOSE * max(first, second):
+        return "As fast as the other", "As fast as the other"
+    words = f"{max(first, second) / min(first, second):.2f}× as fast"
+    return (words, "") if first > second else ("", words)
+
+
+class RaceDialog(QDialog):
+    """Two columns that write, one after the other."""
+
+    def __init__(
+        self, api: Api, tools: TextTools, models: Sequence[str], prompt: str = "", parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._api = api
+        self._stream: ReplyStream | None = None
+        self._lane = 0
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Race")
+        if parent is not None:
+            self.resize(
+                min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
+            )
+        self.prompt = QLineEdit(prompt or EXAMPLE)
+        self.prompt.setAccessibleName("Prompt of the race")
+        self.prompt.setCursorPosition(0)
+        self.start, self.copy, self.save = QPushButton("Start"), TextButton("Copy picture"), TextButton("Save picture…")
+        self.start.setProperty("kind", "primary")
+        self.start.setDefault(True)
+        self.start.clicked.connect(self._on_start)
+        self.copy.clicked.connect(self._on_copy)
+        self.save.clicked.connect(self._on_save)
+        choices = racers(models)
+        self.lanes = [_Lane(tools, choices, min(at, len(choices) - 1)) for at in (0, 1)]
+        self.problem = QLabel()
+        self.problem.setProperty("tone", "problem")
+        self.problem.setWordWrap(True)
+        self.problem.hide()
+        self._lay_out()
+        self._show_state()
+
+    def _lay_out(self) -> None:
+        self.picture = QFrame()
+        self.picture.setObjectName("racePicture")
+        title = ElidedLabel()
+        title.setProperty("tone", "title")
+        self._title = title
+        note = QLabel(NOTE)
+        note.setProperty("tone", "caption")
+        note.setWordWrap(True)
+        row = QHBoxLayout()
+        row.setSpacing(Space.XL)
+        for lane in self.lanes:
+            row.addWidget(lane, 1)
+        inside = QVBoxLayout(self.picture)
+        inside.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
+        inside.setSpacing(Space.M)
+        inside.addWidget(title)
+        inside.addLayout(row, 1)
+        inside.addWidget(note)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        foot.addWidget(self.copy)
+        foot.addWidget(self.save)
+        foot.addStretch()
+        head = QHBoxLayout()
+        head.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        head.addWidget(self.prompt, 1)
+        head.addWidget(self.start)
+        trouble = QHBoxLayout()
+        trouble.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        trouble.addWidget(self.problem)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, Space.L, 0, Space.L)
+        column.setSpacing(Space.S)
+        column.addLayout(head)
+        column.addLayout(trouble)
+        column.addWidget(self.picture, 1)
+        column.addLayout(foot)
+        self.prompt.textChanged.connect(lambda text: self._show_state())
+
+    @property
+    def is_running(self) -> bool:
+        """True while one of them writes."""
+        return self._stream is not None
+
+    def done(self, result: int) -> None:
+        """Stop when the dialog closes."""
+        self._leave()
+        super().done(result)
+
+    def _on_start(self) -> None:
+        if self.is_running:
+            self._leave()
+            return
+        self.problem.hide()
+        for lane in self.lanes:
+            lane.clear()
+        self._run(0)
+
+    def _leave(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.cancel()
+            stream.deleteLater()
+        self._show_state()
+
+    def _run(self, number: int) -> None:
+        self._lane, lane = number, self.lanes[number]
+        racer = lane.racer
+        body: dict[str, Any] = {
+            "model": racer.model,
+            "messages": [{"role": "user", "content": self.prompt.text().strip()}],
+            "max_tokens": MOST_TOKENS,
+            "temperature": 0,
+            "seed": SEED,
+            "speculation": racer.drafts,
+            "timings_per_token": True,
+        }
+        self._stream = stream = self._api.chat(body)
+        stream.thought.connect(lane.grow)
+        stream.text.connect(lane.grow)
+        stream.finished.connect(lambda end: self._on_finished(stream, end))
+        stream.failed.connect(lambda problem, code: self._on_failed(stream, problem))
+        self._show_state()
+
+    def _on_finished(self, stream: ReplyStream, end: ReplyEnd) -> None:
+        if stream is not self._stream:
+            return
+        self._stream = None
+        stream.deleteLater()
+        self.lanes[self._lane].show_end(end.timings)
+        if self._lane + 1 < len(self.lanes):
+            self._run(self._lane + 1)
+            return
+        first, second = self.lanes
+        for lane, words in zip(self.lanes, verdict(first.speed, second.speed), strict=True):
+            lane.show_verdict(words)
+        self._show_state()
+
+    def _on_failed(self, stream: ReplyStream, problem: str) -> None:
+        if stream is not self._stream:
+            return
+        self._stream = None
+        stream.deleteLater()
+        self.problem.setText(f"{self.lanes[self._lane].racer.model} did not answer: {problem}")
+        self.problem.show()
+        self._show_state()
+
+    def _show_state(self) -> None:
+        has_result = all(lane.speed > 0 for lane in self.lanes) and not self.is_running
+        self._title.setText(self.prompt.text())
+        self.start.setText("Stop" if self.is_running else "Start")
+        self.start.setEnabled(self.is_running or bool(self.prompt.text().strip()))
+        self.prompt.setEnabled(not self.is_running)
+        for lane in self.lanes:
+            lane.choice.setEnabled(not self.is_running)
+        self.copy.setEnabled(has_result)
+        self.save.setEnabled(has_result)
+
+    # The result as a picture.
+
+    def taken(self) -> QPixmap:
+        """Return the picture of the race."""
+        return self.picture.grab()
+
+    def _on_copy(self) -> None:
+        QGuiApplication.clipboard().setPixmap(self.taken())
+        self.copy.say("Copied")
+
+    def _on_save(self) -> None:
+        dialog = QFileDialog(self, "Save the picture", "race.png", "Pictures (*.png)")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix("png")
+        dialog.fileSelected.connect(self.save_to)
+        dialog.open()
+
+    def save_to(self, path: str) -> None:
+        """Write the picture to a file, or say that it cannot be written."""
+        if not self.taken().save(path, "PNG"):
+            self.problem.setText(f"The picture cannot be saved as {path}: choose another folder.")
+            self.problem.show()
+
+
+class _Lane(QWidget):
+    """One of the two: who it is, how fast, and what it writes."""
+
+    def __init__(self, tools: TextTools, choices: Sequence[Racer], at: int) -> None:
+        super().__init__()
+        self._choices, self._rate, self.speed = choices, TokenRate(), 0.0
+        self.choice = QComboBox()
+        self.choice.setAccessibleName("Who races")
+        self.choice.setMinimumWidth(0)
+        self.choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.choice.addItems([on_button(racer.name) for racer in choices])
+        self.choice.setCurrentIndex(at)
+        self.figure, self.words, self.details = QLabel("–"), QLabel(), ElidedLabel()
+        self.figure.setProperty("tone", "hero")
+        self.words.setProperty("tone", "accent")
+        self.details.setProperty("tone", "caption")
+        self.view = MarkdownView(tools)
+        self.view.setAccessibleName("Reply")
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setObjectName("raceArea")
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        inner = QWidget()
+        inner.setObjectName("raceBody")
+        text = QVBoxLayout(inner)
+        text.setContentsMargins(0, 0, Space.S, 0)
+        text.addWidget(self.view)
+        text.addStretch()
+        area.setWidget(inner)
+        head = QHBoxLayout()
+        head.addWidget(self.figure)
+        head.addStretch()
+        head.addWidget(self.words, 0, Qt.AlignmentFlag.AlignVCenter)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(Space.S)
+        column.addWidget(self.choice)
+        column.addLayout(head)
+        column.addWidget(self.details)
+        column.addWidget(area, 1)
+
+    @property
+    def racer(self) -> Racer:
+        return self._choices[self.choice.currentIndex()]
+
+    def clear(self) -> None:
+        self._rate, self.speed = TokenRate(), 0.0
+        self.view.set_text("")
+        self.figure.setText("–")
+        self.details.setText("")
+        self.words.setText("")
+
+    def grow(self, text: str, n_tokens: int) -> None:
+        now = time.monotonic()
+        self._rate.add(n_tokens, now)
+        self.view.append(text)
+        if (live := self._rate.per_second(now)) > 0:
+            self.figure.setText(f"{rate(live)} tok/s")
+
+    def show_end(self, timings: Timings | None) -> None:
+        self.view.finish()
+        self.speed = timings.decode_per_second if timings is not None else 0.0
+        self.figure.setText(f"{rate(self.speed)} tok/s" if self.speed > 0 else "–")
+        self.details.setText(_details(timings) if timings is not None else "")
+
+    def show_verdict(self, words: str) -> None:
+        self.words.setText(words)
+
+
+def _details(timings: Timings) -> str:
+    facts = dict(receipt_facts(timings))
+    drafts = f"drafts: {facts['Drafts']}" if "Drafts" in facts else "no drafts"
+    return "  ·  ".join([f"{timings.decode_tokens:,} tokens", drafts])

@@ -1,0 +1,151 @@
+"""The calls of tools in a reply: a question while one waits to be allowed, then a line that unfolds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from models.formatting.safe_text import one_line
+from ui.client.tool_calls import CallStatus, ToolCall
+from ui.theme.icons import icon
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Palette, Space
+from ui.widgets.elided_label import on_button
+
+HEIGHT = 160  # pixels of an unfolded call, which then scrolls
+_STATES = {
+    CallStatus.ASKED: "waits for you", CallStatus.RUNNING: "is called…", CallStatus.DONE: "called",
+    CallStatus.FAILED: "failed", CallStatus.REFUSED: "not called",
+}  # fmt: skip
+
+
+class CallsView(QWidget):
+    """Hidden for a reply without calls."""
+
+    answered = Signal(str, bool, bool)  # the id of a call, is it allowed, for good
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows: dict[str, CallRow] = {}
+        self._palette: Palette | None = None
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, Space.XS)
+        self._column.setSpacing(Space.XS)
+        self.hide()
+
+    def show_calls(self, calls: Sequence[ToolCall]) -> None:
+        """Show how far each call is."""
+        for call in calls:
+            row = self.rows.get(call.id)
+            if row is None:
+                row = self.rows[call.id] = CallRow()
+                row.answered.connect(self.answered)
+                self._column.addWidget(row)
+                if self._palette is not None:
+                    row.set_palette(self._palette)
+            row.show_call(call)
+        self.setVisible(bool(calls))
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icons for another palette."""
+        self._palette = palette
+        for row in self.rows.values():
+            row.set_palette(palette)
+
+
+class CallRow(QFrame):
+    """One call."""
+
+    answered = Signal(str, bool, bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._call: ToolCall | None = None
+        self.head = QToolButton()
+        self.head.setProperty("kind", "chip")
+        self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.head.setIconSize(QSize(16, 16))
+        self.head.setCheckable(True)
+        self.head.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.head.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.head.setToolTip("Show what was asked and what came back")
+        self.head.toggled.connect(self._unfold)
+        self.question, self.details = QLabel(), QPlainTextEdit()
+        self.question.setWordWrap(True)
+        self.question.setTextFormat(Qt.TextFormat.PlainText)
+        self.question.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.details.setObjectName("attachmentText")
+        self.details.setReadOnly(True)
+        self.details.setTabChangesFocus(True)
+        self.details.setAccessibleName("The call and its result")
+        self.details.hide()
+        self.once, self.always, self.no = QPushButton("Allow once"), QPushButton("Always allow"), QPushButton("Refuse")
+        self.once.setProperty("kind", "primary")
+        self.always.setToolTip("Call this tool from now on without asking")
+        for button, allow, always in ((self.once, True, False), (self.always, True, True), (self.no, False, False)):
+            button.clicked.connect(lambda checked=False, allow=allow, always=always: self._answer(allow, always))
+        self._ask = QFrame()
+        self._ask.setObjectName("calmNote")
+        buttons = QHBoxLayout()
+        for button in (self.once, self.always, self.no):
+            buttons.addWidget(button)
+        buttons.addStretch()
+        inside = QVBoxLayout(self._ask)
+        inside.setContentsMargins(Space.M, Space.S + 2, Space.M, Space.S + 2)
+        inside.addWidget(self.question)
+        inside.addLayout(buttons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(Space.XS)
+        column.addWidget(self.head, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self._ask)
+        column.addWidget(self.details)
+
+    def show_call(self, call: ToolCall) -> None:
+        """Show how far it is."""
+        self._call = call
+        is_asked = call.status is CallStatus.ASKED
+        name, server = one_line(call.tool or call.name), one_line(call.server)
+        words = f"{name}{f' of {server}' if server else ''}   {_STATES[call.status]}"
+        self.head.setText(on_button(words))
+        self.head.setAccessibleName(f"Tool {words}")
+        self.head.setVisible(not is_asked)
+        self.question.setText(f"The model wants to call {name} of {server} with\n{_short(call.arguments)}")
+        self._ask.setVisible(is_asked)
+        self.details.setPlainText(f"{_pretty(call.arguments)}\n\n{call.result}".rstrip())
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icon for another palette."""
+        self.head.setIcon(icon("tools", palette.muted, size=16))
+
+    def _answer(self, allow: bool, always: bool) -> None:
+        if self._call is not None:
+            self.answered.emit(self._call.id, allow, always)
+
+    def _unfold(self, is_open: bool) -> None:
+        self.details.setFixedHeight(scaled(HEIGHT))
+        self.details.setVisible(is_open)
+
+
+def _pretty(arguments: str) -> str:
+    try:
+        return json.dumps(json.loads(arguments or "{}"), indent=1, ensure_ascii=False)
+    except ValueError:
+        return arguments
+
+
+def _short(arguments: str) -> str:
+    words = arguments.strip() or "{}"
+    return words if len(words) <= 2_000 else f"{words[:2_000]}… ({len(words):,} characters)"

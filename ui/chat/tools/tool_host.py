@@ -1,0 +1,155 @@
+"""Speaks to MCP servers, in a process of its own: ``python -m ui.chat.tools.tool_host``. No Qt.
+
+It reads a line of JSON for each wish: ``{"open": name, "at": command or address}``, ``{"close": name}``,
+``{"call": 1, "server": name, "tool": …, "arguments": {…}}``, ``{"cancel": 1}``; and prints one for each event:
+``{"server": name, "tools": [{"name": …, "description": …, "schema": {…}}]}``, ``{"server": name, "problem": …}``,
+``{"call": 1, "result": text, "is_error": false}``. It ends when its input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import sys
+from typing import Any
+
+CONNECT_SECONDS = 60.0  # a server may have to be downloaded first, as with uvx and npx
+CALL_SECONDS = 300.0
+MOST_LETTERS = 40_000  # of a result: about 10,000 tokens
+
+
+class ToolHost:
+    """The servers that are open, each with a task, and the calls on their way."""
+
+    def __init__(self) -> None:
+        self._servers: dict[str, asyncio.Task[None]] = {}
+        self._clients: dict[str, Any] = {}
+        self._calls: dict[int, asyncio.Task[None]] = {}
+
+    def take(self, wish: dict[str, Any]) -> None:
+        """Do one thing."""
+        if "open" in wish:
+            self._close(wish["open"])
+            self._servers[wish["open"]] = asyncio.create_task(self._serve(wish["open"], wish["at"]))
+        elif "close" in wish:
+            self._close(wish["close"])
+        elif "call" in wish:
+            self._calls[wish["call"]] = asyncio.create_task(self._call(wish))
+        elif (call := self._calls.pop(wish.get("cancel", 0), None)) is not None:
+            call.cancel()
+
+    async def end(self) -> None:
+        """Close all servers."""
+        tasks = [*self._servers.values(), *self._calls.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _close(self, name: str) -> None:
+        task = self._servers.pop(name, None)
+        if task is not None:
+            task.cancel()
+
+    async def _serve(self, name: str, at: str) -> None:
+        from mcp.client import Client
+
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS) as limit, Client(_target(at)) as client:
+                tools = await _tools_of(client)
+                limit.reschedule(None)
+                self._clients[name] = client
+                say(server=name, tools=tools)
+                await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # a group of errors, of which each library has its own
+            say(server=name, problem=_sentence(at, error))
+        finally:
+            self._clients.pop(name, None)
+
+    async def _call(self, wish: dict[str, Any]) -> None:
+        number, name = wish["call"], wish["server"]
+        client = self._clients.get(name)
+        try:
+            if client is None:
+                raise ConnectionError("it is not connected")
+            async with asyncio.timeout(CALL_SECONDS):
+                result = await client.call_tool(wish["tool"], wish["arguments"])
+            say(call=number, result=_text_of(result), is_error=bool(result.is_error))
+        except asyncio.CancelledError:
+            raise
+        except TimeoutError:
+            say(call=number, result=f"The tool did not answer within {CALL_SECONDS:.0f} seconds.", is_error=True)
+        except Exception as error:
+            say(call=number, result=f"The tool could not be called: {_first(error)}.", is_error=True)
+            if "closed" in str(error).lower() or isinstance(error, ConnectionError):
+                say(server=name, problem=f"The server ended: {_first(error)}.")
+        finally:
+            self._calls.pop(number, None)
+
+
+def _target(at: str) -> Any:
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    if at.startswith(("http://", "https://")):
+        return at
+    parts = shlex.split(at)
+    # What a server writes about itself is not for us, and must not end up between our lines.
+    return stdio_client(StdioServerParameters(command=parts[0], args=parts[1:]), errlog=open(os.devnull, "w"))
+
+
+async def _tools_of(client: Any) -> list[dict[str, Any]]:
+    tools, cursor = [], None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        tools += [
+            {"name": tool.name, "description": tool.description or "", "schema": tool.input_schema}
+            for tool in page.tools
+        ]
+        cursor = page.next_cursor
+        if not cursor:
+            return tools
+
+
+def _text_of(result: Any) -> str:
+    parts = [getattr(block, "text", None) or f"[{block.type}]" for block in result.content]
+    text = "\n".join(parts) or json.dumps(result.structured_content or {}, ensure_ascii=False)
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}\n… (cut: {len(text):,} characters)"
+
+
+def _sentence(at: str, error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return f"It did not answer within {CONNECT_SECONDS:.0f} seconds."
+    found = _innermost(error)
+    if isinstance(found, FileNotFoundError):
+        return f"There is no program {shlex.split(at)[0]!r} on this machine: check the command, or install it."
+    return f"It cannot be used: {_first(found)}."
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _first(error: BaseException) -> str:
+    lines = str(_innermost(error)).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).rstrip(".")
+
+
+def say(**what: object) -> None:
+    """Print one event."""
+    print(json.dumps(what), flush=True)
+
+
+async def _main() -> None:
+    host, loop = ToolHost(), asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        host.take(json.loads(line))
+    await host.end()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

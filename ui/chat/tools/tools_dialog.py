@@ -1,0 +1,166 @@
+"""Which MCP servers the chats may use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from models.formatting.safe_text import one_line
+from ui.chat.tools.tool_box import ToolBox, ToolServer
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Space
+from ui.widgets.elided_label import ElidedLabel, on_button
+from ui.widgets.fields import CheckField
+from ui.widgets.icon_button import TextButton
+
+WIDTH, HEIGHT = 600, 480
+NOTE = (
+    "MCP servers give models tools: files, calendars, searches. A command runs as a program of yours: add only what "
+    "you trust. Each call is asked for unless you allow its tool."
+)
+
+
+class ToolsDialog(QDialog):
+    """The servers with how they are, and a form for another one."""
+
+    def __init__(self, box: ToolBox, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._box = box
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Tools")
+        self.resize(
+            min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
+        )
+        title, note = QLabel("Tools"), QLabel(NOTE)
+        title.setProperty("tone", "title")
+        note.setProperty("tone", "muted")
+        note.setWordWrap(True)
+        self.rows: dict[str, ServerRow] = {}
+        body = QWidget()
+        body.setObjectName("dialogForm")
+        self._list = QVBoxLayout(body)
+        self._list.setContentsMargins(0, 0, Space.S, 0)
+        self._list.setSpacing(Space.M)
+        self._list.addStretch()
+        area = QScrollArea()
+        area.setObjectName("dialogArea")
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(body)
+        self.name, self.at, self.add = QLineEdit(), QLineEdit(), QPushButton("Add")
+        self.name.setPlaceholderText("Name")
+        self.name.setAccessibleName("Name of the server")
+        self.name.setMaximumWidth(scaled(120))
+        self.at.setPlaceholderText("Command, as uvx mcp-server-time, or address, as http://127.0.0.1:8000/mcp")
+        self.at.setAccessibleName("Command or address")
+        self.add.setProperty("kind", "primary")
+        self.close_button = QPushButton("Close")
+        self.close_button.setAutoDefault(False)
+        self.problem = QLabel()
+        self.problem.setProperty("tone", "field problem")
+        self.problem.setWordWrap(True)
+        self.problem.hide()
+        form, foot = QHBoxLayout(), QHBoxLayout()
+        for widget, stretch in ((self.name, 0), (self.at, 1), (self.add, 0)):
+            form.addWidget(widget, stretch)
+        foot.addStretch()
+        foot.addWidget(self.close_button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
+        column.setSpacing(Space.M)
+        for part in (title, note, area, self.problem):
+            column.addWidget(part, 1 if part is area else 0)
+        column.addLayout(form)
+        column.addLayout(foot)
+        self.add.clicked.connect(self._on_add)
+        self.close_button.clicked.connect(self.accept)
+        box.changed.connect(self._show)
+        self._show()
+        self.name.setFocus()
+
+    def _show(self) -> None:
+        names = [server.name for server in self._box.servers]
+        for name in [known for known in self.rows if known not in names]:
+            row = self.rows.pop(name)
+            self._list.removeWidget(row)
+            row.deleteLater()
+        for server in self._box.servers:
+            if server.name not in self.rows:
+                row = self.rows[server.name] = ServerRow(self._box, server.name)
+                self._list.insertWidget(self._list.count() - 1, row)
+            self.rows[server.name].show_server(server)
+
+    def _on_add(self) -> None:
+        name, at = " ".join(self.name.text().split()), self.at.text().strip()
+        if not name or not at:
+            problem = "A server needs a name and a command or an address."
+        elif any(server.name == name for server in self._box.servers):
+            problem = f"There is a server called {name}: choose another name."
+        else:
+            problem = ""
+            self._box.save(ToolServer(name, at))
+            self.name.clear()
+            self.at.clear()
+        self.problem.setText(problem)
+        self.problem.setVisible(bool(problem))
+
+
+class ServerRow(QWidget):
+    """One server."""
+
+    def __init__(self, box: ToolBox, name: str) -> None:
+        super().__init__()
+        self._box, self._server = box, ToolServer(name, "")
+        self.is_on = CheckField(on_button(name))
+        self.is_on.setToolTip("Offer its tools to models")
+        self.at, self.state = ElidedLabel(), QLabel()
+        self.at.setProperty("tone", "caption")
+        self.state.setProperty("tone", "caption")
+        self.state.setWordWrap(True)
+        self.state.setTextFormat(Qt.TextFormat.PlainText)
+        self.retry = TextButton("Try again", f"Try {name} again")
+        self.forget = TextButton("Ask again", f"Ask again before {name} is called")
+        self.forget.setToolTip("Take back what you have allowed for good")
+        self.remove = TextButton("Remove", f"Remove {name}")
+        head = QHBoxLayout()
+        head.addWidget(self.is_on)
+        head.addWidget(self.at, 1)
+        for button in (self.retry, self.forget, self.remove):
+            head.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(Space.XS)
+        column.addLayout(head)
+        column.addWidget(self.state)
+        self.is_on.clicked.connect(lambda is_on: box.save(replace(self._server, is_on=is_on)))
+        self.retry.clicked.connect(lambda: box.open(self._server))
+        self.forget.clicked.connect(lambda: box.save(replace(self._server, allowed=())))
+        self.remove.clicked.connect(partial(box.remove, name))
+
+    def show_server(self, server: ToolServer) -> None:
+        """Show how it is."""
+        self._server = server
+        problem, tools = self._box.problems.get(server.name, ""), self._box.tools_of(server.name)
+        self.is_on.setChecked(server.is_on)
+        self.at.setText(server.at)
+        self.retry.setVisible(bool(problem) and server.is_on)
+        self.forget.setVisible(bool(server.allowed))
+        names = ", ".join(one_line(tool.name) for tool in tools or ())
+        words = "Off." if not server.is_on else problem or ("Connecting…" if tools is None else f"Tools: {names}.")
+        self.state.setText(words)
+        self.state.setProperty("tone", "field problem" if problem else "caption")
+        self.state.style().polish(self.state)

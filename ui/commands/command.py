@@ -1,0 +1,63 @@
+"""What can be done by name, and how a few typed letters find it. No Qt here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+# How well a typed word fits: it begins the name, begins a word of it, stands in it, or only its letters do, in order.
+_AT_START, _AT_WORD, _INSIDE, _LETTERS = 400, 300, 200, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to do, or to go to. ``kind`` says what it is, ``keys`` by which keys it is done as well."""
+
+    name: str
+    act: Callable[[], object]
+    keys: tuple[str, ...] = ()
+    kind: str = ""
+    folded: str = field(init=False, repr=False)  # the name as it is searched
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folded", self.name.casefold())
+
+
+def ranked(commands: Sequence[Command], typed: str, limit: int) -> list[Command]:
+    """Return at most ``limit`` commands that every typed word fits, those it fits best first; else in their order."""
+    words = typed.casefold().split()
+    if not words:
+        return list(commands[:limit])
+    found = []
+    for at, command in enumerate(commands):
+        score = _score(words, command.folded)
+        if score:
+            found.append((-score, at, command))
+    found.sort(key=lambda one: one[:2])
+    return [command for _, _, command in found[:limit]]
+
+
+def _score(words: list[str], text: str) -> int:
+    """Return how well all words fit; 0 where one does not."""
+    total = 0
+    for word in words:
+        score = _score_of_word(word, text)
+        if not score:
+            return 0
+        total += score
+    return total
+
+
+def _score_of_word(word: str, text: str) -> int:
+    at = text.find(word)
+    if at == 0:
+        return _AT_START
+    if at > 0:
+        return _AT_WORD if f" {word}" in text else _INSIDE
+    first = last = text.find(word[0])
+    for letter in word[1:]:
+        if last < 0:
+            return 0
+        last = text.find(letter, last + 1)
+    # The closer together the letters are, the better.
+    return max(1, _LETTERS - (last - first)) if last >= 0 else 0

@@ -1,0 +1,148 @@
+"""A field that finds commands, chats, models and settings by a few letters, and the list of what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLineEdit, QVBoxLayout, QWidget
+
+from ui.commands.command import Command, ranked
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Palette, Space
+from ui.widgets.row_list import ListRow, RowList
+
+WIDTH, ROW = 560, 36
+MOST_ROWS = 9  # in sight
+SHOWN = 60  # found ones that are listed; who wants others types another letter
+_MOVES = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: MOST_ROWS, Qt.Key.Key_PageUp: -MOST_ROWS}
+
+
+class CommandPalette(QFrame):
+    """Floats over the window until something is chosen, Escape is pressed, or the keyboard goes elsewhere."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self.setObjectName("palette")
+        self._window = window
+        self._commands: list[Command] = []
+        self._found: list[Command] = []
+        self._before: QWidget | None = None
+        self.field, self.list, self.nothing = QLineEdit(), RowList("Found", row_height=ROW), QLabel("Nothing like that")
+        self.field.setPlaceholderText("Search commands, chats, models and settings")
+        self.field.setAccessibleName("Search commands, chats, models and settings")
+        self.field.installEventFilter(self)
+        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.nothing.setProperty("tone", "muted")
+        self.nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.S, Space.S, Space.S, Space.S)
+        column.setSpacing(Space.S)
+        column.addWidget(self.field)
+        column.addWidget(self.list)
+        column.addWidget(self.nothing)
+        self.field.textChanged.connect(lambda text: self._fill())
+        self.list.opened.connect(self._run)
+        window.installEventFilter(self)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._on_focus)
+        self.hide()
+
+    def open(self, commands: Sequence[Command]) -> None:
+        """Show what can be done; ``add`` brings what is found out later."""
+        self._before = self._window.focusWidget()
+        self._commands = list(commands)
+        self.field.clear()
+        self._fill()
+        self.show()
+        self.raise_()
+        self.field.setFocus()
+
+    def add(self, commands: Sequence[Command]) -> None:
+        """Add more, while it is open."""
+        if not self.isHidden():
+            self._commands.extend(commands)
+            self._fill(keeps_choice=True)
+
+    def close_up(self) -> None:
+        """Go away and give the keyboard back."""
+        if not self.isHidden():
+            before, self._before = self._before, None
+            self.hide()
+            self._commands, self._found = [], []
+            if before is not None and before.isVisible():
+                before.setFocus()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Paint in another palette."""
+        self.list.set_palette(palette)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Let the field's keys walk through the list, and stay in the middle of the window."""
+        if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            return self._on_key(event)
+        if watched is self._window and event.type() == QEvent.Type.Resize and not self.isHidden():
+            self._place()
+        return super().eventFilter(watched, event)
+
+    def _on_key(self, event: QKeyEvent) -> bool:
+        key = Qt.Key(event.key())
+        if key in _MOVES:
+            self._move(_MOVES[key])
+        elif key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
+            self._move(1 if key == Qt.Key.Key_Tab else -1)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if self.list.key is not None:
+                self._run(self.list.key)
+        elif key == Qt.Key.Key_Escape:
+            self.close_up()
+        else:
+            return False
+        return True
+
+    def _move(self, by: int) -> None:
+        n_rows = len(self._found)
+        if n_rows:
+            at = int(self.list.key or 0) + by
+            # One step goes round, a page stays within.
+            self.list.choose(str(at % n_rows if abs(by) == 1 else min(max(at, 0), n_rows - 1)))
+
+    def _run(self, key: str) -> None:
+        command = self._found[int(key)]
+        self.close_up()
+        command.act()
+
+    def _fill(self, *, keeps_choice: bool = False) -> None:
+        # The first one is only kept where somebody has walked to it: better ones may have come.
+        walked_to = int(self.list.key or 0) if keeps_choice else 0
+        chosen = self._found[walked_to] if walked_to else None
+        self._found = ranked(self._commands, self.field.text(), SHOWN)
+        self.list.choose(None)
+        self.list.show_rows([_row(at, command) for at, command in enumerate(self._found)])
+        self.list.setVisible(bool(self._found))
+        self.nothing.setVisible(not self._found)
+        if self._found:
+            self.list.choose(str(self._found.index(chosen) if chosen in self._found else 0))
+        self._place()
+
+    def _place(self) -> None:
+        row = scaled(ROW)
+        room = max(1, (self._window.height() - 4 * Space.XXL) // row)
+        self.list.setFixedHeight(row * max(1, min(len(self._found), MOST_ROWS, room)))
+        self.nothing.setFixedHeight(row)
+        self.setFixedWidth(min(scaled(WIDTH), self._window.width() - 2 * Space.L))
+        self.adjustSize()
+        self.move((self._window.width() - self.width()) // 2, min(Space.XXL * 2, self._window.height() // 8))
+
+    def _on_focus(self, old: QWidget | None, now: QWidget | None) -> None:
+        # ``None`` is another window: then it stays, for when the user comes back.
+        if now is not None and not self.isHidden() and now is not self and not self.isAncestorOf(now):
+            self._before = None
+            self.close_up()
+
+
+def _row(at: int, command: Command) -> ListRow:
+    keys = QKeySequence(command.keys[0]).toString(QKeySequence.SequenceFormat.NativeText) if command.keys else ""
+    return ListRow(str(at), command.name, "", keys or command.kind)

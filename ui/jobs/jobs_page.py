@@ -1,0 +1,309 @@
+"""The jobs page: files of requests and hard questions that are answered in the background, and their results."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QDir, QTemporaryFile, QTimer
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton
+
+from models.formatting.figures import duration
+from ui.client.api import Api
+from ui.client.server_watch import ServerWatch
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Palette
+from ui.widgets.action_rows import ActionRow, ActionRows
+from ui.widgets.page_layout import PageColumn, plain_label
+
+LOOK_MS = 1_000
+CHATS = "/v1/chat/completions"
+QUESTION_HEIGHT = 74  # pixels: three lines
+_FIRST_BYTES = 1 << 16  # of a file: where its first line is
+_TITLE = 60  # letters of a question
+OPEN = ("validating", "in_progress", "finalizing", "cancelling")
+PAUSE, RESUME, CANCEL, REMOVE = "Pause", "Resume", "Cancel", "Remove"
+SAVE, SAVE_ANSWER, SAVE_ERRORS = "Save results", "Save answer", "Save errors"
+STATUS = {
+    "validating": "waits for its turn",
+    "in_progress": "at work",
+    "finalizing": "writes the results",
+    "cancelling": "is being cancelled",
+    "completed": "done",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
+FILES = (
+    "A .jsonl file with a request in each line, as OpenAI's batches have it. It uses the time that chats and other "
+    "programs leave, and goes on after a restart."
+)
+DEEP = (
+    "Several drafts are written at once and distilled into one answer. That takes minutes; here it happens beside "
+    "everything else."
+)
+
+
+class JobsPage(PageColumn):
+    """Looks at the server's batches each second while it is seen; files can be dropped anywhere on it."""
+
+    def __init__(self, api: Api, watch: ServerWatch) -> None:
+        super().__init__()
+        self._api, self._watch = api, watch
+        self._found: dict[str, dict[str, Any]] = {}
+        # When a job was first seen at work, and how many lines were over: its pace since then.
+        self._began: dict[str, tuple[float, int]] = {}
+        self.setAccessibleName("Jobs")
+        self.setAcceptDrops(True)
+        section = self.add_section("A file of requests", FILES)
+        self.choose = QPushButton("Choose a file…")
+        self.choose.setToolTip("Choose a .jsonl file; one can also be dropped anywhere on this page")
+        self.choose.clicked.connect(self._on_choose)
+        row = QHBoxLayout()
+        row.addWidget(self.choose)
+        row.addWidget(plain_label("or drop one here", "caption"), 1)
+        section.addLayout(row)
+        section = self.add_section("A hard question", DEEP)
+        self.question = QPlainTextEdit()
+        self.question.setProperty("kind", "field")
+        self.question.setAccessibleName("Question")
+        self.question.setPlaceholderText("What shall be thought over?")
+        self.question.setTabChangesFocus(True)
+        self.question.setAcceptDrops(False)  # files are for the page
+        self.ask = QPushButton("Answer it deeply")
+        self.ask.setToolTip("Answer this question in the background")
+        self.ask.clicked.connect(self._on_ask)
+        foot = QHBoxLayout()
+        foot.addWidget(self.ask)
+        foot.addStretch()
+        section.addWidget(self.question)
+        section.addLayout(foot)
+        section = self.add_section("Jobs")
+        self.problem = plain_label(tone="problem")
+        self.problem.hide()
+        self.rows = ActionRows("Jobs", "No jobs yet: choose a file, or ask a hard question.")
+        self.rows.wanted.connect(self._on_wanted)
+        section.addWidget(self.problem)
+        section.addWidget(self.rows)
+        self._timer = QTimer(self, interval=LOOK_MS)
+        self._timer.timeout.connect(self.look)
+        api.connected.connect(self.look)
+
+    def focus_view(self) -> None:
+        """Give the keyboard to the first thing of the page."""
+        self.choose.setFocus()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw in another size."""
+        self.question.setFixedHeight(scaled(QUESTION_HEIGHT))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Follow the jobs."""
+        super().showEvent(event)
+        self.look()
+        self._timer.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Let them be."""
+        super().hideEvent(event)
+        self._timer.stop()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take files."""
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Run each file that was dropped."""
+        for url in event.mimeData().urls():
+            self.run_file(Path(url.toLocalFile()))
+        event.acceptProposedAction()
+
+    def look(self) -> None:
+        """Ask how far the jobs are."""
+        if self._api.is_connected and self.isVisible():
+            self._api.ask("GET", "/v1/batches?limit=100", None, self._on_jobs, lambda sentence: None)
+
+    # What begins.
+
+    def _on_choose(self) -> None:
+        dialog = QFileDialog(self, "A file of requests", "", "Requests (*.jsonl);;All files (*)")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.fileSelected.connect(lambda name: self.run_file(Path(name)))
+        dialog.open()
+
+    def run_file(self, path: Path) -> None:
+        """Send a file to the server and run it."""
+        try:
+            with path.open("rb") as file:
+                url = _url_of(file.readline(_FIRST_BYTES))
+        except OSError as error:
+            self._say(f"{path.name} cannot be read: {error.strerror}.")
+            return
+        if url is None:
+            self._say(
+                f"{path.name} is no file of requests: each line is a JSON object with custom_id, method, url and body."
+            )
+            return
+        self._upload(path, url, {"title": path.name})
+
+    def _on_ask(self) -> None:
+        question = self.question.toPlainText().strip()
+        if not question:
+            self._say("Write the question first.")
+            return
+        body = {"messages": [{"role": "user", "content": question}], "speed": "deep"}
+        if self._watch.state.model:
+            body["model"] = self._watch.state.model
+        line = json.dumps({"custom_id": "1", "method": "POST", "url": CHATS, "body": body})
+        file = QTemporaryFile(f"{QDir.tempPath()}/question-XXXXXX.jsonl", self)
+        if not file.open():
+            self._say(f"The question cannot be written to {QDir.tempPath()}: {file.errorString()}.")
+            return
+        file.write(line.encode("utf-8", "replace") + b"\n")
+        file.close()
+        title = question if len(question) <= _TITLE else f"{question[:_TITLE].rstrip()}…"
+        self._upload(Path(file.fileName()), CHATS, {"title": title, "kind": "question"})
+        self.question.clear()
+
+    def _upload(self, path: Path, url: str, metadata: dict[str, str]) -> None:
+        self.problem.hide()
+
+        def run(file: dict[str, Any]) -> None:
+            body = {
+                "input_file_id": file["id"],
+                "endpoint": url,
+                "completion_window": "24h",
+                "metadata": metadata,
+            }
+            self._api.ask("POST", "/v1/batches", body, lambda found: self.look(), self._say)
+
+        self._api.upload("/v1/files", path, {"purpose": "batch"}, run, self._say)
+
+    # What is there.
+
+    def _on_jobs(self, found: dict[str, Any]) -> None:
+        self._found = {str(job["id"]): job for job in found.get("data") or ()}
+        self.rows.show_rows([job_row(job, self._time_left(job)) for job in self._found.values()])
+
+    def _time_left(self, job: dict[str, Any]) -> str:
+        """Return about how long the rest takes, at the pace that was seen."""
+        key, (n_over, total) = str(job["id"]), _counts(job)
+        if job.get("status") != "in_progress" or job.get("paused"):
+            self._began.pop(key, None)
+            return ""
+        began, n_before = self._began.setdefault(key, (time.monotonic(), n_over))
+        if n_over == n_before:
+            return ""
+        seconds = (time.monotonic() - began) / (n_over - n_before) * (total - n_over)
+        return f"≈ {duration(max(1.0, seconds))} left"
+
+    def _on_wanted(self, key: str, action: str) -> None:
+        self.problem.hide()
+        if action in (SAVE, SAVE_ANSWER, SAVE_ERRORS):
+            self._choose_place(key, action)
+            return
+        method, path = {
+            PAUSE: ("POST", f"/slipstream/batches/{key}/pause"),
+            RESUME: ("POST", f"/slipstream/batches/{key}/resume"),
+            CANCEL: ("POST", f"/v1/batches/{key}/cancel"),
+            REMOVE: ("DELETE", f"/slipstream/batches/{key}"),
+        }[action]
+        body: dict[str, Any] | None = {} if method == "POST" else None
+        self._api.ask(method, path, body, lambda found: self.look(), self._say)
+
+    def _choose_place(self, key: str, action: str) -> None:
+        job = self._found.get(key) or {}
+        ending = "md" if action == SAVE_ANSWER else "jsonl"
+        name = f"{Path(title_of(job)).stem}-{'errors' if action == SAVE_ERRORS else 'answers'}.{ending}"
+        dialog = QFileDialog(self, action, name)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(ending)
+        dialog.fileSelected.connect(lambda chosen: self.save(key, action, Path(chosen)))
+        dialog.open()
+
+    def save(self, key: str, action: str, path: Path) -> None:
+        """Write what an action of a job is about to ``path``."""
+        job = self._found.get(key) or {}
+        file_id = job.get("error_file_id" if action == SAVE_ERRORS else "output_file_id")
+        content = f"/v1/files/{file_id}/content"
+
+        def write(line: dict[str, Any]) -> None:
+            try:
+                path.write_text(_answer_of(line), encoding="utf-8")
+            except OSError as error:
+                self._say(f"{path} cannot be written: {error.strerror}. Choose another place.")
+
+        if action == SAVE_ANSWER:  # the one line of its file
+            self._api.ask("GET", content, None, write, self._say)
+        else:
+            self._api.download(content, path, self._say)
+
+    def _say(self, sentence: str) -> None:
+        self.problem.setText(sentence)
+        self.problem.show()
+        self.ensureWidgetVisible(self.problem)
+
+
+def _url_of(line: bytes) -> str | None:
+    """Return where the requests of a file go, from its first line; None where that is none."""
+    try:
+        url = json.loads(line)["url"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return url if isinstance(url, str) else None
+
+
+def title_of(job: dict[str, Any]) -> str:
+    """Return what a job is called: its file or its question."""
+    return str((job.get("metadata") or {}).get("title") or job.get("id"))
+
+
+def job_row(job: dict[str, Any], time_left: str = "") -> ActionRow:
+    """Return how a batch is shown."""
+    n_over, total = _counts(job)
+    n_failed = int((job.get("request_counts") or {}).get("failed") or 0)
+    status, is_paused = str(job.get("status")), bool(job.get("paused"))
+    is_open = status in OPEN
+    parts = (
+        "paused" if is_open and is_paused else STATUS.get(status, status),
+        f"{n_over:,} of {total:,}" if total else "",
+        f"{n_failed:,} failed" if n_failed else "",
+        time_left,
+    )
+    errors = ((job.get("errors") or {}).get("data") or [{}])[0]
+    return ActionRow(
+        str(job["id"]),
+        title_of(job),
+        "  ·  ".join(filter(None, parts)),
+        _actions(job, is_open, is_paused),
+        (n_over / total if total else 0.0) if is_open else None,
+        is_calm=is_paused,
+        problem=str(errors.get("message") or ""),
+    )
+
+
+def _counts(job: dict[str, Any]) -> tuple[int, int]:
+    """Return how many lines are over, and how many there are."""
+    counts = job.get("request_counts") or {}
+    return int(counts.get("completed") or 0) + int(counts.get("failed") or 0), int(counts.get("total") or 0)
+
+
+def _answer_of(line: dict[str, Any]) -> str:
+    """Return the text of an answered line."""
+    try:
+        return str(line["response"]["body"]["choices"][0]["message"]["content"]) + "\n"
+    except (KeyError, IndexError, TypeError):
+        return json.dumps(line, ensure_ascii=False, indent=2) + "\n"
+
+
+def _actions(job: dict[str, Any], is_open: bool, is_paused: bool) -> tuple[str, ...]:
+    if job.get("status") == "cancelling":
+        return ()
+    if is_open:
+        return (RESUME if is_paused else PAUSE, CANCEL)
+    save = SAVE_ANSWER if (job.get("metadata") or {}).get("kind") == "question" else SAVE
+    saves = ((save, job.get("output_file_id")), (SAVE_ERRORS, job.get("error_file_id")))
+    return (*(name for name, there in saves if there), REMOVE)

@@ -1,0 +1,309 @@
+"""What a newcomer sees first: what this machine is, and the three models that suit it best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from models.download.progress import DownloadPhase
+from models.library import requests as ask
+from models.library.values import Choice, Download, MachineFacts, ModelRow, ModelRows, Suggested, SuggestedRow, Trouble
+from ui.client.library_link import LibraryLink
+from ui.library.labels import about, download_line, joined, share, size
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Palette, Space
+from ui.widgets.icon_button import IconButton, TextButton
+
+AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
+SIDE_BY_SIDE = 560  # pixels from which the three stand beside each other
+MEASURING = "Measuring how fast its memory is…"
+_TITLES = {Choice.QUICK: "Quick", Choice.BALANCED: "Balanced", Choice.BEST: "Best answers"}
+_AT_REST = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
+
+
+class FirstStart(QFrame):
+    """Measures the machine while it shows, and offers three models to download with one click each."""
+
+    use_wanted = Signal(str)  # a model that has arrived
+    library_wanted = Signal()
+    file_chosen = Signal(str)  # a model file of this machine
+    closed = Signal()
+
+    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("downloadCard")
+        self._link = link
+        self._awaited: tuple[str, str] | None = None  # what is used as soon as it is there
+        self._is_measured = False
+        self.machine, self.speed, self.note = QLabel(), QLabel(), QLabel()
+        self.close_button = IconButton("close", "Close this card", size=16)
+        self.offers = [OfferedModel(choice) for choice in Choice]
+        self.file = TextButton("Choose a file…", "Use a .gguf file of this machine; this needs no network")
+        self.more = TextButton("All models…", "Find other models, or use files that you have")
+        self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
+        self._again.timeout.connect(self._measure)
+        self._lay_out()
+        for offer in self.offers:
+            offer.wanted.connect(self._on_wanted)
+            offer.again_wanted.connect(lambda number: link.ask(ask.ResumeDownload(number)))
+            offer.cancel_wanted.connect(self._on_cancel)
+        self.file.clicked.connect(self._choose_file)
+        self.more.clicked.connect(self.library_wanted)
+        self.close_button.clicked.connect(self.closed)
+        link.downloads_changed.connect(self._on_downloads)
+
+    def _lay_out(self) -> None:
+        head = QLabel("Your machine")
+        head.setProperty("tone", "section")
+        self.machine.setProperty("tone", "strong")
+        for label in (self.speed, self.note):
+            label.setProperty("tone", "caption")
+        for label in (self.machine, self.speed, self.note):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        top = QHBoxLayout()
+        top.addWidget(head, 1)
+        top.addWidget(self.close_button)
+        self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._row.setSpacing(Space.S)
+        for offer in self.offers:
+            self._row.addWidget(offer, 1)
+            offer.hide()
+        foot = QHBoxLayout()
+        foot.addWidget(self.note, 1)
+        foot.addWidget(self.file)
+        foot.addWidget(self.more)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.L, Space.S, Space.M, Space.M)
+        column.setSpacing(Space.XS)
+        column.addLayout(top)
+        column.addWidget(self.machine)
+        column.addWidget(self.speed)
+        column.addSpacing(Space.S)
+        column.addLayout(self._row)
+        column.addSpacing(Space.XS)
+        column.addLayout(foot)
+
+    def begin(self) -> None:
+        """Look at the machine, and measure what is not known of it."""
+        self.speed.setText(MEASURING)
+        self._look()
+        self._measure()
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a model is awaited that was chosen here."""
+        return self._awaited is not None
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette."""
+        self.close_button.set_palette(palette)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the three below each other where it is narrow."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= scaled(SIDE_BY_SIDE)
+        direction = QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom
+        if self._row.direction() != direction:
+            self._row.setDirection(direction)
+
+    # The machine.
+
+    def _measure(self) -> None:
+        self._link.ask(ask.MeasureMachine(is_first=True), lambda done: self._look(), self._on_not_measured)
+
+    def _on_not_measured(self, trouble: Trouble) -> None:
+        self.note.setToolTip(trouble.sentence)
+        self._again.start()
+
+    def _look(self) -> None:
+        self._link.ask(ask.ShowMachine(), self._on_machine)
+        self._link.ask(ask.ListCurated(), self._on_suggested)
+
+    def _on_machine(self, found: MachineFacts) -> None:
+        gpus = [f"{gpu.name} with {size(gpu.memory)}" for gpu in found.gpus] or ["no GPU that llama.cpp can use"]
+        cores = f"{found.n_cores} core" + "s" * (found.n_cores != 1)
+        self.machine.setText(joined(found.cpu, cores, f"{size(found.memory)} of memory", *gpus))
+        self._is_measured = found.bandwidth is not None
+        if found.bandwidth is not None:
+            self.speed.setText(
+                f"Its memory reads {size(found.bandwidth)} a second. That sets how fast a model can write: each token "
+                "reads the model's weights once."
+            )
+
+    def _on_suggested(self, found: Suggested) -> None:
+        chosen = {row.choice: row for row in found.rows if row.choice is not None}
+        for offer in self.offers:
+            offer.show_row(chosen.get(offer.choice))
+        if chosen:
+            self.note.setText("≈ is an estimate for this machine. People read about five tokens a second.")
+        elif self._is_measured:
+            self.note.setText("None of the usual models fits well into this machine's memory. Smaller ones may.")
+        self._on_downloads(self._link.downloads)
+
+    def _choose_file(self) -> None:
+        dialog = QFileDialog(self.window(), "Choose a model", "", "Models (*.gguf)")
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(self.file_chosen)
+        dialog.open()
+
+    # The downloads.
+
+    def _on_wanted(self, row: SuggestedRow) -> None:
+        self._awaited = (row.repo_id, row.quantisation)
+        self._link.ask(ask.StartDownload(row.repo_id, row.quantisation), failed=self._on_trouble)
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        for offer in self.offers:
+            if offer.key == self._awaited:
+                offer.show_problem(trouble.sentence)
+
+    def _on_cancel(self, number: int) -> None:
+        self._awaited = None
+        self._link.ask(ask.CancelDownload(number))
+
+    def _on_downloads(self, downloads: tuple[Download, ...]) -> None:
+        newest = {(one.repo_id, one.wanted): one for one in downloads}
+        for offer in self.offers:
+            if offer.key is not None:
+                offer.show_download(newest.get(offer.key))
+        awaited = newest.get(self._awaited) if self._awaited is not None else None
+        if awaited is not None and awaited.phase is DownloadPhase.DONE:
+            self._awaited = None
+            self._find(awaited)
+
+    def _find(self, download: Download) -> None:
+        """Say by what name the model that has arrived is known here."""
+        rows: list[ModelRow] = []
+
+        def done(last: object) -> None:
+            mine = [row for row in rows if (row.source or "").startswith(download.repo_id) and row.problem is None]
+            best = [row for row in mine if row.header.quantisation == download.wanted] or mine
+            if best:
+                self.use_wanted.emit(best[0].name)
+
+        def take(part: ModelRows) -> None:
+            rows.extend(part.rows)
+
+        self._link.ask(ask.ListModels(), done, self._on_trouble, take)
+
+
+class OfferedModel(QFrame):
+    """One of the three: what it is, how fast it would be, and its download."""
+
+    wanted = Signal(object)  # SuggestedRow
+    again_wanted = Signal(int)
+    cancel_wanted = Signal(int)
+
+    def __init__(self, choice: Choice, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("offeredModel")
+        self.choice = choice
+        self.row: SuggestedRow | None = None
+        self._download: Download | None = None
+        self._act: Callable[[], object] = lambda: None
+        self.kind, self.title, self.line = QLabel(_TITLES[choice]), QLabel(), QLabel()
+        self.speed, self.state = QLabel(), QLabel()
+        for label, tone in (
+            (self.kind, "section"),
+            (self.title, "strong"),
+            (self.line, "caption"),
+            (self.speed, "muted"),
+            (self.state, "caption"),
+        ):
+            label.setProperty("tone", tone)
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.bar = QProgressBar()
+        self.bar.setObjectName("downloadBar")
+        self.bar.setRange(0, 1_000)
+        self.bar.setTextVisible(False)
+        self.button = QPushButton()
+        self.button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.button.clicked.connect(self._on_clicked)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.M, Space.S + 2, Space.M, Space.M)
+        column.setSpacing(Space.XS)
+        for label in (self.kind, self.title, self.speed, self.line):
+            column.addWidget(label)
+        column.addStretch(1)
+        column.addWidget(self.bar)
+        column.addWidget(self.state)
+        column.addSpacing(Space.XS)
+        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
+
+    @property
+    def key(self) -> tuple[str, str] | None:
+        """The repository and the quantisation that is downloaded from it."""
+        return (self.row.repo_id, self.row.quantisation) if self.row is not None else None
+
+    def show_row(self, row: SuggestedRow | None) -> None:
+        """Offer a model, or nothing; one that is being downloaded stays."""
+        if self._download is not None and self._download.phase is not DownloadPhase.DONE:
+            return
+        self.row = row
+        self.setVisible(row is not None)
+        if row is None:
+            return
+        n_bytes = f"≈ {size(row.n_bytes)}" if row.is_size_estimate else size(row.n_bytes)
+        drafted = f"{about(row.drafted_rate)} with its own drafts" if row.drafted_rate else ""
+        self.title.setText(row.title)
+        self.speed.setText(joined(about(row.rate), drafted))
+        self.line.setText(row.good_for[:1].upper() + row.good_for[1:])
+        self.setAccessibleName(f"{self.kind.text()}: {row.title}, {self.speed.text()}")
+        self.show_download(None)
+        self._offer(f"Download  {n_bytes}", lambda: self.wanted.emit(row))
+        self.button.setAccessibleName(f"Download {row.title}, {n_bytes}")
+
+    def show_download(self, download: Download | None) -> None:
+        """Show how its download goes; None where there is none."""
+        was, self._download = self._download, download
+        is_running = download is not None and download.phase is not DownloadPhase.DONE
+        self.bar.setVisible(is_running)
+        self.state.setVisible(download is not None)
+        if download is None:
+            if was is not None:
+                self.show_row(self.row)
+            return
+        self._say(download.problem or download_line(download), is_problem=bool(download.problem))
+        self.bar.setValue(round(share(download.progress) * 1_000))
+        number = download.number
+        if download.phase in _AT_REST:
+            self._offer("Try again" if download.problem else "Go on", lambda: self.again_wanted.emit(number))
+        elif is_running:
+            self._offer("Cancel", lambda: self.cancel_wanted.emit(number))
+        self.button.setVisible(is_running)
+
+    def show_problem(self, sentence: str) -> None:
+        """Say why it cannot be downloaded; the button tries again."""
+        self._say(sentence, is_problem=True)
+        self.state.show()
+
+    def _on_clicked(self) -> None:
+        self._act()
+
+    def _offer(self, words: str, act: Callable[[], object]) -> None:
+        self._act = act
+        self.button.setText(words)
+        self.button.setAccessibleName("")
+        self.button.show()
+
+    def _say(self, words: str, *, is_problem: bool) -> None:
+        self.state.setText(words)
+        self.state.setProperty("tone", "field problem" if is_problem else "caption")
+        self.state.style().polish(self.state)

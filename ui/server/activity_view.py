@@ -1,0 +1,150 @@
+"""What the server does: requests that run or wait, models in memory, and the end of its log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QWidget
+
+from models.formatting.figures import rate, size
+from ui.client.api import Api
+from ui.client.server_watch import ModelChoice, ServerWatch
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Palette
+from ui.widgets.action_rows import ActionRow, ActionRows
+from ui.widgets.fields import ChoiceField
+from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import PageColumn, plain_label
+
+LOG_MS, LOG_LINES = 3_000, 100
+PHASES = {"waiting": "waits", "prefill": "reads the prompt", "decode": "writes"}
+MODEL_PHASES = {"ready": "", "loading": "loading", "restarting": "starting again", "failed": "did not load"}
+LOG_HEIGHT = 220  # pixels
+
+
+class ActivityView(PageColumn):
+    """Is fed with the server's events while it is seen; the log is asked for every few seconds."""
+
+    def __init__(self, api: Api, watch: ServerWatch, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._api, self._watch = api, watch
+        self.problem = plain_label(tone="problem")
+        self.problem.hide()
+        section = self.add_section("Now", "Who asks, how urgent it is, and how fast the reply comes.")
+        section.addWidget(self.problem)
+        self.requests = ActionRows("Requests", "Nothing runs or waits.")
+        self.requests.wanted.connect(lambda key, action: self._ask("DELETE", f"/slipstream/requests/{key}"))
+        section.addWidget(self.requests)
+        section = self.add_section("Models in memory", "A model that a program names is loaded by itself.")
+        self.models = ActionRows("Models in memory", "No model is loaded.")
+        self.models.wanted.connect(lambda key, action: self._ask("POST", "/slipstream/unload", {"model": key}))
+        section.addWidget(self.models)
+        self.model = ChoiceField("Model to load")
+        self.load = QPushButton("Load")
+        self.load.setToolTip("Load this model now")
+        self.load.clicked.connect(self._on_load)
+        row = QHBoxLayout()
+        row.addWidget(self.model, 1)
+        row.addWidget(self.load)
+        section.addLayout(row)
+        section = self.add_section("Log", "What the server noted last, the newest below.")
+        self.log = QPlainTextEdit(readOnly=True)
+        self.log.setObjectName("snippet")
+        self.log.setAccessibleName("Log")
+        self.log.setTabChangesFocus(True)
+        self.log.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.log.setPlaceholderText("The log is empty.")
+        self.copy = TextButton("Copy the log")
+        self.copy.clicked.connect(self._on_copy)
+        section.addWidget(self.log)
+        foot = QHBoxLayout()
+        foot.addStretch()
+        foot.addWidget(self.copy)
+        section.addLayout(foot)
+        self._timer = QTimer(self, interval=LOG_MS)
+        self._timer.timeout.connect(self._look_at_log)
+        watch.models_changed.connect(self._show_choices)
+        self._show_choices(watch.models)
+
+    def look(self) -> None:
+        """Follow the log while this is seen."""
+        self._look_at_log()
+        self._timer.start()
+
+    def leave(self) -> None:
+        """Nobody sees it."""
+        self._timer.stop()
+
+    def show_state(self, found: dict[str, Any]) -> None:
+        """Show an event of the server."""
+        self.requests.show_rows([_request_row(one) for one in found.get("requests") or ()])
+        models = [one for one in found.get("models") or () if one.get("phase") != "empty"]
+        self.models.show_rows([_model_row(one) for one in models])
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette, or in another size."""
+        self.log.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.log.setFixedHeight(scaled(LOG_HEIGHT))
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> None:
+        self._api.ask(method, path, body, lambda found: self.problem.hide(), self._say)
+
+    def _say(self, sentence: str) -> None:
+        self.problem.setText(sentence)
+        self.problem.show()
+
+    def _show_choices(self, models: tuple[ModelChoice, ...]) -> None:
+        chosen = self.model.currentText()
+        self.model.clear()
+        self.model.addItems([model.name for model in models if model.remote is None])
+        self.model.setCurrentText(chosen or self._watch.state.model or "")
+
+    def _on_load(self) -> None:
+        if self.model.currentText():
+            self._watch.load(self.model.currentText(), self.problem.hide)
+
+    def _look_at_log(self) -> None:
+        if self._api.is_connected:
+            self._api.ask("GET", f"/slipstream/log?lines={LOG_LINES}", None, self._on_log, lambda sentence: None)
+
+    def _on_log(self, found: dict[str, Any]) -> None:
+        text = "\n".join(str(line) for line in found.get("lines") or ())
+        if text == self.log.toPlainText():
+            return
+        bar = self.log.verticalScrollBar()
+        was_at_end, before = bar.value() >= bar.maximum(), bar.value()
+        self.log.setPlainText(text)
+        bar.setValue(bar.maximum() if was_at_end else before)
+
+    def _on_copy(self) -> None:
+        self.log.selectAll()
+        self.log.copy()
+        cursor = self.log.textCursor()
+        cursor.clearSelection()
+        self.log.setTextCursor(cursor)
+        self.copy.say("Copied")
+
+
+def _request_row(one: dict[str, Any]) -> ActionRow:
+    n_generated, speed = one.get("n_generated") or 0, one.get("tokens_per_second")
+    parts = [
+        str(one.get("lane")),
+        PHASES.get(str(one.get("phase")), str(one.get("phase"))),
+        f"{n_generated:,} tokens" if n_generated else f"{one.get('n_prompt') or 0:,} tokens of prompt",
+        f"{rate(speed)} tok/s" if speed else "",
+        f"{one.get('seconds') or 0:.0f} s",
+    ]
+    who = str(one.get("who") or "This window")
+    return ActionRow(str(one["id"]), f"{who}  ·  {one.get('model')}", "  ·  ".join(filter(None, parts)), ("Cancel",))
+
+
+def _model_row(one: dict[str, Any]) -> ActionRow:
+    phase, n_bytes, n_active = str(one.get("phase")), one.get("n_bytes"), int(one.get("active") or 0)
+    work = f"{n_active} at work" if n_active else "idle"
+    said = MODEL_PHASES.get(phase, phase) or work
+    share = float(one.get("progress") or 0.0) if phase == "loading" else None
+    line = "  ·  ".join(part for part in (size(n_bytes) if n_bytes else "", said) if part)
+    actions = ("Unload",) if phase == "ready" else ()
+    return ActionRow(str(one["model"]), str(one["model"]), line, actions, share)

@@ -1,0 +1,247 @@
+"""How other programs reach this server: on or off, its address and key, what to enter in each client, and keys."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+from urllib.parse import quote
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontDatabase, QGuiApplication
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+
+from ui.client.api import Api, ServerState
+from ui.client.server_watch import ServerWatch
+from ui.server.endpoint import Endpoint, EndpointState
+from ui.server.snippets import Address, snippets
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Palette, Space
+from ui.widgets.action_rows import ActionRow, ActionRows
+from ui.widgets.fields import CheckField, ChoiceField, CopyLine, WholeField
+from ui.widgets.icon_button import TextButton
+from ui.widgets.note_card import CALM, WARNING, NoteCard
+from ui.widgets.page_layout import PageColumn, plain_label
+
+OFF = "Off: only this window uses the models."
+LAN = (
+    "Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow "
+    "this only in a network that you trust."
+)
+_LABELS = 84  # pixels, the longest word before a field
+_LINES = 16  # of a snippet, the longest but one
+
+
+class ConnectView(PageColumn):
+    """Three sections: the switch with address and key, the snippets, the keys of other clients."""
+
+    def __init__(self, api: Api, endpoint: Endpoint, watch: ServerWatch, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._api, self._endpoint, self._watch = api, endpoint, watch
+        self._is_filling = False
+        self._add_switch()
+        self._add_snippets()
+        self._add_keys()
+        endpoint.changed.connect(self._show_endpoint)
+        endpoint.failed.connect(self._show_problem)
+        watch.state_changed.connect(self._on_state)
+        self._show_endpoint(endpoint.state)
+
+    def _add_switch(self) -> None:
+        section = self.add_section("Use the models in other programs", "Editors, agents and scripts on this machine.")
+        self.switch = CheckField("Let other programs use this server")
+        self.switch.toggled.connect(self._on_changed)
+        self.lan = CheckField("Also from other machines in this network")
+        self.lan.toggled.connect(self._on_changed)
+        self.lan_note, self.problem = NoteCard(WARNING), NoteCard(WARNING)
+        self.address, self.outside = CopyLine("Address"), CopyLine("Address in the network")
+        self.key = CopyLine("Key", is_secret=True)
+        self.port = WholeField("Port")
+        self.port.setRange(1_024, 65_535)
+        self.port.setFixedWidth(scaled(76))
+        self.port.setToolTip("Programs keep the address: change it only where another program has this port")
+        self.port.editingFinished.connect(self._on_changed)
+        self.new_key = TextButton("New key")
+        self.new_key.setToolTip("Make another key; programs that have the old one are refused")
+        self.new_key.clicked.connect(lambda: self._change(new_key=True))
+        self.grid = QWidget()
+        grid = QGridLayout(self.grid)
+        grid.setContentsMargins(0, Space.XS, 0, Space.XS)
+        grid.setHorizontalSpacing(Space.M)
+        grid.setColumnMinimumWidth(0, _LABELS)
+        self._outside_label = QLabel("In the network")
+        lines = ((QLabel("Address"), self.address), (self._outside_label, self.outside), (QLabel("Key"), self.key))
+        for at, (label, line) in enumerate(lines):
+            label.setProperty("tone", "caption")
+            grid.addWidget(label, at, 0)
+            grid.addWidget(line, at, 1)
+        port_label = QLabel("Port")
+        port_label.setProperty("tone", "caption")
+        ports = QHBoxLayout()
+        ports.addWidget(self.port)
+        ports.addStretch()
+        ports.addWidget(self.new_key)
+        grid.addWidget(port_label, 3, 0)
+        grid.addLayout(ports, 3, 1)
+        self.off = plain_label(OFF, "caption")
+        for widget in (self.switch, self.off, self.problem, self.grid, self.lan, self.lan_note):
+            section.addWidget(widget)
+
+    def _add_snippets(self) -> None:
+        section = self.add_section("What to enter", "With this server's address, key and model: copy it as it is.")
+        self.client = ChoiceField("Client")
+        self.client.setToolTip("The program that is to use this server")
+        self.client.addItems([snippet.client for snippet in snippets(Address("", "", "", 0))])
+        self.client.currentIndexChanged.connect(self._show_snippet)
+        self.copy = QPushButton("Copy")
+        self.copy.setToolTip("Copy this text")
+        self.copy.clicked.connect(self._on_copy)
+        row = QHBoxLayout()
+        row.addWidget(self.client)
+        row.addStretch()
+        row.addWidget(self.copy)
+        self.place = plain_label(tone="caption")
+        self.place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.text = QPlainTextEdit(readOnly=True)
+        self.text.setObjectName("snippet")
+        self.text.setAccessibleName("What to enter")
+        self.text.setTabChangesFocus(True)
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        section.addLayout(row)
+        section.addWidget(self.place)
+        section.addWidget(self.text)
+
+    def _add_keys(self) -> None:
+        section = self.add_section(
+            "Keys of others", "A key of its own for each person or machine, so that one can be taken back alone."
+        )
+        self.key_rows = ActionRows("Keys", "No keys yet.")
+        self.key_rows.wanted.connect(self._on_revoke)
+        self.key_name = QLineEdit()
+        self.key_name.setPlaceholderText("Whose key, as “laptop” or “Ana”")
+        self.key_name.setAccessibleName("Whose key")
+        self.key_name.setMaxLength(64)
+        self.key_name.returnPressed.connect(self._on_add)
+        self.add = QPushButton("Make a key")
+        self.add.setToolTip("Make a key of this name")
+        self.add.clicked.connect(self._on_add)
+        row = QHBoxLayout()
+        row.addWidget(self.key_name, 1)
+        row.addWidget(self.add)
+        self._new = ""
+        self.made = NoteCard(CALM, "Copy the key")
+        self.made.button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._new))
+        self.key_problem = plain_label(tone="problem")
+        self.key_problem.hide()
+        for widget in (self.key_rows, self.made, self.key_problem):
+            section.addWidget(widget)
+        section.addLayout(row)
+
+    def look(self) -> None:
+        """Ask for the keys, and show what is known."""
+        self._show_snippet()
+        self._api.ask("GET", "/slipstream/keys", None, self._on_keys, self._say_key_problem)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette."""
+        for line in (self.address, self.outside, self.key):
+            line.set_palette(palette)
+        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self._fit_text()
+
+    # The port.
+
+    def _on_changed(self) -> None:
+        if not self._is_filling:
+            self._change()
+
+    def _change(self, new_key: bool = False) -> None:
+        now = self._endpoint.state
+        wanted = (self.switch.isChecked(), self.lan.isChecked(), self.port.value())
+        if new_key or wanted != (now.is_open, now.is_lan, now.port):
+            self.problem.hide()
+            self._endpoint.change(is_open=wanted[0], is_lan=wanted[1], port=wanted[2], new_key=new_key)
+
+    def _show_endpoint(self, state: EndpointState) -> None:
+        self._is_filling = True
+        self.switch.setChecked(state.is_open)
+        self.lan.setChecked(state.is_lan)
+        self.port.setValue(state.port)
+        self._is_filling = False
+        if state.is_open:
+            self.problem.hide()
+        self.off.setVisible(not state.is_open)
+        self.grid.setVisible(state.is_open or bool(self.problem.words.text()))
+        self.lan.setVisible(state.is_open)
+        self.lan_note.say(LAN if state.is_open and state.is_lan else "")
+        outside = state.urls[1] if len(state.urls) > 1 else ""
+        self.address.show_text(f"{state.urls[0]}/v1" if state.urls else "")
+        self.outside.show_text(f"{outside}/v1" if outside else "")
+        self.outside.setVisible(bool(outside))
+        self._outside_label.setVisible(bool(outside))
+        self.key.show_text(state.key)
+        self._show_snippet()
+
+    def _show_problem(self, sentence: str) -> None:
+        self.problem.say(f"{sentence} Choose another port below and switch it on again.")
+        self.grid.show()
+
+    # The snippets.
+
+    def _on_state(self, state: ServerState) -> None:
+        self._show_snippet()
+
+    def _show_snippet(self) -> None:
+        state, server = self._endpoint.state, self._watch.state
+        url = state.urls[0] if state.urls else f"http://127.0.0.1:{state.port}"
+        to = Address(url, state.key or "KEY", server.model or "MODEL", server.n_ctx or 4_096)
+        shown = snippets(to)[max(0, self.client.currentIndex())]
+        self.place.setText(shown.place if state.is_open else f"Switch the server on first. {shown.place}")
+        self.copy.setEnabled(state.is_open)
+        if self.text.toPlainText() != shown.text:
+            self.text.setPlainText(shown.text)
+            self._fit_text()
+
+    def _fit_text(self) -> None:
+        n_lines = min(self.text.blockCount(), _LINES)
+        self.text.setFixedHeight(n_lines * self.text.fontMetrics().lineSpacing() + 2 * Space.M)
+
+    def _on_copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.text.toPlainText())
+
+    # The keys.
+
+    def _on_keys(self, found: dict[str, Any]) -> None:
+        self.key_problem.hide()
+        self.key_rows.show_rows([_key_row(key) for key in found.get("data") or ()])
+
+    def _on_add(self) -> None:
+        name = self.key_name.text().strip()
+        if name:
+            self._api.ask("POST", "/slipstream/keys", {"name": name}, self._on_added, self._say_key_problem)
+        else:
+            self._say_key_problem("Give the key a name first.")
+
+    def _on_added(self, found: dict[str, Any]) -> None:
+        self._new = str(found.get("key"))
+        self.key_name.clear()
+        self.made.say(f"The key “{found.get('name')}”, which is shown this once:\n{self._new}")
+        self.look()
+
+    def _on_revoke(self, key: str, action: str) -> None:
+        self.made.hide()
+        self._api.ask(
+            "DELETE", f"/slipstream/keys/{quote(key, safe='')}", None, lambda found: self.look(), self._say_key_problem
+        )
+
+    def _say_key_problem(self, sentence: str) -> None:
+        self.key_problem.setText(sentence)
+        self.key_problem.show()
+
+
+def _key_row(key: dict[str, Any]) -> ActionRow:
+    used = f"used last on {_day(key['used'])}" if key.get("used") else "not used yet"
+    return ActionRow(str(key["name"]), str(key["name"]), f"made on {_day(key['made'])}, {used}", ("Revoke",))
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(seconds))

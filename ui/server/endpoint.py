@@ -1,0 +1,77 @@
+"""The port by which other programs reach the window's server: what the user wants, kept, and what the server says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from ui.client.api import Api
+from ui.settings.window_settings import WindowSettings
+
+PORT = 8642  # the one that `serve` has
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointState:
+    """Whether other programs may use the server; ``urls`` are the addresses here and, with ``is_lan``, outside."""
+
+    is_open: bool = False
+    is_lan: bool = False
+    port: int = PORT
+    urls: tuple[str, ...] = ()
+    key: str = ""
+
+    @classmethod
+    def from_object(cls, found: dict[str, Any]) -> EndpointState:
+        """Read the server's object."""
+        return cls(
+            bool(found.get("open")),
+            bool(found.get("lan")),
+            int(found.get("port") or PORT),
+            tuple(str(url) for url in found.get("urls") or ()),
+            str(found.get("key") or ""),
+        )
+
+
+class Endpoint(QObject):
+    """Keeps the port as the user wants it, also with the next server and at the next start of the window."""
+
+    changed = Signal(object)  # EndpointState
+    failed = Signal(str)  # a sentence
+
+    def __init__(self, api: Api, kept: WindowSettings, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._api, self._kept = api, kept
+        is_wanted, is_lan = (kept.is_on(name, usually=False) for name in ("endpoint", "endpointLan"))
+        port = str(kept.value("endpointPort"))
+        self._wanted = EndpointState(is_wanted, is_lan, int(port) if port.isdigit() else PORT)
+        self.state = EndpointState(port=self._wanted.port, is_lan=is_lan)
+        api.connected.connect(self._on_connected)
+
+    def change(self, *, is_open: bool, is_lan: bool, port: int, new_key: bool = False) -> None:
+        """Open or shut the port, now and at the next start."""
+        self._wanted = EndpointState(is_open, is_lan, port)
+        self._kept.keep("endpoint", is_open)
+        self._kept.keep("endpointLan", is_lan)
+        self._kept.keep("endpointPort", port)
+        self._tell(new_key)
+
+    def _on_connected(self) -> None:
+        if self._wanted.is_open:
+            self._tell()
+
+    def _tell(self, new_key: bool = False) -> None:
+        body = {"open": self._wanted.is_open, "lan": self._wanted.is_lan, "port": self._wanted.port, "new_key": new_key}
+        self._api.ask("POST", "/slipstream/endpoint", body, self._on_answer, self._on_failure)
+
+    def _on_answer(self, found: dict[str, Any]) -> None:
+        self.state = EndpointState.from_object(found)
+        self.changed.emit(self.state)
+
+    def _on_failure(self, sentence: str) -> None:
+        # What is kept stays: the port may be free at the next start.
+        self.state = EndpointState(port=self._wanted.port, is_lan=self._wanted.is_lan)
+        self.changed.emit(self.state)
+        self.failed.emit(sentence)

@@ -1,0 +1,94 @@
+"""The server page: how other programs use this server, what it does, and other machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+
+from ui.client.api import Api
+from ui.client.live_events import LiveEvents
+from ui.client.server_watch import ServerWatch
+from ui.server.activity_view import ActivityView
+from ui.server.connect_view import ConnectView
+from ui.server.endpoint import Endpoint
+from ui.server.machines_view import MachinesView
+from ui.theme.tokens import Palette
+from ui.widgets.page_layout import PageTabs
+
+CONNECT, ACTIVITY, MACHINES = "Connect", "Activity", "Other machines"
+
+
+class ServerPage(QWidget):
+    """Three views, one at a time. Follows the server only while it is seen."""
+
+    def __init__(self, api: Api, endpoint: Endpoint, watch: ServerWatch, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("page")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._api = api
+        self.connect_view = ConnectView(api, endpoint, watch)
+        self.activity = ActivityView(api, watch)
+        self.machines = MachinesView(api, watch)
+        self._views = {CONNECT: self.connect_view, ACTIVITY: self.activity, MACHINES: self.machines}
+        self.tabs = PageTabs(tuple(self._views), self)
+        self.tabs.chosen.connect(self.show_tab)
+        self.stack = QStackedWidget()
+        for view in self._views.values():
+            self.stack.addWidget(view)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.tabs)
+        column.addWidget(self.stack, 1)
+        self._events = LiveEvents(api, self)
+        self._events.came.connect(self._on_event)
+        api.connected.connect(self._look)
+
+    def show_tab(self, name: str) -> None:
+        """Show one of the views."""
+        self.tabs.tabs[name].setChecked(True)
+        self.stack.setCurrentWidget(self._views[name])
+        self._look()
+
+    def focus_view(self) -> None:
+        """Give the keyboard to the first thing of the page."""
+        self.connect_view.switch.setFocus()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette, or in another size."""
+        self.tabs.fit()
+        for view in (self.connect_view, self.activity, self.machines):
+            view.set_palette(palette)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Follow the server."""
+        super().showEvent(event)
+        self._look()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Let it be."""
+        super().hideEvent(event)
+        self._events.stop()
+        self.activity.leave()
+
+    def _look(self) -> None:
+        if not self.isVisible() or not self._api.is_connected:
+            return
+        shown = self.stack.currentWidget()
+        self.activity.leave()
+        if shown is self.connect_view:
+            self._events.stop()
+            self.connect_view.look()
+            return
+        self._events.start()
+        if shown is self.activity:
+            self.activity.look()
+        else:
+            self.machines.look()
+
+    def _on_event(self, found: dict[str, Any]) -> None:
+        self.activity.show_state(found)
+        self.machines.show_state(found)

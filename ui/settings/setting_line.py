@@ -1,0 +1,144 @@
+"""One setting of the page: what it is called, what it does, and the control that changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QIcon, QResizeEvent
+from PySide6.QtWidgets import QAbstractButton, QBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from models.formatting.safe_text import one_line
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Space
+from ui.widgets.fields import CheckField, ChoiceField
+
+BESIDE = 420  # narrower than this the control stands below its words
+LETTERS = 17  # of a choice that can be read whole
+
+
+class SettingLine(QWidget):
+    """A name with its explanation, and a control at the end, or below where there is no room."""
+
+    def __init__(self, name: str, help: str, control: QWidget | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.control = control
+        self.name, self.help = QLabel(name), QLabel(help)
+        self.help.setProperty("tone", "caption")
+        for label in (self.name, self.help):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.help.setVisible(bool(help))
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addWidget(self.name)
+        words.addWidget(self.help)
+        self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._row.setContentsMargins(0, Space.S, 0, Space.S)
+        self._row.setSpacing(Space.XL)
+        self._row.addLayout(words, 1)
+        if control is not None:
+            self._row.addWidget(control, 0, Qt.AlignmentFlag.AlignVCenter)
+            self.name.setBuddy(control)
+            control.setAccessibleDescription(help)
+            if not isinstance(control, QAbstractButton):
+                control.setAccessibleName(name)
+
+    def explain(self, help: str) -> None:
+        """Give another explanation."""
+        self.help.setText(help)
+        self.help.setVisible(bool(help))
+        if self.control is not None:
+            self.control.setAccessibleDescription(help)
+
+    def holds(self, words: Sequence[str]) -> bool:
+        """Return whether each of these words, in small letters, is part of what this says."""
+        text = f"{self.name.text()} {self.help.text()}".casefold()
+        return all(word in text for word in words)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the control where there is room."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= scaled(BESIDE)
+        way = QBoxLayout.Direction.LeftToRight if is_wide else QBoxLayout.Direction.TopToBottom
+        if self._row.direction() != way:
+            self._row.setDirection(way)
+            self._row.setSpacing(Space.XL if is_wide else Space.S)
+        if self.control is not None:
+            self._row.setAlignment(
+                self.control, Qt.AlignmentFlag.AlignVCenter if is_wide else Qt.AlignmentFlag.AlignLeft
+            )
+
+
+class SettingSection(QWidget):
+    """Settings that belong together, below their title."""
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = title
+        self.lines: list[SettingLine] = []
+        head = QLabel(title)
+        head.setProperty("tone", "title")
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(0, 0, 0, Space.XL)
+        self.column.setSpacing(0)
+        self.column.addWidget(head)
+        self.column.addSpacing(Space.XS)
+
+    def add(self, line: SettingLine) -> SettingLine:
+        """Add a setting at the end."""
+        self.lines.append(line)
+        self.column.addWidget(line)
+        return line
+
+    def take(self, line: SettingLine) -> None:
+        """Take a setting away."""
+        self.lines.remove(line)
+        line.hide()
+        line.deleteLater()
+
+    def search(self, words: Sequence[str]) -> bool:
+        """Show the settings with these words; all where the title has them. Return whether any is left."""
+        is_meant = all(word in self._title.casefold() for word in words)
+        for line in self.lines:
+            line.setVisible(is_meant or line.holds(words))
+        has_any = any(not line.isHidden() for line in self.lines)
+        self.setVisible(has_any)
+        return has_any
+
+
+def choice(
+    choices: Sequence[tuple[str, str]], chosen: str, choose: Callable[[str], object], icons: Sequence[QIcon] = ()
+) -> ChoiceField:
+    """Return a field to choose one of (value, words); where ``chosen`` is none of them it is one more."""
+    field = ChoiceField("")
+    field.setSizeAdjustPolicy(ChoiceField.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    field.setMinimumContentsLength(LETTERS)
+    for at, (value, words) in enumerate(choices):
+        field.addItem(words, value)
+        if icons:
+            field.setItemIcon(at, icons[at])
+    if field.findData(chosen) < 0:
+        field.addItem(one_line(chosen), chosen)
+    field.setCurrentIndex(field.findData(chosen))
+    field.activated.connect(lambda at: choose(field.itemData(at)))
+    return field
+
+
+def switch(name: str, is_on: bool, turn: Callable[[bool], object]) -> CheckField:
+    """Return a box to tick."""
+    field = CheckField()
+    field.setAccessibleName(name)
+    field.setChecked(is_on)
+    field.setLayoutDirection(Qt.LayoutDirection.RightToLeft)  # the box at the end, below those of the other lines
+    field.setCursor(Qt.CursorShape.PointingHandCursor)
+    field.toggled.connect(turn)
+    return field
+
+
+def button(words: str, act: Callable[[], object], name: str = "") -> QPushButton:
+    """Return a button; ``name`` says more than its words to those who do not see what stands beside it."""
+    made = QPushButton(words)
+    made.setAccessibleName(name or words)
+    made.clicked.connect(lambda checked=False: act())
+    return made

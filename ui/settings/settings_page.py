@@ -1,0 +1,442 @@
+"""The page with all settings of the app, and a field that searches them. What is changed counts at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtGui import QAction, QDesktopServices
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QMessageBox,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from models.library import requests as ask
+from models.library.values import FolderPlace, ModelRows, Trouble
+from ui.client.library_link import LibraryLink
+from ui.library.hub_dialog import HubDialog
+from ui.platform.desktop_entry import DesktopEntry, EntryRefused
+from ui.platform.desktop_notices import has_tray
+from ui.platform.gui_thread import GuiThread
+from ui.settings.engine_options import ENGINE_OPTIONS
+from ui.settings.setting_line import SettingLine, SettingSection, button, choice, switch
+from ui.settings.window_settings import WindowSettings
+from ui.theme.appearance import Appearance, ThemeChoice
+from ui.theme.icons import icon
+from ui.theme.text_size import PERCENTS
+from ui.theme.tokens import ACCENTS, COLUMN, TOP_BAR, Palette, Space
+from ui.widgets.banner import Banner
+from ui.widgets.fields import ChoiceField
+from ui.widgets.note_card import CALM, NoteCard
+from ui.widgets.state_pane import StatePane
+
+THEMES = (
+    (ThemeChoice.SYSTEM.value, "Like the system"),
+    (ThemeChoice.LIGHT.value, "Light"),
+    (ThemeChoice.DARK.value, "Dark"),
+    (ThemeChoice.CONTRAST.value, "High contrast"),
+)
+SCROLL_BAR = 12  # as in the style sheet: the field stands above the middle of what is below it
+PRIVACY = (
+    "Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub "
+    "when you search or download, and other servers only where you add one. Links open in your browser after a "
+    "question."
+)
+OLD_ENGINE = (
+    "The server still runs as it was started. A restart takes a few seconds; replies that are being written end, and "
+    "what has come of them is kept."
+)
+
+
+class SettingsPage(QWidget):
+    """Sections of settings, one below the other."""
+
+    restart_wanted = Signal(object)  # the arguments of the private server, list[str]
+
+    def __init__(
+        self, kept: WindowSettings, appearance: Appearance, link: LibraryLink, desktop: DesktopEntry, chats: Path
+    ) -> None:
+        super().__init__()
+        self.setObjectName("canvas")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._kept, self._appearance, self._link, self._desktop = kept, appearance, link, desktop
+        self._chats = chats
+        self._gui = GuiThread(self)
+        self._models_folder = ""
+        self._imported: list[SettingLine] = []
+        self.search = QLineEdit()
+        self.search.setPlaceholderText("Search settings")
+        self.search.setAccessibleName("Search settings")
+        self.search.setClearButtonEnabled(True)
+        self._search_icon = QAction(self.search)
+        self.search.addAction(self._search_icon, QLineEdit.ActionPosition.LeadingPosition)
+        self.banner, self.state, self.area, self.stack = Banner(), StatePane(), QScrollArea(), QStackedWidget()
+        self.engine_note = NoteCard(CALM, "Restart the server")
+        self.sections: list[SettingSection] = []
+        self._body = QWidget()
+        self._lay_out()
+        self._add_looks()
+        self._add_folders()
+        self._add_system()
+        self._add_engine()
+        self._add_the_rest()
+        self._column.addStretch()
+        self._connect_signals()
+        self.set_palette(appearance.palette)
+        self._show_engine_note()
+
+    def _lay_out(self) -> None:
+        top = QFrame()
+        top.setObjectName("topBar")
+        top.setFixedHeight(TOP_BAR)
+        bar = QHBoxLayout(top)
+        bar.setContentsMargins(Space.XL, 0, Space.XL + SCROLL_BAR, 0)
+        bar.addStretch(1)
+        self.search.setMaximumWidth(COLUMN)
+        bar.addWidget(self.search, 100)
+        bar.addStretch(1)
+        self._column = QVBoxLayout()
+        self._column.setContentsMargins(0, Space.XL, 0, Space.XL)
+        self._column.setSpacing(0)
+        middle = QWidget()
+        middle.setMaximumWidth(COLUMN)
+        middle.setLayout(self._column)
+        row = QHBoxLayout(self._body)
+        row.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        row.addStretch(1)
+        row.addWidget(middle, 100)
+        row.addStretch(1)
+        self._body.setObjectName("dialogForm")
+        self.area.setObjectName("dialogArea")
+        self.area.setWidgetResizable(True)
+        self.area.setFrameShape(QFrame.Shape.NoFrame)
+        self.area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.area.setWidget(self._body)
+        self.stack.addWidget(self.area)
+        self.stack.addWidget(self.state)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(top)
+        column.addWidget(self.banner)
+        column.addWidget(self.stack, 1)
+        self.setFocusProxy(self.search)
+
+    def _connect_signals(self) -> None:
+        self.search.textChanged.connect(self._on_search)
+        self._kept.engine_changed.connect(self._show_engine_note)
+        self.engine_note.button.clicked.connect(self._on_restart)
+        self._appearance.changed.connect(lambda palette: self._show_looks())
+
+    # The sections.
+
+    def _section(self, title: str) -> SettingSection:
+        made = SettingSection(title)
+        self.sections.append(made)
+        self._column.addWidget(made)
+        return made
+
+    def _add_looks(self) -> None:
+        looks, appearance = self._section("Looks"), self._appearance
+        dots = [icon("dot", colours[appearance.palette.is_dark], size=16) for colours in ACCENTS.values()]
+        self.theme = choice(THEMES, appearance.choice.value, lambda value: self._look("theme", value))
+        self.accent = choice(
+            [(name, name) for name in ACCENTS], appearance.accent, lambda value: self._look("accent", value), dots
+        )
+        self.text = choice(
+            [(str(size), f"{size} %") for size in PERCENTS],
+            str(appearance.percent),
+            lambda value: self._look("textSize", value),
+        )
+        looks.add(
+            SettingLine(
+                "Theme", "High contrast draws edges and text as strong as they can be, light or dark.", self.theme
+            )
+        )
+        looks.add(SettingLine("Accent", "The one colour beside grey; high contrast has its own.", self.accent))
+        looks.add(SettingLine("Text size", "Also Ctrl with + or −, and Ctrl+0 for 100 %.", self.text))
+
+    def _add_folders(self) -> None:
+        self.folders = self._section("Folders")
+        self.models_button = button("Open", self._open_models, "Open the folder of models")
+        self.models_button.setEnabled(False)
+        self._models_line = self.folders.add(SettingLine("Models", "Looking for the folder…", self.models_button))
+        self.chats_button = button("Open", lambda: self._open(str(self._chats.parent)), "Open the folder of chats")
+        self.folders.add(SettingLine("Chats", f"In one file, {self._chats}", self.chats_button))
+        self.import_button = button("Import folder…", self._choose_folder)
+        self.folders.add(
+            SettingLine(
+                "Models of other programs",
+                "Files of Ollama, LM Studio, Jan, GPT4All or your own are used where they are; nothing is copied.",
+                self.import_button,
+            )
+        )
+
+    def _add_system(self) -> None:
+        desktop, kept = self._desktop, self._kept
+        self.system = self._section("This computer")
+        self.notices = switch(
+            "Notices of the desktop", kept.is_on("notices", usually=True), partial(kept.keep, "notices")
+        )
+        self.system.add(
+            SettingLine(
+                "Notices of the desktop",
+                "When a download or a long reply ends while you look elsewhere.",
+                self.notices,
+            )
+        )
+        stays = "Keep running without the window"
+        self.stays = switch(stays, kept.is_on("keepsRunning", usually=False), partial(kept.keep, "keepsRunning"))
+        self.stays.setEnabled(has_tray())
+        self.system.add(
+            SettingLine(
+                stays,
+                "Closing it leaves an icon in the tray, and other programs reach the models as before."
+                if has_tray()
+                else "This desktop has no tray, in which an icon could show that Slipstream still runs.",
+                self.stays,
+            )
+        )
+        if desktop.is_offered:
+            self.login = switch("Start at login", desktop.starts_at_login, self._on_login)
+            self.system.add(
+                SettingLine("Start at login", "The window opens when you log in to your desktop.", self.login)
+            )
+            self.menu_button = button("", self._on_menu)
+            self._menu_line = self.system.add(SettingLine("In the desktop's menus", "", self.menu_button))
+            self._show_menu_line()
+
+    def _add_engine(self) -> None:
+        self.engine = self._section("Engine")
+        self.engine_fields: dict[str, ChoiceField] = {}
+        self.engine.column.addWidget(self.engine_note)
+        self.engine.column.addSpacing(Space.XS)
+        for name, option in ENGINE_OPTIONS.items():
+            field = choice(
+                option.choices,
+                self._kept.engine_choice(name),
+                partial(self._kept.choose_engine, name),
+            )
+            self.engine_fields[name] = field
+            self.engine.add(SettingLine(option.label, option.help, field))
+
+    def _add_the_rest(self) -> None:
+        hub = self._section("Hub account")
+        self.hub_button = button("Account and address…", self._open_hub)
+        hub.add(
+            SettingLine(
+                "Hugging Face Hub",
+                "An access token opens models whose licence has to be accepted. It is kept in the system's keyring.",
+                self.hub_button,
+            )
+        )
+        self._section("Privacy").add(SettingLine("No telemetry", PRIVACY))
+        self.reset_button = button("Reset…", self._ask_reset, "Reset all settings")
+        self._section("Reset").add(
+            SettingLine(
+                "All settings of this page",
+                "Looks, notices and the engine as recommended again. Chats, models, their own settings, folders and "
+                "your account stay.",
+                self.reset_button,
+            )
+        )
+
+    # From outside.
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette."""
+        self.banner.set_palette(palette)
+        self.state.set_palette(palette)
+        self._search_icon.setIcon(icon("search", palette.muted, size=16))
+        for at, colours in enumerate(ACCENTS.values()):
+            self.accent.setItemIcon(at, icon("dot", colours[palette.is_dark], size=16))
+
+    def look(self) -> None:
+        """Ask again for what can change behind the page's back: folders."""
+        self._link.ask(ask.ListModels(), part=self._on_models_part)
+        self._link.ask(ask.ListPlaces(), self._on_places)
+
+    def set_devices(self, devices: Sequence[str]) -> None:
+        """Offer the devices that the engine runs on."""
+        field = self.engine_fields["device"]
+        for name in devices:
+            if name != "CPU" and field.findData(name) < 0:
+                field.addItem(f"{name} only", name)
+
+    def show_setting(self, name: str) -> None:
+        """Show one setting and give it the keyboard."""
+        self.search.clear()
+        for section in self.sections:
+            for line in section.lines:
+                if line.name.text() == name:
+                    self.area.ensureWidgetVisible(line)
+                    (line.control or self.search).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    @property
+    def names(self) -> list[str]:
+        """What can be shown."""
+        return [line.name.text() for section in self.sections for line in section.lines]
+
+    # What the user does.
+
+    def _on_search(self, text: str) -> None:
+        words = text.casefold().split()
+        found = [section.search(words) for section in self.sections]
+        if any(found):
+            self.stack.setCurrentWidget(self.area)
+        else:
+            hint = "What belongs to one model is set in the library, with the model."
+            self.state.say("search", "No setting like that", hint, ("Show all settings", self.search.clear))
+            self.stack.setCurrentWidget(self.state)
+
+    def _look(self, name: str, value: str) -> None:
+        self._kept.keep(name, value)
+        self._kept.dress(self._appearance)
+
+    def _show_looks(self) -> None:
+        appearance = self._appearance
+        for field, value in (
+            (self.theme, appearance.choice.value),
+            (self.accent, appearance.accent),
+            (self.text, str(appearance.percent)),
+        ):
+            field.setCurrentIndex(field.findData(value))
+        self.accent.setEnabled(appearance.choice is not ThemeChoice.CONTRAST)
+
+    def _open(self, folder: str) -> None:
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(folder)):
+            self.banner.say(f"No program here shows folders. It is {folder}.")
+
+    def _open_models(self) -> None:
+        try:
+            # Before the first download it is not there.
+            Path(self._models_folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self.banner.say(f"{self._models_folder} cannot be made: {error.strerror}.", "danger")
+        else:
+            self._open(self._models_folder)
+
+    def _choose_folder(self) -> None:
+        dialog = QFileDialog(self.window(), "Import folder")
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(self.import_folder)
+        dialog.open()
+
+    def import_folder(self, folder: str) -> None:
+        """Use the models of a folder where they are."""
+        self._link.ask(ask.ImportFolder(folder), self._on_folders, self._on_trouble)
+
+    def _on_folders(self, done: object) -> None:
+        self.banner.hide()
+        self.look()
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        self.banner.say(trouble.sentence, "danger")
+
+    def _on_models_part(self, part: ModelRows) -> None:
+        if part.folders:
+            self._models_folder = part.folders[0]
+            self._models_line.explain(f"Downloads go to {self._models_folder}")
+            self.models_button.setEnabled(True)
+
+    def _on_places(self, places: tuple[FolderPlace, ...]) -> None:
+        for line in self._imported:
+            self.folders.take(line)
+        self._imported = []
+        for place in places:
+            if place.is_imported:
+                forget = button("Forget", self._forgets(place.path), f"Forget {place.path}")
+                line = SettingLine(f"Models of {place.kind}", place.path, forget)
+                self._imported.append(self.folders.add(line))
+        self._on_search(self.search.text())
+
+    def _forgets(self, folder: str) -> Callable[[], object]:
+        return lambda: self._link.ask(ask.ForgetFolder(folder), self._on_folders, self._on_trouble)
+
+    def _on_login(self, is_wanted: bool) -> None:
+        try:
+            self._desktop.start_at_login(is_wanted)
+            self.banner.hide()
+        except EntryRefused as refused:
+            self.banner.say(str(refused), "danger")
+            self.login.blockSignals(True)
+            self.login.setChecked(not is_wanted)
+            self.login.blockSignals(False)
+
+    def _on_menu(self) -> None:
+        # The desktop's indexes are renewed by programs that take a moment.
+        self.menu_button.setEnabled(False)
+        act = self._desktop.uninstall if self._desktop.is_installed else self._desktop.install
+        threading.Thread(target=self._change_menus, args=(act,), daemon=True).start()
+
+    def _change_menus(self, act: Callable[[], object]) -> None:
+        problem = ""
+        try:
+            act()
+        except EntryRefused as refused:
+            problem = str(refused)
+        self._gui.post(lambda: self._on_menus(problem))
+
+    def _on_menus(self, problem: str) -> None:
+        self.menu_button.setEnabled(True)
+        if problem:
+            self.banner.say(problem, "danger")
+        else:
+            self.banner.hide()
+        self._show_menu_line()
+
+    def _show_menu_line(self) -> None:
+        if self._desktop.is_installed:
+            self._menu_line.explain("Slipstream is among your programs, and opens .gguf files.")
+            self.menu_button.setText("Remove")
+        else:
+            self._menu_line.explain("Adds Slipstream to your programs, with its icon, and lets it open .gguf files.")
+            self.menu_button.setText("Add")
+        self.menu_button.setAccessibleName(f"{self.menu_button.text()}: in the desktop's menus")
+        self.login.setChecked(self._desktop.starts_at_login)
+
+    def _show_engine_note(self) -> None:
+        for name, field in self.engine_fields.items():
+            field.setCurrentIndex(field.findData(self._kept.engine_choice(name)))
+        is_old = self._kept.engine_arguments != self._kept.engine_in_use
+        self.engine_note.say(OLD_ENGINE if is_old else "")
+
+    def _on_restart(self) -> None:
+        self._kept.engine_in_use = self._kept.engine_arguments
+        self._show_engine_note()
+        self.restart_wanted.emit(self._kept.engine_in_use)
+
+    def _open_hub(self) -> None:
+        HubDialog(self._link, self.window()).open()
+
+    def _ask_reset(self) -> None:
+        box = QMessageBox(self.window())
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setWindowTitle("Reset settings")
+        box.setText("Reset all settings of this page?")
+        box.setInformativeText("Chats, models, their own settings, folders and your account stay.")
+        resets = box.addButton("Reset", QMessageBox.ButtonRole.DestructiveRole)
+        box.addButton(QMessageBox.StandardButton.Cancel)
+        box.buttonClicked.connect(lambda pressed: self.reset() if pressed is resets else None)
+        box.open()
+
+    def reset(self) -> None:
+        """Set everything as recommended again."""
+        self.notices.setChecked(True)
+        self.stays.setChecked(False)
+        self._kept.forget()
+        self._kept.dress(self._appearance)
+        self._show_looks()

@@ -1,0 +1,32 @@
+"""The speeds of the last minutes. No Qt here."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from core.values.snapshot import Snapshot
+
+SECONDS = 180.0
+_STEP = 0.5  # seconds; what comes within a step counts as one point, its highest
+
+
+class History:
+    """Points of time, tokens per second and bytes per second; the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[float, float, float]] = deque(maxlen=round(SECONDS / _STEP))
+
+    def add(self, now: float, snapshot: Snapshot | None) -> None:
+        """Take in a snapshot; ``now`` is in seconds on any clock that goes on. An idle engine counts as 0."""
+        seen = snapshot if snapshot is not None and not snapshot.is_idle else None
+        rate, n_bytes = (seen.decode_rate, seen.bytes_per_second) if seen is not None else (0.0, 0.0)
+        if self._points and now - self._points[-1][0] < _STEP:
+            at, before_rate, before_bytes = self._points[-1]
+            self._points[-1] = at, max(rate, before_rate), max(n_bytes, before_bytes)
+        else:
+            self._points.append((now, rate, n_bytes))
+
+    def lines(self, now: float) -> tuple[list[float], list[float], list[float]]:
+        """Return seconds before ``now`` as negative numbers, tokens per second and gigabytes per second."""
+        points = [point for point in self._points if now - point[0] <= SECONDS]
+        return [at - now for at, _, _ in points], [rate for _, rate, _ in points], [n / 1e9 for _, _, n in points]

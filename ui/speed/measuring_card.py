@@ -1,0 +1,157 @@
+"""What can be measured here: the machine, who drafts best, and whether drafting changes a text. One at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+
+from models.library import requests as ask
+from models.library.values import MeasuringStep, PairStep, Partners, Trouble
+from ui.client.library_link import LibraryLink
+from ui.speed.bars import Bar, BarList
+from ui.theme.tokens import Palette, Space
+from ui.widgets.page_layout import plain_label
+
+MEASURE, PAIR, VERIFY = "Measure this machine", "Test this pair", "Is it the same model?"
+HINTS = {
+    MEASURE: "How fast memory and processor are, in some ten seconds: speeds are predicted from it",
+    PAIR: "Measures who drafts best for this model, a minute for each, and keeps the fastest",
+    VERIFY: "Answers the same questions with drafts and without, and compares the texts; takes some minutes",
+}
+WAITS = {"replies": "Waits for a reply that is being written…", "a load": "Waits for a model that is being loaded…"}
+NO_MODEL = "Load a model first: choose one above the chat."
+STOPPED = "Stopped."
+
+
+class MeasuringCard(QWidget):
+    """Three buttons, what runs with its progress and a button to stop, and the result with bars."""
+
+    measured = Signal()  # more is known than before
+    grew = Signal()  # there is more to see
+
+    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._link, self._model = link, ""
+        self._asked = 0
+        self._running, self._results = "", ""
+        self._was_stopped = False
+        self.buttons = {name: QPushButton(name) for name in HINTS}
+        row = QHBoxLayout()
+        row.setSpacing(Space.S)
+        for name, button in self.buttons.items():
+            button.setToolTip(HINTS[name])
+            button.clicked.connect(lambda checked=False, name=name: self.begin(name))
+            row.addWidget(button)
+        row.addStretch()
+        self.stage = plain_label(tone="caption")
+        self.bar = QProgressBar()
+        self.bar.setObjectName("downloadBar")
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName("How far the measurement is")
+        self.stop = QPushButton("Stop")
+        self.stop.setToolTip("End the measurement; what is known already is kept")
+        self.stop.clicked.connect(self._on_stop)
+        going = QHBoxLayout()
+        going.addWidget(self.bar, 1)
+        going.addWidget(self.stop)
+        self.result, self.bars = plain_label(tone=""), BarList("Result")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(Space.S)
+        column.addLayout(row)
+        column.addWidget(self.stage)
+        column.addLayout(going)
+        column.addWidget(self.result)
+        column.addWidget(self.bars)
+        self._show()
+
+    def set_model(self, name: str) -> None:
+        """Measure this model from now on."""
+        self._model = name
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette."""
+        self.bars.set_palette(palette)
+
+    def begin(self, name: str) -> None:
+        """Begin one of the measurements."""
+        if name != MEASURE and not self._model:
+            self._say(NO_MODEL, "muted")
+            return
+        request: Any = ask.MeasureMachine()
+        if name == PAIR:
+            request = ask.TestPair(self._model)
+        elif name == VERIFY:
+            request = ask.Verify(self._model)
+        self._running, self._was_stopped, self._results = name, False, ""
+        self.bars.show_bars(())
+        self.stage.setText("Measuring this machine…" if name == MEASURE else "Starting…")
+        self.bar.setRange(0, 0 if name == MEASURE else 1_000)
+        self.bar.setValue(0)
+        self._asked = self._link.ask(request, lambda value: self._on_end(), self._on_trouble, self._on_step)
+        self._show()
+
+    def _on_stop(self) -> None:
+        self._was_stopped = True
+        self.stage.setText("Stopping…")
+        if self._running == PAIR:
+            self._link.ask(ask.StopPairTest())
+        else:
+            self._link.ask(ask.StopMeasuring())
+
+    def _on_step(self, step: PairStep | MeasuringStep) -> None:
+        if isinstance(step, PairStep):
+            if step.results:
+                self._results = "\n".join(step.results)
+                return
+            words = WAITS.get(step.stage, f"{step.stage.capitalize()} {step.partner}…".strip())
+        elif step.report is not None:
+            self._show_report(step.report)
+            return
+        else:
+            words = f"{step.stage}…"
+        self.stage.setText(words)
+        self.bar.setValue(round(step.share * 1_000))
+
+    def _show_report(self, report: dict[str, Any]) -> None:
+        self._results = str((report.get("summary") or {}).get("verdict") or "")
+        rows = [row for row in report.get("rows") or () if row.get("speedup") and row.get("mode") == "greedy"]
+        most = max((float(row["speedup"]) for row in rows), default=1.0)
+        self.bars.show_bars(
+            [Bar(str(row["kind"]), float(row["speedup"]) / most, f"{float(row['speedup']):.2f}×") for row in rows]
+        )
+
+    def _on_end(self) -> None:
+        was, self._running = self._running, ""
+        self._say(self._results or "Measured. What is predicted is renewed.", "")
+        if was == PAIR:
+            self._link.ask(ask.ShowPartners(self._model), self._on_partners, lambda trouble: None)
+        self.measured.emit()
+
+    def _on_partners(self, found: Partners) -> None:
+        known = [(one.name, one.measured) for one in found.partners if one.measured]
+        most = max((gain for _, gain in known), default=1.0)
+        self.bars.show_bars([Bar(name, gain / max(most, 1.0), f"{gain:.2f}×") for name, gain in known])
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        self._running = ""
+        self._say(STOPPED if self._was_stopped else trouble.sentence, "muted" if self._was_stopped else "problem")
+
+    def _say(self, words: str, tone: str) -> None:
+        self.result.setProperty("tone", tone)
+        self.result.style().polish(self.result)
+        self.result.setText(words)
+        self._show()
+
+    def _show(self) -> None:
+        is_going = bool(self._running)
+        for button in self.buttons.values():
+            button.setEnabled(not is_going)
+        for part in (self.stage, self.bar):
+            part.setVisible(is_going)
+        # The machine is measured in some seconds, which nothing can end.
+        self.stop.setVisible(is_going and self._running != MEASURE)
+        self.result.setVisible(not is_going and bool(self.result.text()))
+        self.grew.emit()

@@ -1,0 +1,75 @@
+"""Lines of the last minutes. Imports pyqtgraph, which takes a third of a second: import this when it is to be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyqtgraph  # type: ignore[import-untyped]
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFont
+from PySide6.QtWidgets import QWidget
+
+from ui.speed.history import SECONDS
+from ui.theme.text_size import scaled
+from ui.theme.tokens import LIGHT, Palette, Type
+
+HEIGHT = 150  # pixels
+_TICKS = ((-SECONDS, "−3 min"), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, "now"))
+_SIDES = 0.05  # of the width, for the words below both ends
+_FILL = 40  # of 255: how much of the colour is below the line
+
+
+class LinePlot(pyqtgraph.PlotWidget):  # type: ignore[misc]
+    """One line over the last minutes, with a mark for the highest value that is possible where that is known.
+
+    Lines are one pixel wide and not smoothed: a wider one costs a hundred times as much to paint.
+    """
+
+    def __init__(self, name: str, unit: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._palette, self._name, self._unit = LIGHT, name, unit
+        self.setAccessibleName(name)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setMenuEnabled(False)
+        self.setMouseEnabled(x=False, y=False)
+        self.hideButtons()
+        self.plotItem.setContentsMargins(0, 0, 0, 0)
+        self.setXRange(-SECONDS, 0, padding=_SIDES)
+        self.getAxis("bottom").setTicks([_TICKS])
+        self._peak: float | None = None
+        self._curve = self.plot([], [])
+        self._mark = pyqtgraph.InfiniteLine(angle=0, movable=False)
+        self._mark.hide()
+        self.addItem(self._mark, ignoreBounds=True)
+        self.set_palette(LIGHT)
+
+    def show_line(self, seconds: Sequence[float], values: Sequence[float], peak: float | None = None) -> None:
+        """Show other points; ``peak`` is the highest value that was measured to be possible."""
+        self._curve.setData(seconds, values)
+        top = max([*values, peak or 0.0, 1.0])
+        self.setYRange(0, top * 1.08, padding=0)
+        if peak is not None:
+            self._mark.setValue(peak)
+        self._mark.setVisible(peak is not None)
+        now = values[-1] if values else 0.0
+        self.setAccessibleDescription(f"{now:.1f} {self._unit} now, {max([*values, 0.0]):.1f} at most")
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw in another palette, or in another size."""
+        self._palette = palette
+        self.setBackground(palette.canvas)
+        accent = QColor(palette.accent)
+        self._curve.setPen(pyqtgraph.mkPen(accent, width=1))
+        below = QColor(accent)
+        below.setAlpha(_FILL)
+        self._curve.setFillLevel(0)
+        self._curve.setBrush(below)
+        self._mark.setPen(pyqtgraph.mkPen(palette.muted, width=1, style=Qt.PenStyle.DashLine))
+        font = QFont(self.font())
+        font.setPixelSize(scaled(Type.CAPTION))
+        for side in ("left", "bottom"):
+            axis = self.getAxis(side)
+            axis.setPen(palette.border)
+            axis.setTextPen(palette.muted)
+            axis.setTickFont(font)
+        self.setFixedHeight(scaled(HEIGHT))

@@ -1,0 +1,349 @@
+"""The speed page: how fast replies are, what limits them, what memory holds, and what would help."""
+
+from __future__ import annotations
+
+import threading
+import time
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from core.values.snapshot import Snapshot
+from models.formatting.figures import rate, size
+from models.library import requests as ask
+from models.library.values import Choosing, ModelFitReport, Partners, QuantiseOffer
+from ui.client.api import Api, ServerState, snapshot_from
+from ui.client.library_link import LibraryLink
+from ui.client.live_events import LiveEvents
+from ui.client.server_watch import ServerWatch
+from ui.speed import sentences
+from ui.speed.bars import Bar, BarList, Part, StackedBar
+from ui.speed.history import History
+from ui.speed.measuring_card import MeasuringCard
+from ui.theme.tokens import LIGHT, Palette, Space
+from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import PageColumn, plain_label
+
+if TYPE_CHECKING:
+    from ui.speed.plots import LinePlot
+
+WIDTH = 1_040  # pixels: two plots side by side
+DRAW_MS = 1_000  # in which the lines move by two or three pixels
+SHOW_MS = 250  # figures that change ten times a second cannot be read, and each change lays the page out anew
+MACHINE_MS = 2_000
+LOOK_MS = 50  # whether the plots can be drawn now
+MOST_DEPTHS = 6
+DASH = "–"
+
+
+class SpeedPage(PageColumn):
+    """Follows the server while it is seen; before, it only takes in what the window asks for anyway."""
+
+    library_wanted = Signal(str)  # the name of a model
+
+    def __init__(self, api: Api, link: LibraryLink, watch: ServerWatch, history: History) -> None:
+        super().__init__(width=WIDTH)
+        self._api, self._link, self._watch, self._history = api, link, watch, history
+        self._palette = LIGHT
+        self._snapshot, self._is_last, self._why = Snapshot(), False, ""
+        self._fit: ModelFitReport | None = None
+        self._partners: Partners | None = None
+        self._copies: QuantiseOffer | None = None
+        self._model: str | None = None
+        self.plots: tuple[LinePlot, LinePlot] | None = None
+        self._imports: threading.Thread | None = None
+        self.setAccessibleName("Speed")
+        self._add_now()
+        self._add_reasons()
+        self._add_machine()
+        self._add_measuring()
+        self._events = LiveEvents(api, self)
+        self._events.came.connect(self._on_event)
+        self._latest: Snapshot | None = None
+        self._soon = QTimer(self, singleShot=True, interval=SHOW_MS)
+        self._soon.timeout.connect(self._show_latest)
+        self._draw = QTimer(self, interval=DRAW_MS)
+        self._draw.timeout.connect(self._draw_lines)
+        self._ask_machine = QTimer(self, interval=MACHINE_MS)
+        self._ask_machine.timeout.connect(self._look_at_machine)
+        self._look_at_imports = QTimer(self, interval=LOOK_MS)
+        self._look_at_imports.timeout.connect(self._make_plots)
+        watch.state_changed.connect(self._on_state)
+
+    def _add_now(self) -> None:
+        section = self.add_section("Speed")
+        self.rate, self.unit, self.limit = QLabel(DASH), QLabel("tokens per second"), plain_label()
+        self.rate.setProperty("tone", "hero")
+        self.unit.setProperty("tone", "muted")
+        row = QHBoxLayout()
+        row.setSpacing(Space.S)
+        row.addWidget(self.rate, 0, Qt.AlignmentFlag.AlignBaseline)
+        row.addWidget(self.unit, 0, Qt.AlignmentFlag.AlignBaseline)
+        row.addStretch()
+        section.addLayout(row)
+        section.addWidget(self.limit)
+        self._plot_row = QGridLayout()
+        self._plot_row.setHorizontalSpacing(Space.XL)
+        self._plot_row.setColumnStretch(0, 1)
+        self._plot_row.setColumnStretch(1, 1)
+        self.rate_label = plain_label("Tokens per second, the last three minutes", "caption")
+        self.bytes_label = plain_label("Memory read, GB per second", "caption")
+        self._plot_row.addWidget(self.rate_label, 0, 0)
+        self._plot_row.addWidget(self.bytes_label, 0, 1)
+        self.no_plots = plain_label("The lines come in a moment…", "caption")
+        self._plot_row.addWidget(self.no_plots, 1, 0)
+        section.addLayout(self._plot_row)
+
+    def _add_reasons(self) -> None:
+        row = QHBoxLayout()
+        row.setSpacing(Space.XL)
+        why, helps = QVBoxLayout(), QVBoxLayout()
+        for column, words in ((why, "Why"), (helps, "What would help")):
+            head = QLabel(words)
+            head.setProperty("tone", "title")
+            column.addWidget(head)
+            column.setSpacing(Space.S)
+            row.addLayout(column, 1)
+        self.why = plain_label(tone="")
+        self.depths_label, self.depths = (
+            plain_label("Guessed tokens that were right, by place", "caption"),
+            BarList("Acceptance by depth"),
+        )
+        for widget in (self.why, self.depths_label, self.depths):
+            why.addWidget(widget)
+        why.addStretch()
+        self._helps = QVBoxLayout()
+        self._helps.setSpacing(Space.S)
+        self._help_rows: list[QWidget] = []
+        helps.addLayout(self._helps)
+        self.estimate = plain_label("Gains are estimates.", "caption")
+        helps.addWidget(self.estimate)
+        helps.addStretch()
+        self.column.insertLayout(self.column.count() - 1, row)
+
+    def _add_machine(self) -> None:
+        section = self.add_section("This machine")
+        self.memory = StackedBar("Memory")
+        self.facts = FactsGrid(can_halve=True)
+        section.addWidget(self.memory)
+        section.addWidget(self.facts)
+
+    def _add_measuring(self) -> None:
+        section = self.add_section("Measure")
+        self.measuring = MeasuringCard(self._link)
+        self.measuring.measured.connect(self._look_at_model)
+        # In a small window it is below what is seen.
+        self.measuring.grew.connect(
+            lambda: QTimer.singleShot(0, self, lambda: self.ensureWidgetVisible(self.measuring))
+        )
+        section.addWidget(self.measuring)
+
+    # Seen or not.
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Follow the server."""
+        super().showEvent(event)
+        self._events.start()
+        self._draw.start()
+        self._ask_machine.start()
+        self._look_at_machine()
+        self._on_state(self._watch.state)
+        self._look_at_model()
+        if self.plots is None and self._imports is None:
+            # It takes a third of a second, in which the window stays alive.
+            self._imports = threading.Thread(target=import_module, args=("pyqtgraph",), daemon=True)
+            self._imports.start()
+            self._look_at_imports.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Let it be."""
+        super().hideEvent(event)
+        self._events.stop()
+        self._draw.stop()
+        self._ask_machine.stop()
+
+    def focus_view(self) -> None:
+        """Give the keyboard to the first thing that can be done here."""
+        next(iter(self.measuring.buttons.values())).setFocus()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette, or in another size."""
+        self._palette = palette
+        for part in (self.memory, self.depths, self.measuring, *(self.plots or ())):
+            part.set_palette(palette)
+
+    def _make_plots(self) -> None:
+        if self._imports is None or self._imports.is_alive():
+            return
+        self._look_at_imports.stop()
+        from ui.speed.plots import LinePlot
+
+        self.no_plots.hide()
+        self.plots = (LinePlot("Tokens per second", "tokens per second"), LinePlot("Memory read", "GB per second"))
+        for at, plot in enumerate(self.plots):
+            plot.set_palette(self._palette)
+            self._plot_row.addWidget(plot, 1, at)
+        self._draw_lines()
+
+    # What came.
+
+    def _on_event(self, found: dict[str, Any]) -> None:
+        now, last = snapshot_from(found.get("snapshot")), snapshot_from(found.get("last_reply"))
+        self._history.add(time.monotonic(), now)
+        draft = found.get("draft")
+        self._why = str(draft.get("why") or "") if isinstance(draft, dict) else ""
+        self._is_last = now is not None and now.is_idle and last is not None
+        self._latest = last if self._is_last and last is not None else now or Snapshot()
+        if not self._soon.isActive():
+            self._soon.start()
+
+    def _show_latest(self) -> None:
+        if self._latest is not None:
+            self._show(self._latest)
+
+    def _show(self, shown: Snapshot) -> None:
+        self._snapshot = shown
+        reads = shown.prefill_rate > shown.decode_rate
+        speed = max(shown.prefill_rate, shown.decode_rate)
+        self.rate.setText(rate(speed) if speed > 0 else DASH)
+        what = "tokens per second, reading the prompt" if reads else "tokens per second"
+        self.unit.setText(f"{what}, the last reply" if self._is_last else what)
+        self.limit.setText(self._limit(shown) if speed > 0 else "Nothing runs. Figures come with the next reply.")
+        self.why.setText(sentences.decision(shown, self._why, self._is_last) or "Nothing was decided yet.")
+        pairs = list(zip(shown.drafted_at, shown.accepted_at, strict=False))[:MOST_DEPTHS]
+        bars = [
+            Bar(f"Token {depth}", right / guessed, f"{right / guessed:.0%} of {guessed:,}")
+            for depth, (guessed, right) in enumerate(pairs, 1)
+            if guessed
+        ]
+        self.depths.show_bars(bars)
+        self.depths_label.setVisible(bool(bars))
+
+    def _limit(self, shown: Snapshot) -> str:
+        read = f"{shown.bytes_per_second / 1e9:,.1f}"
+        of_peak = f"{read} of {shown.peak / 1e9:,.1f} GB/s measured" if shown.peak else f"{read} GB/s"
+        if shown.is_in_cache:
+            of_peak = f"{read} GB/s from the processor's cache"
+        share = f", {shown.peak_share:.0%} of what memory can" if shown.peak_share and not shown.is_in_cache else ""
+        limit = sentences.limit(shown)
+        return f"{limit[0].upper()}{limit[1:]}: it reads {of_peak}{share}."
+
+    def _draw_lines(self) -> None:
+        now = time.monotonic()
+        if self._snapshot.is_idle or self._is_last:
+            self._history.add(now, None)
+        if self.plots is None:
+            return
+        seconds, rates, gigabytes = self._history.lines(now)
+        shown = self._snapshot
+        peak = shown.peak / 1e9 if shown.peak and not shown.is_in_cache else None
+        self.plots[0].show_line(seconds, rates)
+        self.plots[1].show_line(seconds, gigabytes, peak)
+
+    def _look_at_machine(self) -> None:
+        if self._api.is_connected:
+            self._api.ask("GET", "/slipstream/machine", None, self._on_machine, lambda sentence: None)
+
+    def _on_machine(self, found: dict[str, Any]) -> None:
+        kinds = (
+            ("Weights", "weights", "accent"),
+            ("KV cache", "kv", "warning"),
+            ("Kept prompts", "kept", "code_name"),
+            ("Other programs", "other", "muted"),
+            ("Free", "free", "pressed"),
+        )
+        sizes = [(name, int(found.get(key) or 0), colour) for name, key, colour in kinds]
+        self.memory.show_parts([Part(name, n, size(n) if n else "0", colour) for name, n, colour in sizes])
+        self.facts.show_facts(machine_facts(found))
+
+    # The model.
+
+    def _on_state(self, state: ServerState) -> None:
+        if state.model != self._model:
+            self._model = state.model
+            self._fit = self._partners = self._copies = None
+            self.measuring.set_model(state.model or "")
+            if self.isVisible():
+                self._look_at_model()
+
+    def _look_at_model(self) -> None:
+        self._show_helps()
+        model = self._model
+        if model is None or not self.isVisible():
+            return
+
+        def keep(name: str) -> Any:
+            def take(value: Any) -> None:
+                if self._model == model:
+                    setattr(self, name, value)
+                    self._show_helps()
+
+            return take
+
+        for name, request in (
+            ("_fit", ask.GetModelFit(model)),
+            ("_partners", ask.ShowPartners(model)),
+            ("_copies", ask.OfferQuantise(model)),
+        ):
+            self._link.ask(request, keep(name), lambda trouble: None)
+
+    def _show_helps(self) -> None:
+        for widget in self._help_rows:
+            self._helps.removeWidget(widget)
+            widget.hide()
+            widget.deleteLater()
+        self._help_rows = []
+        helps = sentences.helps(self._fit, self._partners, self._copies, self._snapshot)
+        for one in helps:
+            self._add_help(one)
+        if not helps:
+            words = "Nothing that is known here." if self._fit is not None else "Asking…"
+            self._add_row(plain_label(words if self._model else "Load a model first."))
+        self.estimate.setVisible(any(one.gain is not None for one in helps))
+
+    def _add_help(self, one: sentences.Help) -> None:
+        words = one.words if one.gain is None else f"{one.words} ≈\N{NO-BREAK SPACE}{one.gain:.1f}×"
+        holder = QWidget()
+        row = QHBoxLayout(holder)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(Space.S)
+        row.addWidget(plain_label(words, ""), 1)
+        if one.action:
+            button: QPushButton = TextButton(one.action, f"{one.action}: {one.words}")
+            button.clicked.connect(lambda: self._act(one))
+            row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+        self._add_row(holder)
+
+    def _add_row(self, widget: QWidget) -> None:
+        self._help_rows.append(widget)
+        self._helps.addWidget(widget)
+
+    def _act(self, one: sentences.Help) -> None:
+        model = self._model
+        if model is None:
+            return
+        if one.target:
+            request = ask.ChoosePartner(model, Choosing.NAMED.value, one.target)
+            self._link.ask(request, lambda found: self._watch.load(model, self._look_at_model), lambda trouble: None)
+        else:
+            self.library_wanted.emit(model)
+
+
+def machine_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what the machine is busy with; what cannot be read is left out."""
+    facts = [("Processor", f"{float(found.get('cpu') or 0):.0%} busy")]
+    if found.get("watts") is not None:
+        facts.append(("Power", f"{float(found['watts']):.0f} W, the processor"))
+    for gpu in found.get("gpus") or ():
+        load, used, total, watts = (gpu.get(name) for name in ("load", "used", "total", "watts"))
+        parts = (
+            f"{load:.0%} busy" if load is not None else "",
+            f"{size(used)} of {size(total)}" if used is not None and total else "",
+            f"{watts:.0f} W" if watts is not None else "",
+        )
+        facts.append((str(gpu.get("name")), "  ·  ".join(filter(None, parts))))
+    return facts

@@ -1,0 +1,133 @@
+"""Rows of things that can be acted on: a title, a line, how far it is, and a button for each thing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+
+from ui.theme.tokens import Space
+from ui.widgets.elided_label import ElidedLabel, in_tip
+from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import plain_label
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRow:
+    """What a row shows. ``actions`` are the words on its buttons; ``share`` is how far it is, None where it is over.
+
+    ``is_calm``: nothing happens on it just now. ``problem`` is a sentence on what went wrong.
+    """
+
+    key: str
+    title: str
+    line: str
+    actions: tuple[str, ...] = ()
+    share: float | None = None
+    is_calm: bool = False
+    problem: str = ""
+
+
+class ActionRows(QWidget):
+    """Shows rows, or a sentence where there are none; a row stays the same widget while its key is there."""
+
+    wanted = Signal(str, str)  # the key of a row, the words on its button
+
+    def __init__(self, name: str, empty: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.rows: dict[str, _RowView] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        self.empty = plain_label(empty, "caption")
+        self._column.addWidget(self.empty)
+
+    def show_rows(self, rows: Sequence[ActionRow]) -> None:
+        """Show other rows."""
+        keys = {row.key for row in rows}
+        for key in [key for key in self.rows if key not in keys]:
+            view = self.rows.pop(key)
+            self._column.removeWidget(view)
+            view.hide()
+            view.deleteLater()
+        for place, row in enumerate(rows):
+            view = self.rows.get(row.key) or self._make(row.key)
+            if self._column.indexOf(view) != place:
+                self._column.insertWidget(place, view)
+            view.show_row(row)
+        self.empty.setVisible(not rows)
+
+    def _make(self, key: str) -> _RowView:
+        view = _RowView()
+        view.wanted.connect(lambda action: self.wanted.emit(key, action))
+        self.rows[key] = view
+        return view
+
+
+class _RowView(QFrame):
+    wanted = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("actionRow")
+        self._shown: ActionRow | None = None
+        self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), plain_label(tone="problem")
+        self.line.setProperty("tone", "caption")
+        self.bar = QProgressBar()
+        self.bar.setObjectName("downloadBar")
+        self.bar.setAccessibleName("Progress")
+        self.bar.setRange(0, 1_000)
+        self.bar.setTextVisible(False)
+        self.buttons: dict[str, TextButton] = {}
+        self._row = QHBoxLayout()
+        self._row.setSpacing(0)
+        words = QVBoxLayout()
+        words.setSpacing(Space.XS)
+        words.addWidget(self.title)
+        words.addWidget(self.line)
+        self._row.addLayout(words, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, Space.S, 0, Space.S)
+        column.setSpacing(Space.XS + 2)
+        column.addLayout(self._row)
+        column.addWidget(self.bar)
+        column.addWidget(self.problem)
+
+    def show_row(self, row: ActionRow) -> None:
+        if row == self._shown:
+            return
+        if self._shown is None or self._shown.actions != row.actions:
+            self._show_actions(row)
+        self._shown = row
+        self.setAccessibleName(row.title)
+        self.title.setText(row.title)
+        self.title.setToolTip(in_tip(row.title))
+        self.line.setText(row.line)
+        self.line.setToolTip(in_tip(row.line))
+        self.line.setVisible(bool(row.line))
+        self.bar.setVisible(row.share is not None)
+        self.bar.setAccessibleName(f"How far {row.title} is")
+        self.bar.setValue(round((row.share or 0.0) * 1_000))
+        tone = "calm" if row.is_calm else "busy"
+        if self.bar.property("tone") != tone:
+            self.bar.setProperty("tone", tone)
+            self.bar.style().polish(self.bar)
+        self.problem.setText(row.problem)
+        self.problem.setVisible(bool(row.problem))
+
+    def _show_actions(self, row: ActionRow) -> None:
+        for action in [action for action in self.buttons if action not in row.actions]:
+            button = self.buttons.pop(action)
+            self._row.removeWidget(button)
+            button.hide()
+            button.deleteLater()
+        for place, action in enumerate(row.actions, 1):
+            if action not in self.buttons:
+                button = TextButton(action, f"{action}: {row.title}")
+                button.setToolTip(f"{action} {row.title}")
+                button.clicked.connect(lambda checked=False, action=action: self.wanted.emit(action))
+                self.buttons[action] = button
+            self._row.insertWidget(place, self.buttons[action])

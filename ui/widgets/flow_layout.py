@@ -1,0 +1,73 @@
+"""A layout that puts its widgets in a row, and goes on below where there is no more room."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+
+
+class FlowLayout(QLayout):
+    """Widgets in the order in which they were added, each as large as it wants to be."""
+
+    def __init__(self, parent: QWidget | None = None, spacing: int = 0) -> None:
+        super().__init__(parent)
+        self._items: list[QLayoutItem] = []
+        self.setSpacing(spacing)
+        self.setContentsMargins(0, 0, 0, 0)
+
+    def addItem(self, item: QLayoutItem) -> None:
+        """Add one at the end."""
+        self._items.append(item)
+
+    def count(self) -> int:
+        """Return how many there are."""
+        return len(self._items)
+
+    def itemAt(self, index: int) -> QLayoutItem | None:
+        """Return one, None where there is none."""
+        return self._items[index] if 0 <= index < len(self._items) else None
+
+    def takeAt(self, index: int) -> QLayoutItem | None:
+        """Take one out."""
+        return self._items.pop(index) if 0 <= index < len(self._items) else None
+
+    def expandingDirections(self) -> Qt.Orientation:
+        """Ask for no more room than is needed."""
+        return Qt.Orientation(0)
+
+    def hasHeightForWidth(self) -> bool:
+        """Be as tall as the rows are."""
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of all rows."""
+        return self._place(QRect(0, 0, width, 0), is_trial=True)
+
+    def setGeometry(self, rect: QRect) -> None:
+        """Place the widgets."""
+        super().setGeometry(rect)
+        self._place(rect, is_trial=False)
+
+    def sizeHint(self) -> QSize:
+        """Return the least size: the width is given from outside."""
+        return self.minimumSize()
+
+    def minimumSize(self) -> QSize:
+        """Return the size of the largest one."""
+        size = QSize()
+        for item in self._items:
+            size = size.expandedTo(item.minimumSize())
+        return size
+
+    def _place(self, rect: QRect, is_trial: bool) -> int:
+        x, y, row = rect.x(), rect.y(), 0
+        for item in self._items:
+            if item.isEmpty():
+                continue
+            size = item.sizeHint().boundedTo(QSize(rect.width(), item.sizeHint().height()))
+            if x > rect.x() and x + size.width() > rect.right() + 1:
+                x, y, row = rect.x(), y + row + self.spacing(), 0
+            if not is_trial:
+                item.setGeometry(QRect(QPoint(x, y), size))
+            x, row = x + size.width() + self.spacing(), max(row, size.height())
+        return y + row - rect.y()

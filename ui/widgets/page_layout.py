@@ -1,0 +1,97 @@
+"""What pages are made of: tabs above, and a column of sections to scroll."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from ui.theme.text_size import scaled
+from ui.theme.tokens import COLUMN, TOP_BAR, Space
+
+TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
+
+
+class PageTabs(QFrame):
+    """Tabs by their names; ``row`` takes what stands at the end. The keys are those of ``parent``, the page."""
+
+    chosen = Signal(str)
+
+    def __init__(self, names: Sequence[str], parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName("topBar")
+        self.setFixedHeight(TOP_BAR)
+        self.tabs: dict[str, QPushButton] = {}
+        self.row = QHBoxLayout(self)
+        self.row.setContentsMargins(Space.M, 0, Space.S, 0)
+        self.row.setSpacing(Space.XS)
+        group = QButtonGroup(self)
+        for number, name in enumerate(names, 1):
+            tab = QPushButton(name)
+            tab.setProperty("kind", "tab")
+            tab.setCheckable(True)
+            tab.setCursor(Qt.CursorShape.PointingHandCursor)
+            tab.setToolTip(f"{name} (Ctrl+{number})")
+            tab.clicked.connect(lambda checked=False, name=name: self.chosen.emit(name))
+            # Of the pages that have these keys, only the one that is seen takes them.
+            QShortcut(QKeySequence(f"Ctrl+{number}"), parent, lambda name=name: self.chosen.emit(name))
+            group.addButton(tab)
+            self.row.addWidget(tab)
+            self.tabs[name] = tab
+        self.row.addStretch()
+        self.tabs[names[0]].setChecked(True)
+
+    def fit(self) -> None:
+        """Leave room for the letters of a chosen tab, which are bold: Qt asks for that of the others."""
+        for name, tab in self.tabs.items():
+            font = QFont(tab.font())
+            font.setWeight(QFont.Weight.DemiBold)
+            tab.setMinimumWidth(QFontMetrics(font).horizontalAdvance(name) + 2 * TAB_SIDE)
+
+
+class PageColumn(QScrollArea):
+    """Holds sections, each with a title and a line on what it is for."""
+
+    def __init__(self, parent: QWidget | None = None, width: int = COLUMN) -> None:
+        super().__init__(parent)
+        self._width = width
+        self.setObjectName("pageArea")
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        body = QWidget()
+        body.setObjectName("pageBody")
+        self.column = QVBoxLayout(body)
+        self.column.setSpacing(Space.XL)
+        self.column.addStretch(1)
+        self.setWidget(body)
+
+    def add_section(self, title: str, note: str = "") -> QVBoxLayout:
+        """Return the layout of a new section at the end."""
+        section = QVBoxLayout()
+        section.setSpacing(Space.S)
+        head = QLabel(title)
+        head.setProperty("tone", "title")
+        section.addWidget(head)
+        if note:
+            section.addWidget(plain_label(note))
+        self.column.insertLayout(self.column.count() - 1, section)
+        return section
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the column readable."""
+        super().resizeEvent(event)
+        side = max(Space.XL, (self.width() - scaled(self._width)) // 2)
+        self.column.setContentsMargins(side, Space.XL, side, Space.XL)
+
+
+def plain_label(text: str = "", tone: str = "muted") -> QLabel:
+    """Return a label of plain text that takes as many lines as it needs."""
+    label = QLabel(text)
+    label.setProperty("tone", tone)
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label

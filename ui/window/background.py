@@ -1,0 +1,78 @@
+"""What happens while nobody looks at the window: notices of what ended, and an app that runs on without it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QMenu, QWidget
+
+from models.download.progress import DownloadPhase
+from models.library.values import Download
+from ui.platform.desktop_notices import DesktopNotices, has_tray
+from ui.settings.window_settings import WindowSettings
+
+LONG_SECONDS = 10.0  # who waits less has hardly looked elsewhere
+STAYS = ("Slipstream still runs", "Other programs reach its models as before. Its icon here opens it, or quits it.")
+
+
+class Background(QObject):
+    """Watches replies and downloads for a window, and keeps its icon in the tray where that is wanted."""
+
+    def __init__(
+        self, window: QWidget, kept: WindowSettings, icon: QIcon, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(window)
+        self._window, self._kept, self._clock = window, kept, clock
+        self._began: dict[int, float] = {}
+        self._phases: dict[int, DownloadPhase] = {}
+        self.menu = QMenu(window)
+        self.notices = DesktopNotices(icon, self.menu, self)
+        kept.changed.connect(self._on_setting)
+        self._on_setting("keepsRunning")
+
+    @property
+    def keeps_running(self) -> bool:
+        """Whether closing the window leaves the app running: only where its icon can be seen."""
+        return self._kept.is_on("keepsRunning", usually=False) and has_tray()
+
+    def say_that_it_stays(self) -> None:
+        """Say once, ever, that the app runs on."""
+        if not self._kept.is_on("toldThatItStays", usually=False):
+            self._kept.keep("toldThatItStays", True)
+            self.notices.tell(*STAYS)
+
+    def on_running(self, chats: frozenset[int]) -> None:
+        """Take the chats in which a reply comes in; tell of a long one that has ended."""
+        now = self._clock()
+        ended = [began for chat, began in self._began.items() if chat not in chats]
+        self._began = {chat: self._began.get(chat, now) for chat in chats}
+        if any(now - began >= LONG_SECONDS for began in ended):
+            self._tell("The reply is there", "A chat has its answer.")
+
+    def on_downloads(self, downloads: tuple[Download, ...]) -> None:
+        """Take the list of downloads; tell of those that have ended since the last one."""
+        for one in downloads:
+            before = self._phases.get(one.number)
+            self._phases[one.number] = one.phase
+            if before in (None, one.phase):
+                continue  # what had ended before is no news
+            if one.phase is DownloadPhase.DONE:
+                self._tell("The download is complete", f"{one.repo_id} can be used.")
+            elif one.phase is DownloadPhase.FAILED:
+                self._tell("The download stopped", f"{one.repo_id}: {one.problem or 'it can go on.'}")
+
+    def close(self) -> None:
+        """Leave the tray."""
+        self.notices.close()
+
+    def _tell(self, title: str, sentence: str) -> None:
+        is_looked_at = self._window.isVisible() and self._window.isActiveWindow()
+        if self._kept.is_on("notices", usually=True) and not is_looked_at:
+            self.notices.tell(title, sentence)
+
+    def _on_setting(self, name: str) -> None:
+        if name == "keepsRunning":
+            self.notices.show_icon(self.keeps_running)
