@@ -24,7 +24,7 @@ MAY_IMPORT = {
 }
 # Library -> the places that may import it.
 ONLY_IN = {
-    "PySide6": ("ui/", "app/desktop/", "tools/", "benchmarks/ui_stall.py"),
+    "PySide6": ("ui/", "app/desktop/", "tools/", "benchmarks/ui_stall.py", "benchmarks/frame_probe.py"),
     "shiboken6": ("ui/", "app/desktop/", "tools/"),
     "llama_cpp": ("core/llama/", "benchmarks/bare_loop.py"),
     "fastapi": ("app/server/",),
