@@ -50,3 +50,16 @@ def test_slow_tests_run_where_they_are_asked_for(
     (tmp_path / "pytest.ini").write_text(SETTINGS)
     (tmp_path / "test_slow.py").write_text(SLOW)
     assert run_all(tmp_path, with_slow=with_slow) == code
+
+
+def test_a_failure_that_is_gone_runs_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    (tmp_path / "test_gone.py").write_text(
+        "from pathlib import Path\ndef test_gone():\n    Path(__file__).unlink()\n    assert False\n"
+    )
+    (tmp_path / "test_counted.py").write_text(
+        'from pathlib import Path\ndef test_counted():\n    Path(__file__).with_name("runs").open("a").write("x")\n'
+    )
+    assert run_all(tmp_path, with_slow=False) != 0
+    assert (tmp_path / "runs").read_text() == "x"
