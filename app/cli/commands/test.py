@@ -52,7 +52,7 @@ def run_all(root: Path, *, with_slow: bool) -> int:
     if code != _SOME_FAILED or not 0 < len(failed) <= _MOST_RUN_AGAIN:
         return code
     print(f"\n== {len(failed)} failed beside others: once more, alone", flush=True)
-    code = _pytest(root, "--last-failed", "--last-failed-no-failures", "none")
+    code = _pytest(root, *sorted(failed))
     unsteady = sorted(failed - _last_failed(root)) if code <= _SOME_FAILED else []
     for name in unsteady:
         print(f"UNSTEADY {name}: it failed beside others and passed alone.", flush=True)
