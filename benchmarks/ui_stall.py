@@ -172,7 +172,7 @@ def measure_stream(
         window.desk.current._api.connect_to(source.url, None)
         rest(application)
         ends: list[object] = []
-        window.desk.ended.connect(ends.append)
+        window.desk.active.ended.connect(ends.append)
         watch.start()
         window.desk.send("Go on.")
         use = use_window(window) if is_used else None

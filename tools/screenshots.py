@@ -846,6 +846,38 @@ def race(stage: Stage) -> None:
         stage.wait(0.1)
 
 
+def beside(stage: Stage) -> None:
+    """Two chats that stream at once; one of them empty; with the settings; in a narrow window and in large text."""
+    stage.connect()
+    stage.history()
+    stage.open_old(REPLY)
+    stage.window.resize(1400, 820)
+    stage.window.open_beside(None)
+    stage.wait(0.3)
+    stage.shoot("beside-new")
+    right = stage.window.page
+    right.choose_model("ember-draft-q8_0")
+    stage.server.pieces, stage.server.delay = [REPLY[i : i + 8] for i in range(0, len(REPLY), 8)], 0.02
+    stage.window.chats.switch()
+    stage.say("And with a draft model?", 0.3)
+    stage.window.chats.switch()
+    stage.say("How fast can a local model be on my machine?", 1.6)
+    stage.shoot("beside")
+    stage.until(lambda: not stage.window.desk.running)
+    stage.window.toggle_panel()
+    stage.window.resize(1680, 820)
+    stage.wait(0.3)
+    stage.shoot("beside-panel")
+    stage.window.toggle_panel()
+    stage.window.resize(860, 700)
+    stage.wait(0.3)
+    stage.shoot("beside-narrow")
+    stage.window.resize(1400, 820)
+    stage.window.resize_text(150)
+    stage.wait(0.3)
+    stage.shoot("beside-150")
+
+
 def branches(stage: Stage) -> None:
     """A reply that was stopped, with its buttons; the same while it is edited, in large text too."""
     stage.connect()
@@ -853,7 +885,7 @@ def branches(stage: Stage) -> None:
     stage.open_old(REPLY[:190], status=Status.STOPPED)
     stage.shoot("branches-stopped")
     view = _last_reply(stage)
-    stage.window.desk.edit(view.message.id, "Another reply, written by *me*.")
+    stage.window.desk.active.edit(view.message.id, "Another reply, written by *me*.")
     stage.wait(0.2)
     stage.shoot("branches-edited")
     stage.window.resize_text(150)
@@ -1303,6 +1335,7 @@ STATES: tuple[Callable[[Stage], None], ...] = (
     editing,
     branches,
     race,
+    beside,
     context,
     formulas,
     speeds,

@@ -38,7 +38,7 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
     # Sent before the server is there: it waits.
     window.desk.send("Tell me a story about a fox.")
     ends: list[object] = []
-    window.desk.ended.connect(ends.append)
+    window.desk.active.ended.connect(ends.append)
     qtbot.waitUntil(lambda: ends != [])
     reply = window.desk.current.tree.path[-1]
     assert (reply.status, reply.problem) == (Status.DONE, None)

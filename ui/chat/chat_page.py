@@ -1,4 +1,4 @@
-"""The page in the middle: model, messages, and the field to write in."""
+"""One chat with all that belongs to it: model, messages, and the field to write in. The window shows one or two."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from ui.chat.attachments.chip import short
 from ui.chat.attachments.sending import Sending, files_that_count
-from ui.chat.chat_sessions import ChatSessions
+from ui.chat.chat_sessions import OpenChat
 from ui.chat.composer import Composer, files_in
 from ui.chat.context_bar import ContextBar
 from ui.chat.context_use import ContextUse, draft_tokens, larger_context, later_start, sent_of, tokens_in, used_by
@@ -34,12 +34,11 @@ from ui.chat.messages.transcript import Transcript
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.model_picker import ModelPicker
 from ui.chat.storage.search_hit import first_hit
-from ui.chat.storage.store import NEW_CHAT
 from ui.chat.summary import Summary
 from ui.chat.welcome import Welcome
 from ui.client.api import Api, ServerState
 from ui.client.attachments import FOUND, Attachment
-from ui.client.chat_records import ChatSettings, Message, Role
+from ui.client.chat_records import ChatSettings, Message, Role, Status
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
 from ui.theme.text_size import scaled
@@ -60,29 +59,31 @@ HINT = "Enter sends  ·  Shift+Enter starts a new line"
 
 
 class ChatPage(QWidget):
-    """Shows the current chat and passes on what the user does."""
+    """Shows the chat of a pane and passes on what the user does."""
 
     sidebar_wanted = Signal()
     panel_wanted = Signal()
+    other_wanted = Signal()  # where two chats take turns in a narrow window
+    close_wanted = Signal()
     settings_shown = Signal(object)  # ChatSettings
     context_wanted = Signal(str, object, object)  # a model, its context in tokens (None: as usual), what to do then
 
     def __init__(
-        self, desk: ChatSessions, watch: ServerWatch, tools: TextTools, api: Api, parent: QWidget | None = None
+        self, pane: OpenChat, watch: ServerWatch, tools: TextTools, api: Api, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._desk, self._watch, self._tools = desk, watch, tools
-        self._conversation = desk.current
-        # By chat what was written there and not sent, as it is kept on disk.
-        self._drafts: dict[int, str] = {}
+        self.pane, self._desk, self._watch, self._tools = pane, pane.desk, watch, tools
+        self._conversation = pane.current
         self._api = api
-        self._files: dict[int, tuple[Attachment, ...]] = {}
+        self._is_beside = pane is not pane.desk.panes[0]
         self._enlarged = ""  # the model that was given a larger context here
         self._keep = QTimer(self, singleShot=True, interval=KEEP_MS)
         self.sidebar_button = IconButton("sidebar", "Show or hide the chats (Ctrl+B)")
         self.panel_button = IconButton("panel", "Chat settings (Ctrl+.)")
+        self.other_button = IconButton("beside", "Show the other chat (F6)")
+        self.close_button = IconButton("close", "Close the chat beside (Ctrl+Shift+W)")
         self.picker = ModelPicker()
         self.progress = QProgressBar()
         self.progress.setAccessibleName("Loading of the model")
@@ -105,9 +106,9 @@ class ChatPage(QWidget):
         self.setAcceptDrops(True)
         self._lay_out()
         self._connect_signals()
-        self._show_conversation(desk.current)
-        desk.read_drafts(self._on_drafts)
-        desk.read_draft_attachments(self._on_draft_attachments)
+        self._show_conversation(pane.current)
+        self._desk.read_drafts(self._on_drafts)
+        self._desk.read_draft_attachments(self._on_draft_attachments)
         self._on_state(watch.state)
 
     def _lay_out(self) -> None:
@@ -119,7 +120,12 @@ class ChatPage(QWidget):
         bar.setSpacing(Space.S)
         bar.addWidget(self.sidebar_button)
         bar.addWidget(self.picker, 1)
+        bar.addWidget(self.other_button)
         bar.addWidget(self.panel_button)
+        bar.addWidget(self.close_button)
+        self.sidebar_button.setVisible(not self._is_beside)
+        self.close_button.setVisible(self._is_beside)
+        self.other_button.hide()
         self.stack.addWidget(self.welcome)
         self.stack.addWidget(self.transcript)
         self.hint.setProperty("tone", "caption")
@@ -149,6 +155,8 @@ class ChatPage(QWidget):
     def _connect_signals(self) -> None:
         self.sidebar_button.clicked.connect(self.sidebar_wanted)
         self.panel_button.clicked.connect(self.panel_wanted)
+        self.other_button.clicked.connect(self.other_wanted)
+        self.close_button.clicked.connect(self.close_wanted)
         self.picker.chosen.connect(self.choose_model)
         self.picker.opened.connect(self._watch.look_at_models)
         self.welcome.tried.connect(lambda text: self._send(text, ()))
@@ -161,25 +169,26 @@ class ChatPage(QWidget):
         self._keep.timeout.connect(self.keep_draft)
         self.composer.stopped.connect(self._on_stop)
         self.composer.speed.chosen.connect(self._on_speed_chosen)
-        self.transcript.regenerate.connect(self._desk.regenerate)
-        self.transcript.go_on.connect(self._desk.go_on)
+        self.transcript.regenerate.connect(self.pane.regenerate)
+        self.transcript.go_on.connect(self.pane.go_on)
         self.transcript.redo_in_full.connect(self._redo_in_full)
         self.transcript.fit_wanted.connect(self._on_fit_wanted)
         self.transcript.edited.connect(self._on_edited)
-        self.transcript.chosen.connect(self._desk.choose)
+        self.transcript.chosen.connect(self.pane.choose)
         self.transcript.link_chosen.connect(self._ask_about_link)
-        self._desk.current_changed.connect(self._show_conversation)
-        self._desk.path_changed.connect(self._on_path)
-        self._desk.drafted.connect(self.transcript.mark_drafted)
-        self._desk.grew.connect(self.transcript.append)
-        self._desk.thought.connect(self.transcript.append_thought)
-        self._desk.calls_changed.connect(self.transcript.show_calls)
-        self.transcript.call_answered.connect(self._desk.answer_call)
-        self._desk.ended.connect(self._on_ended)
-        self._desk.current_running_changed.connect(self._on_running)
+        self.pane.current_changed.connect(self._show_conversation)
+        self.pane.path_changed.connect(self._on_path)
+        self.pane.drafted.connect(self.transcript.mark_drafted)
+        self.pane.grew.connect(self.transcript.append)
+        self.pane.thought.connect(self.transcript.append_thought)
+        self.pane.calls_changed.connect(self.transcript.show_calls)
+        self.transcript.call_answered.connect(self.pane.answer_call)
+        self.pane.ended.connect(self._on_ended)
+        self.pane.running_changed.connect(self._on_running)
         self._watch.state_changed.connect(self._on_state)
         self._watch.models_changed.connect(self.picker.set_models)
-        self._watch.load_failed.connect(lambda problem: self.server_banner.say(problem, "danger"))
+        if not self._is_beside:  # what is said of the server is said once
+            self._watch.load_failed.connect(lambda problem: self.server_banner.say(problem, "danger"))
         self._live.timeout.connect(self._show_live)
         self.context_bar.clicked.connect(self._on_context_bar)
         self.summary.done.connect(self._on_summary)
@@ -193,7 +202,7 @@ class ChatPage(QWidget):
         """Draw everything for another palette; the tools have its style already."""
         banners = (self.storage_banner, self.server_banner, self.context_banner)
         parts = (self.picker, self.context_bar, *banners, self.welcome, self.composer)
-        for part in (self.sidebar_button, self.panel_button, *parts):
+        for part in (self.sidebar_button, self.other_button, self.panel_button, self.close_button, *parts):
             part.set_palette(palette)
         self.transcript.restyle()
 
@@ -227,8 +236,8 @@ class ChatPage(QWidget):
             self._on_stop()
         self.keep_draft()
         self._conversation = conversation
-        self.composer.set_text(self._drafts.get(self._draft_key, ""))
-        self.composer.shelf.show_attachments(self._files.get(self._draft_key, ()))
+        self.composer.set_text(self._desk.drafts.get(self._draft_key, ""))
+        self.composer.shelf.show_attachments(self._desk.draft_files.get(self._draft_key, ()))
         self.picker.set_wanted(conversation.chat.settings.model)
         self.composer.speed.show_speed(conversation.chat.settings.speed)
         self.settings_shown.emit(conversation.chat.settings)
@@ -236,7 +245,18 @@ class ChatPage(QWidget):
         self._on_path()
         self._show_hit()
         self._on_running(conversation.is_running)
-        self.composer.setFocus()
+        if self._desk.active is self.pane:
+            self.composer.setFocus()
+
+    def keep_foot(self, is_kept: bool) -> None:
+        """Keep the line below the field also while it is empty, so that two fields stand on one line."""
+        policy = self.context_bar.sizePolicy()
+        policy.setRetainSizeWhenHidden(is_kept)
+        self.context_bar.setSizePolicy(policy)
+
+    def show_settings(self) -> None:
+        """Tell again how this chat asks."""
+        self.settings_shown.emit(self._conversation.chat.settings)
 
     def _show_hit(self) -> None:
         """Go to where a search met its words, on another branch where they are on none that is shown."""
@@ -246,34 +266,35 @@ class ChatPage(QWidget):
         hit = first_hit(tree.path, words)
         if hit is None and not self._conversation.is_running and (other := first_hit(tree.messages, words)) is not None:
             hit = other
-            self._desk.choose(hit)
+            self.pane.choose(hit)
         if hit is not None:
             self.transcript.show_hit(hit, words)
 
     @property
     def _draft_key(self) -> int:
-        return NEW_CHAT if self._conversation.is_new else self._conversation.chat.id
+        return self.pane.new_key if self._conversation.is_new else self._conversation.chat.id
 
     def keep_draft(self) -> None:
         """Write down what was written in this chat and not sent, and say where it would not fit."""
         self._keep.stop()
         self._show_fit()
         key, text = self._draft_key, self.composer.text if self.composer.text.strip() else ""
-        if text != self._drafts.get(key, ""):
-            self._drafts[key] = text
+        if text != self._desk.drafts.get(key, ""):
+            self._desk.drafts[key] = text
             self._desk.keep_draft(key, text)
-        if (files := self.composer.shelf.attachments) != self._files.get(key, ()):
-            self._files[key] = files
+        if (files := self.composer.shelf.attachments) != self._desk.draft_files.get(key, ()):
+            self._desk.draft_files[key] = files
             self._desk.keep_draft_attachments(key, files)
 
     def _on_drafts(self, drafts: dict[int, str]) -> None:
-        self._drafts = drafts | self._drafts
-        parts = (drafts.get(self._draft_key, ""), self.composer.text)
-        self.composer.set_text("\n".join(part for part in parts if part))
+        self._desk.drafts.update(drafts | self._desk.drafts)
+        kept, typed = drafts.get(self._draft_key, ""), self.composer.text
+        if kept != typed:
+            self.composer.set_text("\n".join(part for part in (kept, typed) if part))
 
     def _on_draft_attachments(self, files: dict[int, tuple[Attachment, ...]]) -> None:
-        self._files = files | self._files
-        if kept := self._files.get(self._draft_key):
+        self._desk.draft_files.update(files | self._desk.draft_files)
+        if kept := self._desk.draft_files.get(self._draft_key):
             self.composer.shelf.show_attachments(kept)
 
     def _on_path(self) -> None:
@@ -363,7 +384,7 @@ class ChatPage(QWidget):
 
     def _on_summary(self, text: str) -> None:
         self._leave_summary()
-        self._desk.new_chat()
+        self.pane.new_chat()
         self.composer.set_text(text)
         self.composer.setFocus()
 
@@ -410,7 +431,7 @@ class ChatPage(QWidget):
     def _on_fit_wanted(self, message: Message, button: QWidget) -> None:
         question = message.parent_id
         sent = self._sent(self._conversation.tree.path_to(question))
-        ways = self._ways(sent, "", (), lambda: self._desk.regenerate(message.id))
+        ways = self._ways(sent, "", (), lambda: self.pane.regenerate(message.id))
         view = self.transcript.view_of(question) if question is not None else None
         if isinstance(view, UserMessage):
             ways.append(("Shorten the message", view.begin_edit))
@@ -443,7 +464,7 @@ class ChatPage(QWidget):
         message = self._conversation.tree[message_id]
         before = self._sent(self._conversation.tree.path_to(message.parent_id))
         room = self._room_for(before, text, message.attachments)
-        done = partial(self._desk.edit, message_id, text)
+        done = partial(self.pane.edit, message_id, text)
         self.sending.prepare(message.attachments, text, room, self._embedder(), done)
 
     def _room_for(self, before: list[Message], text: str, files: tuple[Attachment, ...]) -> int:
@@ -479,26 +500,28 @@ class ChatPage(QWidget):
             self.sending.cancel()
             self.composer.set_text(text)
         else:
-            self._desk.stop()
+            self.pane.stop()
 
     def _send(self, text: str, files: tuple[Attachment, ...]) -> None:
         # What is sent is kept as a message: first that, then the draft is gone.
         was = self._draft_key
-        self._desk.send(text, files)
+        self.pane.send(text, files)
         self.composer.shelf.show_attachments(())
-        if was != self._draft_key and self._drafts.pop(was, ""):
+        if was != self._draft_key and self._desk.drafts.pop(was, ""):
             self._desk.keep_draft(was, "")
-        if was != self._draft_key and self._files.pop(was, ()):
+        if was != self._draft_key and self._desk.draft_files.pop(was, ()):
             self._desk.keep_draft_attachments(was, ())
         self.keep_draft()
         self.composer.setFocus()
 
     def _redo_in_full(self, message_id: int) -> None:
-        self._desk.regenerate(message_id, Speed.STANDARD)
+        self.pane.regenerate(message_id, Speed.STANDARD)
 
     def _on_ended(self, message: Message) -> None:
         self._show_fit()
         self.transcript.show_ended(message)
+        if message.status is Status.DONE:
+            self.picker.set_answered()
 
     def _on_running(self, is_running: bool) -> None:
         self.composer.set_running(is_running)
@@ -546,6 +569,8 @@ class ChatPage(QWidget):
         policy.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(policy)
         self.progress.setVisible(is_busy)
+        if self._is_beside:
+            return
         if state.phase == "failed":
             self.server_banner.say(state.problem or "The model could not be loaded.", "danger", self._way_out(state))
             self._told = (None, ())
@@ -580,7 +605,7 @@ class ChatPage(QWidget):
     def begin_instructions(self) -> None:
         """Give a chat that has not begun the instructions of its model."""
         was = self._conversation.chat.settings
-        settings = self._desk.with_instructions(was) if self._conversation.is_new else was
+        settings = self.pane.with_instructions(was) if self._conversation.is_new else was
         if settings != was:
             self._conversation.change_settings(settings)
             self.settings_shown.emit(settings)
@@ -605,7 +630,8 @@ class ChatPage(QWidget):
         self.settings_shown.emit(settings)
         self.begin_instructions()
         self._show_spark()
-        if name != self._watch.state.model and self.picker.remote is None:
+        # Beside another chat the model is loaded with the next message, next to the other one where memory holds both.
+        if name != self._watch.state.model and self.picker.remote is None and not self._is_beside:
             self._watch.load(name)
 
     # Links.

@@ -1,16 +1,17 @@
-"""All chats of the window: which one is open, which ones are at work, and what was deleted a moment ago."""
+"""All chats of the window: which ones are open, which ones are at work, and what was deleted a moment ago."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from ui.chat.conversation import ChatSession, new_chat
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.message_tree import MessageTree
+from ui.chat.storage.store import NEW_BESIDE, NEW_CHAT
 from ui.chat.tools.tool_box import ToolBox
 from ui.client.api import Api
 from ui.client.attachments import Attachment
@@ -21,17 +22,103 @@ LIST_PAUSE_MS = 50
 LIST_PAGE = 300  # chats that are listed at first, and more each time the end of the list comes near
 
 
-class ChatSessions(QObject):
-    """Opens, lists, renames and deletes chats. A chat that is left goes on with its reply."""
+class OpenChat(QObject):
+    """The chat that is open in one pane, and what the user does in it. A chat that is left goes on with its reply."""
 
-    current_changed = Signal(object)  # Conversation
-    path_changed = Signal()  # this and the next three are about the open chat, as in Conversation
+    current_changed = Signal(object)  # ChatSession
+    path_changed = Signal()  # this and the next ones are as in ChatSession
     grew = Signal(object, str)
     drafted = Signal(object, object)
     thought = Signal(object, str)
     ended = Signal(object)
     calls_changed = Signal(object)
-    current_running_changed = Signal(bool)
+    running_changed = Signal(bool)
+
+    def __init__(self, desk: ChatSessions, ids: Ids, archive: ChatArchive, new_key: int) -> None:
+        """``new_key`` stands for a chat that has not begun, where its draft is kept."""
+        super().__init__(desk)
+        self.desk, self.new_key = desk, new_key
+        self._ids, self._archive = ids, archive
+        self._given = ""  # the instructions that the newest chat was given
+        self._wanted: int | None = None
+        self.current = desk.session(new_chat(ids, ChatSettings()), MessageTree())
+
+    def new_chat(self) -> None:
+        """Open an empty chat that asks for the same model and speed as the one before."""
+        self._wanted = None
+        if not self.current.is_new:
+            self.begin(self.current.chat.settings)
+
+    def begin(self, like: ChatSettings) -> None:
+        """Open an empty chat that asks for this model at this speed."""
+        self._wanted = None
+        settings = self.with_instructions(ChatSettings(model=like.model, speed=like.speed))
+        self._show(self.desk.session(new_chat(self._ids, settings), MessageTree()))
+
+    def with_instructions(self, settings: ChatSettings) -> ChatSettings:
+        """Return the settings of a new chat with its model's instructions, unless others were written."""
+        if settings.system_prompt not in ("", self._given):
+            return settings
+        self._given = self.desk.instructions_for(settings.model)
+        return replace(settings, system_prompt=self._given)
+
+    def open(self, chat_id: int) -> None:
+        """Open a chat; the answer comes when it was read."""
+        self._wanted = chat_id
+        if chat_id == self.current.chat.id:
+            if self.desk.words:
+                self.current_changed.emit(self.current)  # what was found in it is to be shown
+        elif (found := self.desk.at_work(chat_id)) is not None:
+            self._show(found)
+        else:
+            self._archive.open_chat(chat_id, self._on_read)
+
+    def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
+        """Say ``text``, with files."""
+        self.current.send(text, attachments)
+
+    def stop(self) -> None:
+        """End the running reply."""
+        self.current.stop()
+
+    def regenerate(self, message_id: int, speed: Speed | None = None) -> None:
+        """Ask for another version of a reply, at another speed where one is given."""
+        self.current.regenerate(message_id, speed)
+
+    def go_on(self, message_id: int) -> None:
+        """Let the model continue a reply that was cut."""
+        self.current.go_on(message_id)
+
+    def edit(self, message_id: int, text: str, attachments: tuple[Attachment, ...] | None = None) -> None:
+        """Say something else in place of a message; None keeps its files."""
+        self.current.edit(message_id, text, attachments)
+
+    def choose(self, message_id: int) -> None:
+        """Show another version of a message."""
+        self.current.choose(message_id)
+
+    def answer_call(self, call_id: str, allow: bool, always: bool) -> None:
+        """Allow a call of a tool, this time or for good, or refuse it."""
+        self.current.answer_call(call_id, allow, always)
+
+    def _show(self, session: ChatSession) -> None:
+        left, self.current = self.current, session
+        self.desk.on_shown(self, left)
+        self.current_changed.emit(session)
+
+    def _on_read(self, found: tuple[Chat, list[Message]] | None) -> None:
+        if found is None:
+            self.desk.list_soon()
+        elif found[0].id == self._wanted and not self.desk.is_open(found[0].id):
+            chat, messages = found
+            tree = MessageTree(messages, chat.leaf_id)
+            self._show(self.desk.session(replace(chat, leaf_id=tree.leaf_id), tree))
+
+
+class ChatSessions(QObject):
+    """Lists, renames and deletes chats, and knows the panes in which they are open: one, or two side by side."""
+
+    current_changed = Signal(object)  # ChatSession: another chat is in use, or the other pane
     listed = Signal(object, str)  # list[ChatSummary], the words searched for
     running_changed = Signal(object)  # frozenset of chat ids
     deleted = Signal(str)  # the title of a chat that can be restored
@@ -43,48 +130,77 @@ class ChatSessions(QObject):
         self._words = ""
         self._limit = LIST_PAGE
         self._tools: ToolBox | None = None
-        # The instructions that new chats with a model begin with, and those that the newest one was given.
+        # The instructions that new chats with a model begin with.
         self.instructions_for: Callable[[str | None], str] = lambda model: ""
-        self._given = ""
+        # By chat what was written there and not sent, as it is kept on disk.
+        self.drafts: dict[int, str] = {}
+        self.draft_files: dict[int, tuple[Attachment, ...]] = {}
         self._shows_archive = False
         self._deleted: tuple[int, ChatSession | None] | None = None
-        self._at_work: dict[int, ChatSession] = {}
-        self._wanted: int | None = None
+        self._at_work: dict[int, ChatSession] = {}  # those that are in no pane
         self._list_timer = QTimer(self, singleShot=True, interval=LIST_PAUSE_MS)
         self._list_timer.timeout.connect(self._ask_for_list)
-        self.current = self._conversation(new_chat(ids, ChatSettings()), MessageTree())
+        self.panes: list[OpenChat] = []
+        self.active = self._pane(NEW_CHAT)  # the pane that is used
+
+    @property
+    def current(self) -> ChatSession:
+        """The chat of the pane that is used."""
+        return self.active.current
 
     @property
     def running(self) -> frozenset[int]:
         """The chats in which a reply comes in."""
-        known = {self.current.chat.id: self.current, **self._at_work}
-        return frozenset(chat_id for chat_id, conversation in known.items() if conversation.is_running)
+        return frozenset(session.chat.id for session in self._sessions() if session.is_running)
+
+    def second_pane(self) -> OpenChat:
+        """Return the second pane, which has an empty chat at first."""
+        if len(self.panes) < 2:
+            self._pane(NEW_BESIDE)
+        return self.panes[1]
+
+    def _pane(self, new_key: int) -> OpenChat:
+        pane = OpenChat(self, self._ids, self._archive, new_key)
+        pane.current_changed.connect(lambda session: self._on_current(pane))
+        self.panes.append(pane)
+        return pane
+
+    def _on_current(self, pane: OpenChat) -> None:
+        if pane is self.active:
+            self.current_changed.emit(pane.current)
+
+    def activate(self, pane: OpenChat) -> None:
+        """Let this pane be the one that is used: what is chosen from now on is for it."""
+        if pane is not self.active:
+            self.active = pane
+            self.current_changed.emit(pane.current)
+
+    def is_open(self, chat_id: int) -> bool:
+        """Whether a chat is in a pane."""
+        return any(pane.current.chat.id == chat_id for pane in self.panes)
+
+    def at_work(self, chat_id: int) -> ChatSession | None:
+        """Return a chat that is in no pane and gets a reply, else None."""
+        return self._at_work.get(chat_id)
 
     def new_chat(self) -> None:
-        """Open an empty chat that asks for the same model and speed as the one before."""
-        self._wanted = None
-        if not self.current.is_new:
-            last = self.current.chat.settings
-            settings = self.with_instructions(ChatSettings(model=last.model, speed=last.speed))
-            self._show(self._conversation(new_chat(self._ids, settings), MessageTree()))
-
-    def with_instructions(self, settings: ChatSettings) -> ChatSettings:
-        """Return the settings of a new chat with its model's instructions, unless others were written."""
-        if settings.system_prompt not in ("", self._given):
-            return settings
-        self._given = self.instructions_for(settings.model)
-        return replace(settings, system_prompt=self._given)
+        """Open an empty chat in the pane that is used."""
+        self.active.new_chat()
 
     def open(self, chat_id: int) -> None:
-        """Open a chat; the answer comes when it was read."""
-        self._wanted = chat_id
-        if chat_id == self.current.chat.id:
-            if self._words:
-                self.current_changed.emit(self.current)  # what was found in it is to be shown
-        elif chat_id in self._at_work:
-            self._show(self._at_work[chat_id])
-        else:
-            self._archive.open_chat(chat_id, self._on_read)
+        """Open a chat in the pane that is used; one that is in the other pane is used there."""
+        for pane in self.panes:
+            if pane.current.chat.id == chat_id:
+                self.activate(pane)
+        self.active.open(chat_id)
+
+    def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
+        """Say ``text`` in the chat that is used, with files."""
+        self.active.send(text, attachments)
+
+    def stop(self) -> None:
+        """End the running reply of the chat that is used."""
+        self.active.stop()
 
     @property
     def words(self) -> str:
@@ -108,9 +224,9 @@ class ChatSessions(QObject):
 
     def rename(self, chat_id: int, title: str) -> None:
         """Give a chat another title."""
-        for conversation in (self.current, self._at_work.get(chat_id)):
-            if conversation is not None and conversation.chat.id == chat_id:
-                conversation.rename(title)
+        for session in self._sessions():
+            if session.chat.id == chat_id:
+                session.rename(title)
         self._archive.rename(chat_id, title)
         self.list_soon()
 
@@ -143,17 +259,16 @@ class ChatSessions(QObject):
 
     def delete(self, chat_id: int) -> None:
         """Delete a chat; ``undo_delete`` brings the last one back."""
-        conversation = self._at_work.get(chat_id)
-        if chat_id == self.current.chat.id:
-            conversation = self.current
-            conversation.stop()
-            self.new_chat()
-        elif conversation is not None:
-            conversation.stop()
-        self._deleted = (chat_id, conversation)
+        session = next((one for one in self._sessions() if one.chat.id == chat_id), None)
+        if session is not None:
+            session.stop()
+        for pane in self.panes:
+            if pane.current is session:
+                pane.new_chat()
+        self._deleted = (chat_id, session)
         self._archive.delete(chat_id, now_ms())
         self._ask_for_list()
-        self.deleted.emit(conversation.chat.title if conversation is not None else "")
+        self.deleted.emit(session.chat.title if session is not None else "")
 
     def undo_delete(self) -> None:
         """Bring back the chat that was deleted last."""
@@ -178,91 +293,52 @@ class ChatSessions(QObject):
         """Ask by chat for the files that were attached and not sent."""
         self._archive.draft_attachments(then)
 
-    # What the user does in the open chat.
-
-    def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
-        """Say ``text``, with files."""
-        self.current.send(text, attachments)
-
-    def stop(self) -> None:
-        """End the running reply."""
-        self.current.stop()
-
-    def regenerate(self, message_id: int, speed: Speed | None = None) -> None:
-        """Ask for another version of a reply, at another speed where one is given."""
-        self.current.regenerate(message_id, speed)
-
-    def go_on(self, message_id: int) -> None:
-        """Let the model continue a reply that was cut."""
-        self.current.go_on(message_id)
-
-    def edit(self, message_id: int, text: str, attachments: tuple[Attachment, ...] | None = None) -> None:
-        """Say something else in place of a message; None keeps its files."""
-        self.current.edit(message_id, text, attachments)
-
-    def choose(self, message_id: int) -> None:
-        """Show another version of a message."""
-        self.current.choose(message_id)
-
-    def answer_call(self, call_id: str, allow: bool, always: bool) -> None:
-        """Allow a call of a tool, this time or for good, or refuse it."""
-        self.current.answer_call(call_id, allow, always)
-
     def use_tools(self, tools: ToolBox) -> None:
         """Offer the tools of this box in all chats."""
-        self._tools = self.current.tools = tools
+        self._tools = tools
+        for session in self._sessions():
+            session.tools = tools
 
     def stop_all(self) -> None:
         """End all running replies; what came of them is kept."""
-        for conversation in [self.current, *self._at_work.values()]:
-            conversation.stop()
+        for session in list(self._sessions()):
+            session.stop()
 
-    def _conversation(self, chat: Chat, tree: MessageTree) -> ChatSession:
-        conversation = ChatSession(chat, tree, self._api, self._archive, self._ids, parent=self)
-        conversation.tools = self._tools
-        conversation.saved.connect(lambda chat: self.list_soon())
-        conversation.running_changed.connect(lambda is_running: self._on_running(conversation))
-        forwards = (
-            (conversation.path_changed, self.path_changed),
-            (conversation.grew, self.grew),
-            (conversation.drafted, self.drafted),
-            (conversation.thought, self.thought),
-            (conversation.ended, self.ended),
-            (conversation.calls_changed, self.calls_changed),
-            (conversation.running_changed, self.current_running_changed),
-        )
-        for inner, outer in forwards:
-            inner.connect(self._forward(conversation, outer))
-        return conversation
+    def _sessions(self) -> Iterator[ChatSession]:
+        yield from (pane.current for pane in self.panes)
+        yield from self._at_work.values()
 
-    def _forward(self, conversation: ChatSession, outer: SignalInstance) -> Callable[..., None]:
+    def session(self, chat: Chat, tree: MessageTree) -> ChatSession:
+        """Return a chat that can be shown in a pane."""
+        session = ChatSession(chat, tree, self._api, self._archive, self._ids, parent=self)
+        session.tools = self._tools
+        session.saved.connect(lambda chat: self.list_soon())
+        session.running_changed.connect(lambda is_running: self._on_running(session))
+        names = ("path_changed", "grew", "drafted", "thought", "ended", "calls_changed", "running_changed")
+        for name in names:
+            getattr(session, name).connect(self._forward(session, name))
+        return session
+
+    def _forward(self, session: ChatSession, name: str) -> Callable[..., None]:
         def forward(*values: object) -> None:
-            if conversation is self.current:
-                outer.emit(*values)
+            for pane in self.panes:
+                if pane.current is session:
+                    getattr(pane, name).emit(*values)
 
         return forward
 
-    def _show(self, conversation: ChatSession) -> None:
-        left, self.current = self.current, conversation
-        self._at_work.pop(conversation.chat.id, None)
+    def on_shown(self, pane: OpenChat, left: ChatSession) -> None:
+        """A pane has another chat than the one that it has left."""
+        self._at_work.pop(pane.current.chat.id, None)
         if left.is_running:
             self._at_work[left.chat.id] = left
-        elif left is not conversation:
+        elif left is not pane.current:
             left.deleteLater()
-        self.current_changed.emit(conversation)
 
-    def _on_read(self, found: tuple[Chat, list[Message]] | None) -> None:
-        if found is None:
-            self.list_soon()
-        elif found[0].id == self._wanted and found[0].id != self.current.chat.id:
-            chat, messages = found
-            tree = MessageTree(messages, chat.leaf_id)
-            self._show(self._conversation(replace(chat, leaf_id=tree.leaf_id), tree))
-
-    def _on_running(self, conversation: ChatSession) -> None:
-        if not conversation.is_running and conversation is not self.current:
-            self._at_work.pop(conversation.chat.id, None)
-            conversation.deleteLater()
+    def _on_running(self, session: ChatSession) -> None:
+        if not session.is_running and self._at_work.get(session.chat.id) is session:
+            del self._at_work[session.chat.id]
+            session.deleteLater()
         self.running_changed.emit(self.running)
 
     def _ask_for_list(self) -> None:

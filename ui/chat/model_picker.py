@@ -33,6 +33,7 @@ class ModelPicker(QWidget):
         self._models: tuple[ModelChoice, ...] = ()
         self._state = ServerState()
         self._wanted: str | None = None
+        self._has_answered = False
         self._figures: Mapping[str, str] = {}
         self.button = QToolButton()
         self.button.setProperty("kind", "picker")
@@ -71,6 +72,11 @@ class ModelPicker(QWidget):
         """The server that has the model of this chat, where it is another one."""
         return next((model.remote for model in self._models if model.name == self._wanted), None)
 
+    @property
+    def figures(self) -> Mapping[str, str]:
+        """The words behind the models' names."""
+        return self._figures
+
     def set_models(self, models: tuple[ModelChoice, ...]) -> None:
         """Offer other models."""
         self._models = models
@@ -89,7 +95,12 @@ class ModelPicker(QWidget):
 
     def set_wanted(self, model: str | None) -> None:
         """Show the model that the chat asks for."""
-        self._wanted = model
+        self._wanted, self._has_answered = model, False
+        self._show()
+
+    def set_answered(self) -> None:
+        """Remember that the model has answered: beside the one of the state it is loaded too."""
+        self._has_answered = True
         self._show()
 
     def set_palette(self, palette: Palette) -> None:
@@ -127,7 +138,7 @@ class ModelPicker(QWidget):
             case "ready" if state.model == self.shown_model:
                 return _facts(state)
             case "ready" | "empty":
-                return "Loads with the next message"
+                return "" if self._has_answered else "Loads with the next message"
             case _:
                 return ""
 

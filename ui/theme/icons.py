@@ -11,6 +11,7 @@ from PySide6.QtSvg import QSvgRenderer
 _DRAWINGS = {
     "sidebar": "M4 5h16v14H4z M9.5 5v14",
     "panel": "M4 7h9 M17 7h3 M15 5v4 M4 12h3 M11 12h9 M9 10v4 M4 17h10 M18 17h2 M16 15v4",
+    "beside": "M4 5h16v14H4z M12 5v14",
     "new": "M12 5v14 M5 12h14",
     "search": "M10.5 4.5a6 6 0 1 0 0 12a6 6 0 1 0 0-12z M15 15l5 5",
     "send": "M12 19V5.5 M6 11l6-6 6 6",

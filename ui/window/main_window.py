@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 from models.library import requests as ask
 from models.library.values import ModelRow, SettingText, Trouble
 from ui.chat.chat_page import ChatPage
-from ui.chat.chat_sessions import ChatSessions
+from ui.chat.chat_sessions import ChatSessions, OpenChat
 from ui.chat.exchange.exchange import Exchange
 from ui.chat.history.history_panel import HistoryPanel
 from ui.chat.markdown.code_colours import CodeColours
@@ -53,7 +53,7 @@ from ui.chat.tools.tool_box import ToolBox
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
 from ui.client.api import Api, ServerState
-from ui.client.chat_records import ChatSummary, Message
+from ui.client.chat_records import ChatSettings, ChatSummary, Message
 from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
 from ui.commands.command import Command
@@ -81,6 +81,7 @@ from ui.widgets.growing_edit import model_files
 from ui.widgets.icon_button import IconButton
 from ui.widgets.toast import Toast
 from ui.window.background import Background
+from ui.window.chat_panes import ChatPanes
 from ui.window.newcomer import Newcomer
 from ui.window.rail import PAGES, NavigationRail, named_pages
 
@@ -171,8 +172,9 @@ class MainWindow(QMainWindow):
         self.desk = ChatSessions(api, self.archive, self._ids, self)
         self.exchange = Exchange(self.archive, self._ids, self)
         self.history = HistoryPanel()
-        self.page = ChatPage(self.desk, self.watch, self.tools, api)
         self.tuning = TuningPanel()
+        self.chats = ChatPanes(self.desk, self._made_chat_page)
+        self._first = self._tuned = self.chats.page  # the one that is always there; the one whose settings are shown
         self.prompts = PromptLibrary(self.archive, self._ids, self)
         self.tools_box = ToolBox(settings_file.with_name("tools.json"), self)
         self.desk.use_tools(self.tools_box)
@@ -181,7 +183,7 @@ class MainWindow(QMainWindow):
         self.speed_bar = SpeedBar()
         self.link = LibraryLink(library or api, self)
         self.endpoint = Endpoint(api, self.kept, self)
-        self.newcomer = Newcomer(self.link, self.watch, self.page.welcome, self.kept, self)
+        self.newcomer = Newcomer(self.link, self.watch, self._first.welcome, self.kept, self)
         self.library: LibraryPage | None = None  # made when it is first wanted
         self.speed: SpeedPage | None = None  # like the library
         self.speeds = History()
@@ -190,7 +192,7 @@ class MainWindow(QMainWindow):
         self.settings: SettingsPage | None = None
         self._chat, self._pages = QWidget(), QStackedWidget()
         self.theme_button = IconButton("theme", "Light or dark, and the size of text")
-        self.toast = Toast(self.page.stack)  # above what is being written, however tall that is
+        self.toast = Toast(self._first.stack)  # above what is being written, however tall that is
         self._wants_sidebar, self._is_narrow = True, False
         self._shown_page, self._is_quitting = "chat", False
         self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
@@ -213,7 +215,7 @@ class MainWindow(QMainWindow):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         row.addWidget(self.history)
-        row.addWidget(self.page, 1)
+        row.addWidget(self.chats, 1)
         row.addWidget(self.tuning)
         self._pages.addWidget(self._chat)
         beside = QHBoxLayout()
@@ -233,6 +235,7 @@ class MainWindow(QMainWindow):
 
     def _connect_signals(self) -> None:
         self.history.opened.connect(self.desk.open)
+        self.history.beside_wanted.connect(self.open_beside)
         self.history.new_wanted.connect(self._on_new_chat)
         self.history.renamed.connect(self.desk.rename)
         self.history.deleted.connect(self.desk.delete)
@@ -257,24 +260,17 @@ class MainWindow(QMainWindow):
         self.desk.running_changed.connect(lambda running: self.watch.set_live(bool(running)))
         self.desk.current_changed.connect(self._on_current)
         self.desk.deleted.connect(self._on_deleted)
-        self.page.transcript.race_wanted.connect(self._on_race_wanted)
-        self.page.transcript.tint_wanted.connect(self.tint_drafts)
-        self.page.sidebar_wanted.connect(self.toggle_sidebar)
-        self.page.panel_wanted.connect(self.toggle_panel)
-        self.page.context_wanted.connect(self._on_context_wanted)
-        self.page.settings_shown.connect(self.tuning.show_settings)
-        self.tuning.changed.connect(self.page.change_settings)
-        self.tuning.model_chosen.connect(self.page.choose_model)
-        self.tuning.speed_chosen.connect(self.page.choose_speed)
+        self.chats.used_changed.connect(self._on_used_changed)
+        self.tuning.changed.connect(partial(self._tune, ChatPage.change_settings))
+        self.tuning.model_chosen.connect(partial(self._tune, ChatPage.choose_model))
+        self.tuning.speed_chosen.connect(partial(self._tune, ChatPage.choose_speed))
         self.tuning.tools.clicked.connect(self.show_tools)
         self.tuning.prompts.clicked.connect(self._offer_instructions)
-        self.page.composer.prompts.clicked.connect(self._offer_prompts)
         self.watch.models_changed.connect(self.tuning.set_models)
         self.watch.state_changed.connect(lambda state: self.tuning.set_loaded(state.model))
         self.desk.instructions_for = lambda model: self.prompts.instructions_for(model or self.watch.state.model)
-        self.prompts.changed.connect(self.page.begin_instructions)
+        self.prompts.changed.connect(self._on_prompts)
         self.tuning.close_wanted.connect(self.toggle_panel)
-        self.page.composer.sent.connect(lambda text: self.tuning.take_typed())
         self.theme_button.clicked.connect(self._show_looks)
         self._appearance.changed.connect(self._dress)
         self.watch.looked.connect(self.speed_bar.show_state)
@@ -293,9 +289,62 @@ class MainWindow(QMainWindow):
             lambda downloads: self.rail.set_busy("library", downloads_at_work(downloads) > 0)
         )
 
+    def _made_chat_page(self, pane: OpenChat) -> ChatPage:
+        page = ChatPage(pane, self.watch, self.tools, self._api)
+        page.transcript.race_wanted.connect(partial(self._on_race_wanted, page))
+        page.transcript.tint_wanted.connect(self.tint_drafts)
+        page.sidebar_wanted.connect(self.toggle_sidebar)
+        page.panel_wanted.connect(lambda: self._show_settings_of(page))
+        page.context_wanted.connect(self._on_context_wanted)
+        page.settings_shown.connect(lambda settings: self._on_settings_shown(page, settings))
+        page.composer.prompts.clicked.connect(lambda: self._offer_prompts(page))
+        page.composer.sent.connect(lambda text: self.tuning.take_typed())
+        stop = QShortcut(QKeySequence("Esc"), page, pane.stop)
+        stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        # Only while there is something to stop: otherwise Escape belongs to whatever has the keyboard.
+        stop.setEnabled(False)
+        pane.running_changed.connect(stop.setEnabled)
+        pane.current_changed.connect(lambda session: stop.setEnabled(session.is_running))
+        if pane is not self.desk.panes[0]:
+            page.set_palette(self._appearance.palette)
+            page.picker.set_models(self.watch.models)
+            page.picker.set_figures(self._first.picker.figures)
+        return page
+
+    @property
+    def page(self) -> ChatPage:
+        """The chat that is used."""
+        return self.chats.page
+
+    def _tune(self, change: Callable[[ChatPage, _T], object], value: _T) -> None:
+        change(self._tuned, value)
+
+    def _on_prompts(self) -> None:
+        for page in self.chats.pages:
+            page.begin_instructions()
+
+    def _with_page(self, act: Callable[[ChatPage], object]) -> Callable[[], object]:
+        """Return what does this with the chat that is used then."""
+        return lambda: act(self.page)
+
+    def _on_used_changed(self) -> None:
+        self.tuning.take_typed()
+        self._tuned = self.page
+        self._tuned.show_settings()
+        self.history.choose(self.desk.current.chat.id)
+
+    def _on_settings_shown(self, page: ChatPage, settings: ChatSettings) -> None:
+        if page is self._tuned:
+            self.tuning.show_settings(settings)
+
+    def _show_settings_of(self, page: ChatPage) -> None:
+        is_other = page is not self.page
+        self.desk.activate(page.pane)
+        if not is_other or self.tuning.isHidden():
+            self.toggle_panel()
+
     def _made_commands(self) -> tuple[Command, ...]:
         """Return what can be done by name anywhere in the window, with its keys."""
-        transcript = self.page.transcript
         return (
             Command("New chat", self._on_new_chat, ("Ctrl+N",)),
             Command("Search this page", self._focus_search, ("Ctrl+F",)),
@@ -304,7 +353,10 @@ class MainWindow(QMainWindow):
             Command("Find models", self._find_models, kind="Page"),
             Command("Show or hide the chats", self.toggle_sidebar, ("Ctrl+B",)),
             Command("Show or hide the settings of the chat", self.toggle_panel, ("Ctrl+.",)),
-            Command("Attach files", self.page.composer.choose_files, ("Ctrl+U",)),
+            Command("New chat beside this one", partial(self.open_beside, None), ("Ctrl+Shift+N",)),
+            Command("Go to the other chat", self._switch_chats, ("F6",)),
+            Command("Close the chat beside", self.chats.close_beside, ("Ctrl+Shift+W",)),
+            Command("Attach files", self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
             Command("Take a prompt", self._offer_prompts, ("Ctrl+P",)),
             Command("Prompts", self.prompt_menu.manage),
             Command("MCP servers", self.show_tools),
@@ -312,11 +364,23 @@ class MainWindow(QMainWindow):
             Command("Smaller text", partial(self.step_text, -1), ("Ctrl+-",)),
             Command("Text of the usual size", partial(self.resize_text, USUAL), ("Ctrl+0",)),
             *(Command(f"Theme: {name}", partial(self.choose_theme, ThemeChoice(value))) for value, name in THEMES),
-            Command("Answer again", transcript.answer_again, ("Ctrl+R",)),
-            Command("Continue a reply that was cut", transcript.continue_last, ("Ctrl+Shift+R",)),
-            Command("Edit what was said last", transcript.edit_last, ("Ctrl+E",)),
-            Command("Earlier version of a message", partial(transcript.step_version, -1), ("Alt+Left",)),
-            Command("Later version of a message", partial(transcript.step_version, 1), ("Alt+Right",)),
+            Command("Answer again", self._with_page(lambda page: page.transcript.answer_again()), ("Ctrl+R",)),
+            Command(
+                "Continue a reply that was cut",
+                self._with_page(lambda page: page.transcript.continue_last()),
+                ("Ctrl+Shift+R",),
+            ),
+            Command("Edit what was said last", self._with_page(lambda page: page.transcript.edit_last()), ("Ctrl+E",)),
+            Command(
+                "Earlier version of a message",
+                self._with_page(lambda page: page.transcript.step_version(-1)),
+                ("Alt+Left",),
+            ),
+            Command(
+                "Later version of a message",
+                self._with_page(lambda page: page.transcript.step_version(1)),
+                ("Alt+Right",),
+            ),
             Command("Race two ways to answer", self.open_race),
             Command("Tint drafted words", lambda: self.tint_drafts(not self._tints_drafts), ("Ctrl+Shift+D",)),
             Command("Keyboard shortcuts", self.show_shortcuts, ("F1", "Ctrl+/")),
@@ -334,12 +398,6 @@ class MainWindow(QMainWindow):
         for command in self.commands:
             for key in command.keys:
                 QShortcut(QKeySequence(key), self, command.act)
-        stop = QShortcut(QKeySequence("Esc"), self.page, self.desk.stop)
-        stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        # Only while there is something to stop: otherwise Escape belongs to whatever has the keyboard.
-        stop.setEnabled(False)
-        self.desk.current_running_changed.connect(stop.setEnabled)
-        self.desk.current_changed.connect(lambda conversation: stop.setEnabled(conversation.is_running))
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Let Tab go through the window as it is read: views of messages are made last first, and later."""
@@ -366,6 +424,15 @@ class MainWindow(QMainWindow):
     def _open_chat(self, chat_id: int) -> None:
         self.show_page("chat")
         self.desk.open(chat_id)
+
+    def open_beside(self, chat_id: int | None) -> None:
+        """Open a chat in a pane of its own, or an empty one."""
+        self.show_page("chat")
+        self.chats.open_beside(chat_id)
+
+    def _switch_chats(self) -> None:
+        self.show_page("chat")
+        self.chats.switch()
 
     def _show_setting(self, name: str) -> None:
         self.show_page("settings")
@@ -453,7 +520,9 @@ class MainWindow(QMainWindow):
         return self.server
 
     def _on_judged(self, rows: tuple[ModelRow, ...]) -> None:
-        self.page.picker.set_figures({row.name: words for row in rows if (words := fit_and_speed(row))})
+        figures = {row.name: words for row in rows if (words := fit_and_speed(row))}
+        for page in self.chats.pages:
+            page.picker.set_figures(figures)
 
     def _mark_used(self, state: ServerState) -> None:
         if self.library is not None:
@@ -470,7 +539,7 @@ class MainWindow(QMainWindow):
 
     def _on_not_opened(self, trouble: Trouble) -> None:
         show = ("Show the models", lambda: self.show_page("library"))
-        self.page.server_banner.say(trouble.sentence, "danger", show)
+        self._first.server_banner.say(trouble.sentence, "danger", show)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take model files anywhere."""
@@ -488,7 +557,7 @@ class MainWindow(QMainWindow):
         self.link.ask(
             ask.ChangeSettings(model, (SettingText("ctx", text),)),
             lambda sheet: self.watch.load(model, then),
-            lambda trouble: self.page.server_banner.say(trouble.sentence, "danger"),
+            lambda trouble: self._first.server_banner.say(trouble.sentence, "danger"),
         )
 
     def use_recommended_engine(self) -> None:
@@ -542,9 +611,9 @@ class MainWindow(QMainWindow):
         """Show the MCP servers."""
         ToolsDialog(self.tools_box, self).open()
 
-    def _offer_prompts(self) -> None:
+    def _offer_prompts(self, page: ChatPage | None = None) -> None:
         self.show_page("chat")
-        composer = self.page.composer
+        composer = (page or self.page).composer
         self.prompt_menu.offer(composer.prompts, False, composer.insert, composer.text)
 
     def _offer_instructions(self) -> None:
@@ -578,12 +647,12 @@ class MainWindow(QMainWindow):
 
     def _on_storage_problem(self, problem: str | None) -> None:
         if problem is None:
-            self.page.storage_banner.hide()
+            self._first.storage_banner.hide()
             self.desk.list_soon()  # chats that could not be saved until now
         else:
             is_damaged = self.archive.damaged is not None
             way_out = ("Bring chats back…", self._show_ways_back) if is_damaged else None
-            self.page.storage_banner.say(problem, "warning", way_out)
+            self._first.storage_banner.say(problem, "warning", way_out)
 
     def _show_ways_back(self) -> None:
         """Offer what can be done about a damaged file of chats."""
@@ -595,22 +664,24 @@ class MainWindow(QMainWindow):
         if backup is not None:
             day = time.strftime("%Y-%m-%d", time.localtime(backup.stat().st_mtime))
             menu.addAction(f"Take the chats of the backup of {day}", partial(self._bring_back, backup))
-        menu.addAction("Start new, and keep the damaged file", self.page.storage_banner.hide)
-        button = self.page.storage_banner.action
+        menu.addAction("Start new, and keep the damaged file", self._first.storage_banner.hide)
+        button = self._first.storage_banner.action
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
     def _bring_back(self, source: Path) -> None:
-        self.page.storage_banner.say(f"Reading the chats of {source}…", "plain", can_close=False)
+        self._first.storage_banner.say(f"Reading the chats of {source}…", "plain", can_close=False)
         self.archive.bring_back(source, partial(self._on_brought_back, source))
 
     def _on_brought_back(self, source: Path, n_chats: int) -> None:
         self.desk.list_soon()
         if n_chats:
-            self.page.storage_banner.hide()
+            self._first.storage_banner.hide()
             self.toast.tell("1 chat is back" if n_chats == 1 else f"{n_chats:,} chats are back")
         else:
             way_out = ("Other ways…", self._show_ways_back)
-            self.page.storage_banner.say(f"{source} has no chat that is not here and can be read.", "warning", way_out)
+            self._first.storage_banner.say(
+                f"{source} has no chat that is not here and can be read.", "warning", way_out
+            )
 
     # Looks.
 
@@ -654,8 +725,8 @@ class MainWindow(QMainWindow):
         else:
             self.toast.say("There is no model here that can race", "Find one", self._find_models)
 
-    def _on_race_wanted(self, reply: Message) -> None:
-        tree = self.desk.current.tree
+    def _on_race_wanted(self, page: ChatPage, reply: Message) -> None:
+        tree = page.pane.current.tree
         asked = tree[reply.parent_id].content if reply.parent_id in tree and reply.parent_id is not None else ""
         self.open_race(" ".join(asked.split()))
 
@@ -664,7 +735,8 @@ class MainWindow(QMainWindow):
         self._tints_drafts = self._api.asks_for_drafted = is_on
         self.kept.keep("tintDrafts", is_on)
         self.tools.set_style(self._text_style)
-        self.page.transcript.restyle()
+        for page in self.chats.pages:
+            page.transcript.restyle()
 
     @property
     def _text_style(self) -> TextStyle:
@@ -673,7 +745,7 @@ class MainWindow(QMainWindow):
     def _dress(self, palette: Palette) -> None:
         self.tools.set_style(self._text_style)
         own = (self.theme_button, self.palette_card, self.newcomer)
-        for part in (self.rail, self.history, self.page, self.tuning, self.speed_bar, *own):
+        for part in (self.rail, self.history, self.chats, self.tuning, self.speed_bar, *own):
             part.set_palette(palette)
         self.tuning.fit(self.width())
         for page in (self.library, self.speed, self.server, self.jobs, self.settings):
@@ -685,6 +757,10 @@ class MainWindow(QMainWindow):
         chat = str(self.kept.value("chat"))
         if chat.isascii() and chat.isdigit() and int(chat):
             self.desk.open(int(chat))
+        beside = str(self.kept.value("chatBeside"))
+        if beside.isascii() and beside.isdigit():
+            self.chats.open_beside(int(beside) or None)
+            self.desk.activate(self._first.pane)
         page = str(self.kept.value("page"))
         if page in PAGES and page != self._shown_page:
             # The window is there first: other pages take longer to make.
@@ -712,21 +788,25 @@ class MainWindow(QMainWindow):
         """Save everything and quit; where it is wanted, leave the app running without a window."""
         if self.background.keeps_running and not self._is_quitting:
             event.ignore()
-            self.page.keep_draft()
+            for page in self.chats.pages:
+                page.keep_draft()
             self.hide()
             self.background.say_that_it_stays()
             return
         self.kept.keep("page", self._shown_page)
-        self.kept.keep("chat", 0 if self.desk.current.is_new else self.desk.current.chat.id)
+        first, *others = [0 if pane.current.is_new else pane.current.chat.id for pane in self.desk.panes]
+        self.kept.keep("chat", first)
+        self.kept.keep("chatBeside", others[0] if self.chats.is_two else "")
         self.kept.keep("geometry", self.saveGeometry())
         self.kept.keep("sidebar", self._wants_sidebar)
         self.kept.keep("closedFolders", sorted(self.history.model.closed))
         self.tuning.take_typed()
-        self.page.keep_draft()
-        self.page.sending.cancel()
+        for page in self.chats.pages:
+            page.keep_draft()
+            page.sending.cancel()
+            page.composer.shelf.close_readings()
         self.exchange.cancel()
         self.tools_box.stop()
-        self.page.composer.shelf.close_readings()
         self.desk.stop_all()
         self.watch.stop()
         self.link.stop()

@@ -94,7 +94,7 @@ def test_enter_opens_f2_renames_and_the_menu_offers_both(qtbot) -> None:
     assert panel.list.state() == panel.list.State.EditingState
     menu = panel.menu_for(index)
     assert [action.text().split("\t")[0] for action in menu.actions()] == [
-        "Open", "Rename", "Pin", "Move to folder", "Archive", "Export…", "Delete",
+        "Open", "Open beside", "Rename", "Pin", "Move to folder", "Archive", "Export…", "Delete",
     ]  # fmt: skip
     with qtbot.waitSignal(panel.deleted) as deleted:
         menu.actions()[-1].trigger()

@@ -36,6 +36,7 @@ SEARCH_PAUSE_MS = 120
 IMPORTED = "Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)"
 EXPORTED = {"Markdown, to read (*.md)": "md", "JSON, to import again (*.json)": "json"}
 EXPORTED_ALL = {"JSON, to import again (*.json)": "json", "Markdown, a file for each chat (*.zip)": "zip"}
+ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 MOST_LETTERS = 60  # of the name of a folder
 
 
@@ -43,6 +44,7 @@ class HistoryPanel(QFrame):
     """Lists chats; reports what the user wants done with them."""
 
     opened = Signal(object)
+    beside_wanted = Signal(object)  # a chat that is to be opened beside the other
     new_wanted = Signal()
     renamed = Signal(object, str)
     deleted = Signal(object)
@@ -85,6 +87,7 @@ class HistoryPanel(QFrame):
         self.list.clicked.connect(self._on_chosen)
         self.list.activated.connect(self._on_chosen)
         self.list.delete_wanted.connect(self._delete_current)
+        self.list.beside_wanted.connect(self._open_beside)
         self.list.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         self.list.customContextMenuRequested.connect(self._show_menu)
         self.list.folder_toggled.connect(self._open_folder)
@@ -189,6 +192,11 @@ class HistoryPanel(QFrame):
         if chat_id is not None:
             self.deleted.emit(chat_id)
 
+    def _open_beside(self) -> None:
+        chat_id = self.list.currentIndex().data(CHAT_ID)
+        if chat_id is not None:
+            self.beside_wanted.emit(chat_id)
+
     def _show_menu(self, at: QPoint) -> None:
         index = self.list.indexAt(at)
         if index.data(CHAT_ID) is None and index.data(FOLDER) is None:
@@ -208,6 +216,7 @@ class HistoryPanel(QFrame):
             menu.addAction("Remove folder, keep its chats", lambda: self.folder_renamed.emit(folder, ""))
             return menu
         menu.addAction("Open", lambda: self._on_chosen(index))
+        menu.addAction("Open beside\tCtrl+Enter", lambda: self.beside_wanted.emit(chat.id))
         menu.addAction("Rename\tF2", lambda: self.list.edit(index))
         menu.addAction("Unpin" if chat.is_pinned else "Pin", lambda: self.pinned.emit(chat.id, not chat.is_pinned))
         menu.addMenu(self._folders_menu(menu, chat))
@@ -287,6 +296,7 @@ class _ChatList(QListView):
     """The list itself, with its keys."""
 
     delete_wanted = Signal()
+    beside_wanted = Signal()
     folder_toggled = Signal(str, bool)
 
     def __init__(self) -> None:
@@ -301,13 +311,15 @@ class _ChatList(QListView):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Enter opens, Delete deletes, the arrows to the sides open and close a folder."""
+        """Enter opens, with Ctrl beside; Delete deletes; the arrows to the sides open and close a folder."""
         heading = self.currentIndex().data(HEADING)
         if heading and heading.is_folder and event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             self.folder_toggled.emit(heading.text, event.key() == Qt.Key.Key_Right)
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.delete_wanted.emit()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.state() != self.State.EditingState:
+        elif event.key() in ENTER and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.beside_wanted.emit()
+        elif event.key() in ENTER and self.state() != self.State.EditingState:
             self.activated.emit(self.currentIndex())
         else:
             super().keyPressEvent(event)

@@ -104,7 +104,7 @@ MIGRATIONS = (
     "ALTER TABLE message ADD COLUMN calls TEXT NOT NULL DEFAULT '[]';",
 )
 MEMORY = ":memory:"
-NEW_CHAT = 0  # no chat has this id
+NEW_CHAT, NEW_BESIDE = 0, -1  # no chat has these ids: one that has not begun, alone or beside another
 CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at start; it takes well under a second
 SEARCH_LIMIT = 200
 _MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
@@ -187,7 +187,7 @@ class ChatStore:
             self._db.execute("DELETE FROM chat WHERE deleted_ms IS NOT NULL")
             for table in ("draft", "draft_attachments"):
                 self._db.execute(
-                    f"DELETE FROM {table} WHERE chat_id <> ? AND chat_id NOT IN (SELECT id FROM chat)", (NEW_CHAT,)
+                    f"DELETE FROM {table} WHERE chat_id > ? AND chat_id NOT IN (SELECT id FROM chat)", (NEW_CHAT,)
                 )
 
     @contextlib.contextmanager

@@ -1,0 +1,177 @@
+"""Two chats side by side, in the whole window with a server that streams."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.storage.store import NEW_BESIDE, ChatStore
+from ui.client.api import Api
+from ui.theme.appearance import Appearance
+from ui.window.main_window import MainWindow
+
+
+@pytest.fixture
+def wide(qtbot, window: MainWindow) -> MainWindow:
+    window.resize(1400, 800)
+    window.watch.start()
+    window.activateWindow()
+    qtbot.waitUntil(lambda: bool(window.watch.models))
+    return window
+
+
+def ask(qtbot, window: MainWindow, text: str) -> int:
+    """Say it in the chat that is used, and wait for the reply; return the chat's id."""
+    window.page.composer.set_text(text)
+    QTest.keyClick(window.page.composer.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: len(window.desk.current.tree) > 1 and not window.desk.current.is_running)
+    return window.desk.current.chat.id
+
+
+def said(page) -> list[str]:
+    return [message.content for message in page.pane.current.tree.path]
+
+
+def test_two_chats_stream_at_once_each_with_its_own_model(qtbot, wide: MainWindow, server: FakeServer) -> None:
+    server.pieces, server.delay = ["word "] * 400, 0.01
+    wide.page.composer.set_text("left")
+    QTest.keyClick(wide.page.composer.field, Qt.Key.Key_Return)
+    left = wide.page
+    QTest.keyClick(wide, Qt.Key.Key_N, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    right = wide.page
+    assert right is not left
+    assert left.isVisible()
+    assert right.isVisible()
+    right.choose_model("ember-draft-q8_0")
+    right.composer.set_text("right")
+    QTest.keyClick(right.composer.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: all(page.pane.current.live_ttft is not None for page in (left, right)))
+    assert wide.desk.running == {left.pane.current.chat.id, right.pane.current.chat.id}
+    assert [one.get("model") for one in server.requests[-2:]] == [None, "ember-draft-q8_0"]
+    assert server.loads == []  # the left chat keeps its model
+    QTest.keyClick(right.composer.field, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not right.pane.current.is_running)
+    assert left.pane.current.is_running
+    assert said(left)[0] == "left"
+    assert said(right)[0] == "right"
+    left.pane.stop()
+
+
+def test_a_model_beside_is_not_said_to_load_once_it_has_answered(qtbot, wide: MainWindow) -> None:
+    wide.open_beside(None)
+    wide.page.choose_model("ember-draft-q8_0")
+    assert wide.page.picker.status.text == "Loads with the next message"
+    ask(qtbot, wide, "hello")
+    assert wide.page.picker.status.text == ""
+    wide.page.choose_model("ember-q8_0")
+    assert "context" in wide.page.picker.status.text
+
+
+def test_closing_it_goes_back_to_one_and_the_reply_goes_on(qtbot, wide: MainWindow, server: FakeServer) -> None:
+    wide.open_beside(None)
+    server.pieces, server.delay = ["word "] * 60, 0.01
+    right = wide.page
+    right.composer.set_text("hello")
+    QTest.keyClick(right.composer.field, Qt.Key.Key_Return)
+    chat = right.pane.current.chat.id
+    right.close_button.click()
+    assert wide.page is wide.chats.pages[0]
+    assert right.isHidden()
+    assert not wide.chats.is_two
+    assert chat in wide.desk.running
+    qtbot.waitUntil(lambda: not wide.desk.running)
+    wide.desk.open(chat)
+    qtbot.waitUntil(lambda: wide.desk.current.chat.id == chat)
+    assert said(wide.page)[1] == "word " * 60
+
+
+def test_a_chat_is_never_open_twice(qtbot, wide: MainWindow) -> None:
+    first = ask(qtbot, wide, "one")
+    wide.desk.new_chat()
+    second = ask(qtbot, wide, "two")
+    wide.open_beside(first)
+    qtbot.waitUntil(lambda: wide.page.pane.current.chat.id == first)
+    left, right = wide.chats.pages
+    assert wide.page is right
+    assert left.pane.current.chat.id == second
+    wide.desk.open(second)  # as from the list of chats
+    assert wide.page is left
+    assert right.pane.current.chat.id == first
+    wide.open_beside(first)
+    assert wide.page is right
+    assert left.pane.current.chat.id == second
+    wide.desk.delete(first)
+    assert right.pane.current.is_new
+    assert left.pane.current.chat.id == second
+
+
+def test_the_list_of_chats_opens_beside_by_menu_and_by_key(qtbot, wide: MainWindow) -> None:
+    first = ask(qtbot, wide, "one")
+    wide.desk.new_chat()
+    qtbot.waitUntil(lambda: wide.history.model.row_of(first) >= 0)
+    wide.history.choose(first)
+    words = [action.text() for action in wide.history.menu_for(wide.history.list.currentIndex()).actions()]
+    assert "Open beside\tCtrl+Enter" in words
+    QTest.keyClick(wide.history.list, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: wide.page.pane.current.chat.id == first)
+    assert wide.page is wide.chats.pages[1]
+
+
+def test_the_settings_beside_are_those_of_the_chat_with_the_keyboard(qtbot, wide: MainWindow) -> None:
+    left = wide.page
+    wide.toggle_panel()
+    wide.tuning.prompt.setPlainText("Be brief.")
+    wide.tuning.take_typed()
+    wide.resize(1700, 800)
+    wide.open_beside(None)
+    assert wide.tuning.prompt.toPlainText() == ""
+    wide.tuning.prompt.setPlainText("Be long.")  # it is taken a moment later
+    left.composer.field.setFocus()
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is left.composer.field)
+    assert wide.page is left
+    assert wide.tuning.prompt.toPlainText() == "Be brief."
+    prompts = [page.pane.current.chat.settings.system_prompt for page in wide.chats.pages]
+    assert prompts == ["Be brief.", "Be long."]
+
+
+def test_a_narrow_window_shows_one_and_a_way_to_the_other(qtbot, wide: MainWindow) -> None:
+    wide.open_beside(None)
+    left, right = wide.chats.pages
+    assert left.other_button.isHidden()
+    wide.resize(880, 700)
+    qtbot.waitUntil(left.isHidden)
+    right.other_button.click()
+    assert left.isVisible()
+    assert right.isHidden()
+    QTest.keyClick(wide, Qt.Key.Key_F6)
+    assert right.isVisible()
+    assert left.isHidden()
+    wide.resize(1400, 700)
+    qtbot.waitUntil(lambda: left.isVisible() and right.isVisible())
+
+
+def test_both_come_back_at_the_next_start_with_what_was_typed(
+    qtbot, qapp, wide: MainWindow, api: Api, tmp_path: Path
+) -> None:
+    first = ask(qtbot, wide, "one")
+    wide.open_beside(None)
+    second = ask(qtbot, wide, "two")
+    wide.page.composer.set_text("not sent")
+    wide.close()
+    again = MainWindow(Api(), Appearance(qapp), tmp_path / "chats.db", tmp_path / "window.ini")
+    qtbot.addWidget(again)
+    qtbot.waitUntil(lambda: [page.pane.current.chat.id for page in again.chats.pages] == [first, second])
+    qtbot.waitUntil(lambda: again.chats.pages[1].composer.text == "not sent")
+    assert again.page is again.chats.pages[0]
+    assert again.page.composer.text == ""
+    again.chats.open_beside(None)
+    again.page.composer.set_text("not begun")
+    again.close()
+    with closing(ChatStore(tmp_path / "chats.db")) as store:
+        assert store.drafts() == {second: "not sent", NEW_BESIDE: "not begun"}

@@ -1,0 +1,124 @@
+"""The chats of the window: one, or two side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QWidget
+
+from ui.chat.chat_page import ChatPage
+from ui.chat.chat_sessions import ChatSessions, OpenChat
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Palette
+
+LEAST = 330  # pixels of each of two chats; with less they take turns
+WINDOW = 900  # the least width of a window that shows two
+
+
+class ChatPanes(QWidget):
+    """Places the pages of chats. The one with the keyboard is used: what is chosen elsewhere is for it."""
+
+    used_changed = Signal()  # the other page is used now
+
+    def __init__(self, desk: ChatSessions, make: Callable[[OpenChat], ChatPage], parent: QWidget | None = None) -> None:
+        """``make`` returns a page for a pane, connected; the second is made when it is first wanted."""
+        super().__init__(parent)
+        self._desk, self._make, self._is_two = desk, make, False
+        self.pages = [make(desk.panes[0])]
+        self._line = QFrame()
+        self._line.setObjectName("paneLine")
+        self._line.setFixedWidth(1)
+        self._line.hide()
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(0)
+        self._row.addWidget(self.pages[0], 1)
+        self._row.addWidget(self._line)
+        self._used = self.pages[0]
+        desk.current_changed.connect(lambda session: self._show())
+        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]
+
+    @property
+    def page(self) -> ChatPage:
+        """The page that is used."""
+        return next(page for page in self.pages if page.pane is self._desk.active)
+
+    @property
+    def is_two(self) -> bool:
+        """Whether two chats are open, shown both or in turns."""
+        return self._is_two
+
+    def open_beside(self, chat_id: int | None) -> None:
+        """Open a chat in the other pane, or an empty one, and use it."""
+        if len(self.pages) < 2:
+            page = self._make(self._desk.second_pane())
+            page.close_wanted.connect(self.close_beside)
+            for one in (self.pages[0], page):
+                one.other_wanted.connect(self.switch)
+            self.pages.append(page)
+            self._row.addWidget(page, 1)
+        was_two, self._is_two = self._is_two, True
+        if chat_id is not None and self._desk.is_open(chat_id):
+            self._desk.open(chat_id)
+        else:
+            other = self.pages[0] if was_two and self.page is self.pages[1] else self.pages[1]
+            like = self.page.pane.current.chat.settings
+            self._desk.activate(other.pane)
+            if chat_id is not None:
+                other.pane.open(chat_id)
+            elif not was_two:
+                other.pane.begin(like)
+            else:
+                other.pane.new_chat()
+        self._show()
+        self.page.composer.setFocus()
+
+    def close_beside(self) -> None:
+        """Go back to one chat; a reply in the other goes on."""
+        if not self._is_two:
+            return
+        self._is_two = False
+        left, right = self.pages
+        right.keep_draft()
+        self._desk.activate(left.pane)
+        right.pane.new_chat()
+        self._show()
+        left.composer.setFocus()
+
+    def switch(self) -> None:
+        """Use the other one of two chats."""
+        if self._is_two:
+            other = next(page for page in self.pages if page is not self.page)
+            self._desk.activate(other.pane)
+            other.composer.setFocus()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw everything for another palette."""
+        for page in self.pages:
+            page.set_palette(palette)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Show both where there is room, else the one that is used."""
+        super().resizeEvent(event)
+        self._show()
+
+    def _show(self) -> None:
+        is_narrow = self.window().width() < WINDOW or self.width() < 2 * scaled(LEAST)
+        for page in self.pages:
+            is_used = page is self.page
+            page.setVisible(is_used if is_narrow or not self._is_two else True)
+            page.other_button.setVisible(self._is_two and is_narrow)
+            page.keep_foot(self._is_two and not is_narrow)
+        self._line.setVisible(self._is_two and not is_narrow)
+        if self._used is not self.page:
+            self._used = self.page
+            self.used_changed.emit()
+
+    def _on_focus(self, old: QWidget | None, new: QWidget | None) -> None:
+        if new is None or not self._is_two:
+            return
+        for page in self.pages:
+            if page.isAncestorOf(new):
+                self._desk.activate(page.pane)
