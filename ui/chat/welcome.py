@@ -95,6 +95,7 @@ class Welcome(QScrollArea):
         self.note.setText(TOY_TEXT if is_toy else TEXT)
         for button in self.examples:
             self.grid.removeWidget(button)
+            button.hide()  # it is deleted a moment later
             button.deleteLater()
         self.examples = [_Example(*example) for example in (TOY_EXAMPLES if is_toy else EXAMPLES)]
         for button in self.examples:

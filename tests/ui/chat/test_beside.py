@@ -66,11 +66,11 @@ def test_two_chats_stream_at_once_each_with_its_own_model(qtbot, wide: MainWindo
 def test_a_model_beside_is_not_said_to_load_once_it_has_answered(qtbot, wide: MainWindow) -> None:
     wide.open_beside(None)
     wide.page.choose_model("ember-draft-q8_0")
-    assert wide.page.picker.status.text == "Loads with the next message"
+    assert wide.page.picker.status.text() == "Loads with the next message"
     ask(qtbot, wide, "hello")
-    assert wide.page.picker.status.text == ""
+    assert wide.page.picker.status.text() == ""
     wide.page.choose_model("ember-q8_0")
-    assert "context" in wide.page.picker.status.text
+    assert "context" in wide.page.picker.status.text()
 
 
 def test_closing_it_goes_back_to_one_and_the_reply_goes_on(qtbot, wide: MainWindow, server: FakeServer) -> None:
