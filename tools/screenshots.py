@@ -16,7 +16,7 @@ from typing import Any
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QTextCursor
+from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QTextCursor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout, QMenu
 
@@ -443,6 +443,16 @@ def folders(stage: Stage) -> None:
     stage.shoot("folders")
     menu = stage.window.history.menu_for(stage.window.history.list.currentIndex())
     menu.grab().save(str(stage.out / f"folders-menu{stage.suffix}.png"))
+    chats = stage.window.history.list
+    for name, row in (("folders-drag-in", 3), ("folders-drag-out", -1)):
+        data = stage.window.history.model.mimeData([chats.currentIndex()])
+        at = (
+            chats.visualRect(chats.model().index(row, 0)).center() if row >= 0 else chats.viewport().rect().bottomLeft()
+        )
+        button, none = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        chats.dragMoveEvent(QDragMoveEvent(at, Qt.DropAction.MoveAction, data, button, none))
+        stage.shoot(name)
+    chats.dragLeaveEvent(QDragLeaveEvent())
     stage.window.resize_text(150)
     stage.shoot("folders-150")
     stage.window.resize_text(100)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, datetime
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QInputDialog, QMenu
 
-from ui.chat.history.history_model import CHAT_ID, HEADING, RUNNING, SNIPPET, Heading, HistoryModel, grouped
+from ui.chat.history.history_model import CHAT_ID, FOLDER, HEADING, RUNNING, SNIPPET, Heading, HistoryModel, grouped
 from ui.chat.history.history_panel import HistoryPanel
 from ui.client.chat_records import ChatSummary
 
@@ -197,3 +198,52 @@ def test_a_long_history_is_shown_without_its_chats_in_closed_folders(qtbot) -> N
     assert model.rowCount() == 1
     assert model.index(0).data(HEADING).n_chats == 10_000
     assert model.index(0).data(CHAT_ID) is None
+
+
+def drag(panel: HistoryPanel, chat_id: int, to: int) -> bool:
+    """Drag a chat to a row, -1 for the room below all of them, as the system does; return whether it is taken."""
+    model, view = panel.model, panel.list
+    data = model.mimeData([model.index(model.row_of(chat_id))])
+    at = view.visualRect(model.index(to)).center() if to >= 0 else view.viewport().rect().bottomLeft() - QPoint(-9, 9)
+    move, left, none = Qt.DropAction.MoveAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    moves = QDragMoveEvent(at, move, data, left, none)
+    view.dragMoveEvent(moves)
+    view.grab()  # with the line around what is below
+    if moves.isAccepted():
+        view.dropEvent(QDropEvent(QPointF(at), move, data, left, none))
+    return moves.isAccepted()
+
+
+def test_a_chat_is_dragged_into_a_folder_and_out(qtbot) -> None:
+    panel = HistoryPanel()
+    qtbot.addWidget(panel)
+    panel.resize(280, 700)
+    panel.show()
+    chats = [replace(CHATS[0], is_pinned=True), replace(CHATS[1], folder="Work"), *CHATS[2:4]]
+    panel.show_chats(chats, "")
+    moved, pinned = [], []
+    panel.moved.connect(lambda *what: moved.append(what))
+    panel.pinned.connect(lambda *what: pinned.append(what))
+    model = panel.model
+    work = next(row for row in range(model.rowCount()) if model.index(row).data(FOLDER) == "Work")
+    assert model.flags(model.index(model.row_of(3))) & Qt.ItemFlag.ItemIsDragEnabled
+    assert not model.flags(model.index(work)) & Qt.ItemFlag.ItemIsDragEnabled
+    assert drag(panel, 3, work)
+    assert drag(panel, 4, model.row_of(2))  # a chat of the folder stands for it
+    assert drag(panel, 2, model.row_of(3))
+    assert drag(panel, 2, -1)
+    assert moved == [(3, "Work"), (4, "Work"), (2, ""), (2, "")]
+    assert not pinned
+    assert drag(panel, 2, work)  # where it is already
+    assert not drag(panel, 3, model.row_of(1))  # what is pinned is no folder
+    assert len(moved) == 4
+    assert drag(panel, 1, work)
+    assert (moved[4:], pinned) == ([(1, "Work")], [(1, False)])
+
+
+def test_what_a_search_found_is_not_dragged(qtbot) -> None:
+    panel = HistoryPanel()
+    qtbot.addWidget(panel)
+    panel.show_chats(CHATS, "word")
+    assert not panel.model.flags(panel.model.index(0)) & Qt.ItemFlag.ItemIsDragEnabled
+    assert not drag(panel, 3, 1)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from ui.client.chat_records import ChatSummary
 
 Index = QModelIndex | QPersistentModelIndex
+DRAGGED = "application/x-slipstream-chat"  # the id of a chat on its way into a folder
 HEADING, SNIPPET, CHAT_ID, RUNNING, FOLDER, CHAT = (Qt.ItemDataRole.UserRole + i for i in range(1, 7))
 
 
@@ -137,7 +138,38 @@ class HistoryModel(QAbstractListModel):
         row = self._rows[index.row()]
         if isinstance(row, Heading) and not row.is_folder:
             return Qt.ItemFlag.NoItemFlags
-        return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
+        usual = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
+        can_move = self._is_grouped and isinstance(row, ChatSummary)
+        return usual | Qt.ItemFlag.ItemIsDragEnabled if can_move else usual
+
+    def mimeTypes(self) -> list[str]:
+        """Return what a chat is while it is dragged."""
+        return [DRAGGED]
+
+    def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:
+        """Return the chat that is dragged."""
+        data = QMimeData()
+        if indexes:
+            data.setData(DRAGGED, str(indexes[0].data(CHAT_ID)).encode())
+        return data
+
+    def group_at(self, row: int) -> tuple[str, int, int] | None:
+        """Return the folder in whose lines ``row`` is, "" for none, and its first and last line; None where nothing
+        can be put. Below all lines, at -1, chats are in no folder."""
+        starts = [i for i, one in enumerate(self._rows) if isinstance(one, Heading)]
+        if not self._is_grouped or not starts:
+            return None
+        in_none = next((i for i in starts if self._is_of_days(i)), len(self._rows))
+        if row < 0 or row >= in_none:
+            return "", in_none, len(self._rows) - 1
+        first = max((i for i in starts if i <= row), default=0)
+        heading = self._rows[first]
+        last = min((i for i in starts if i > first), default=len(self._rows)) - 1
+        return (heading.text, first, last) if isinstance(heading, Heading) and heading.is_folder else None
+
+    def _is_of_days(self, at: int) -> bool:
+        heading, chat = self._rows[at], self._rows[at + 1] if at + 1 < len(self._rows) else None
+        return isinstance(heading, Heading) and not heading.is_folder and not getattr(chat, "is_pinned", False)
 
 
 def _key(row: HistoryRow) -> object:

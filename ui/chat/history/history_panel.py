@@ -5,8 +5,19 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QKeyEvent
+from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFileDialog,
@@ -24,10 +35,10 @@ from PySide6.QtWidgets import (
 
 from ui.chat.exchange.chat_text import file_name
 from ui.chat.history.history_delegate import HistoryDelegate
-from ui.chat.history.history_model import CHAT, CHAT_ID, FOLDER, HEADING, HistoryModel
+from ui.chat.history.history_model import CHAT, CHAT_ID, DRAGGED, FOLDER, HEADING, HistoryModel
 from ui.client.chat_records import ChatSummary
 from ui.theme.icons import icon, pixmap
-from ui.theme.tokens import SIDEBAR, Palette, Space
+from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, NoteCard
@@ -88,6 +99,7 @@ class HistoryPanel(QFrame):
         self.list.activated.connect(self._on_chosen)
         self.list.delete_wanted.connect(self._delete_current)
         self.list.beside_wanted.connect(self._open_beside)
+        self.list.dropped.connect(self._on_dropped)
         self.list.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         self.list.customContextMenuRequested.connect(self._show_menu)
         self.list.folder_toggled.connect(self._open_folder)
@@ -158,6 +170,7 @@ class HistoryPanel(QFrame):
     def set_palette(self, palette: Palette) -> None:
         """Draw icons and lines for another palette."""
         self.delegate.set_palette(palette)
+        self.list.mark = QColor(palette.focus)
         self.new.setIcon(icon("new", palette.text, size=18))
         self._search_icon.setIcon(icon("search", palette.muted, size=16))
         self._mark.setPixmap(pixmap("stream", palette.accent, 24, self.devicePixelRatioF()))
@@ -196,6 +209,15 @@ class HistoryPanel(QFrame):
         chat_id = self.list.currentIndex().data(CHAT_ID)
         if chat_id is not None:
             self.beside_wanted.emit(chat_id)
+
+    def _on_dropped(self, chat_id: int, folder: str) -> None:
+        chat = self.model.index(self.model.row_of(chat_id)).data(CHAT)
+        if chat is None:
+            return
+        if chat.is_pinned and folder:
+            self.pinned.emit(chat_id, False)  # what is pinned is listed above the folders
+        if chat.folder != folder:
+            self.moved.emit(chat_id, folder)
 
     def _show_menu(self, at: QPoint) -> None:
         index = self.list.indexAt(at)
@@ -293,9 +315,10 @@ class HistoryPanel(QFrame):
 
 
 class _ChatList(QListView):
-    """The list itself, with its keys."""
+    """The list itself, with its keys, and chats that are dragged into folders and out of them."""
 
     delete_wanted = Signal()
+    dropped = Signal(object, str)  # a chat, the folder into which it is put, "" for none
     beside_wanted = Signal()
     folder_toggled = Signal(str, bool)
 
@@ -309,6 +332,60 @@ class _ChatList(QListView):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.setDragEnabled(True)
+        self.setAcceptDrops(True)
+        self.setDropIndicatorShown(False)
+        self.mark = QColor()
+        self._target: tuple[str, int, int] | None = None  # the folder below the chat that is dragged, and its lines
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take chats of this list."""
+        if event.source() is self and event.mimeData().hasFormat(DRAGGED):
+            event.acceptProposedAction()
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        """Mark the folder into which the chat would go."""
+        super().dragMoveEvent(event)  # scrolls at the edges
+        model, row = self.model(), self.indexAt(event.position().toPoint()).row()
+        self._aim(model.group_at(row) if isinstance(model, HistoryModel) else None)
+        event.setAccepted(self._target is not None)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """Mark nothing any more."""
+        super().dragLeaveEvent(event)
+        self._aim(None)
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Put the chat into the folder."""
+        target = self._target
+        self._aim(None)
+        if target is not None:
+            self.dropped.emit(int(bytes(event.mimeData().data(DRAGGED).data())), target[0])
+            event.acceptProposedAction()
+        self.stopAutoScroll()
+        self.setState(self.State.NoState)
+
+    def _aim(self, target: tuple[str, int, int] | None) -> None:
+        if target != self._target:
+            self._target = target
+            self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw a line around the folder into which a chat would go."""
+        super().paintEvent(event)
+        if self._target is None:
+            return
+        _, first, last = self._target
+        model, whole = self.model(), self.viewport().rect()
+        if first <= last:
+            area = self.visualRect(model.index(first, 0)) | self.visualRect(model.index(last, 0))
+        else:  # all chats are in folders: the room below them is for none
+            top = self.visualRect(model.index(model.rowCount() - 1, 0)).bottom() + Space.S
+            area = QRect(0, top, whole.width(), whole.height() - top)
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self.mark, 2))
+        painter.drawRoundedRect(area.adjusted(Space.XS, 1, -Space.XS, -1), Corner.S, Corner.S)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter opens, with Ctrl beside; Delete deletes; the arrows to the sides open and close a folder."""
