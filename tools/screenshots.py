@@ -852,6 +852,16 @@ def race(stage: Stage) -> None:
         dialog.start.click()
         stage.until(dialog.save.isEnabled)
         _shoot_dialog(stage, dialog, name)
+        dialog.order.setCurrentIndex(1)
+        stage.server.delay = 0.01
+        dialog.start.click()
+        stage.until(lambda dialog=dialog: all(lane.view.text for lane in dialog.lanes))
+        stage.wait(0.3)
+        _shoot_dialog(stage, dialog, f"{name}-at-once-writing")
+        stage.until(dialog.save.isEnabled)
+        _shoot_dialog(stage, dialog, f"{name}-at-once")
+        dialog.lanes[1].choice.setCurrentIndex(1)
+        _shoot_dialog(stage, dialog, f"{name}-same")
         dialog.reject()
         stage.wait(0.1)
 

@@ -12,6 +12,7 @@ from models.formatting.figures import rate
 from tests.support import measured
 from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.receipts import CONTEXT_FULL
+from ui.chat.race import RaceDialog
 from ui.client.api import Api
 from ui.client.chat_records import Status, Timings
 from ui.client.private_server import PrivateServer
@@ -144,3 +145,29 @@ def _ask(qtbot, window: MainWindow, text: str):
     window.desk.send(text)
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     return window.desk.current.tree.path[-1]
+
+
+def test_two_chats_and_two_racers_write_at_once(qtbot, window: MainWindow, api: Api, server: PrivateServer) -> None:
+    window.resize(1400, 800)
+    link = ServerLink(server, server.key, api, window.watch, window.page.server_banner)  # type: ignore[attr-defined]
+    link.start()
+    left = window.page
+    window.open_beside(None)
+    right = window.page
+    right.choose_model("ember-draft-q8_0")
+    for page in (left, right):
+        page.pane.send("Tell me a story about a fox.")
+    qtbot.waitUntil(lambda: not window.desk.running)
+    replies = [page.pane.current.tree.path[-1] for page in (left, right)]
+    assert [(reply.status, reply.problem) for reply in replies] == [(Status.DONE, None)] * 2
+    assert all(reply.content for reply in replies)
+    assert replies[0].content != replies[1].content
+    window.open_race("Tell me a long story about a fox and a moon.")
+    race = window.findChild(RaceDialog)
+    assert race is not None
+    race.order.setCurrentIndex(1)
+    assert [lane.racer.model for lane in race.lanes] == ["ember-q8_0", "ember-draft-q8_0"]
+    race.start.click()
+    qtbot.waitUntil(race.save.isEnabled)
+    assert all(lane.speed > 0 for lane in race.lanes)
+    assert "They wrote together for" in race.note.text()

@@ -35,6 +35,8 @@ class FakeServer:
         self.calls: list[list[tuple[str, str]]] = []
         self.delay = 0.0
         self.steps: threading.Semaphore | None = None  # each stage and piece waits until the test lets it go
+        self.takes_turns = False  # a chat waits until the one before it has ended
+        self.turn = threading.Lock()
         self.error: tuple[int, Any] | None = None  # status and body of every chat request
         self.error_in_stream: str | None = None  # sent after the pieces, instead of the end
         self.cut_after: int | None = None  # pieces until the connection is closed without an end
@@ -163,6 +165,9 @@ def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             fake.requests.append(body)
             if fake.error is not None:
                 self._answer(*fake.error)
+            elif fake.takes_turns:
+                with fake.turn:
+                    self._stream(body)
             else:
                 self._stream(body)
 

@@ -1,9 +1,13 @@
-"""A race: the same prompt twice, plain and with drafts or by two models, measured one after the other."""
+"""A race: the same prompt twice, plain and with drafts or by two models, in turns or at once, and measured.
+
+In turns neither takes the machine from the other: that is how fast each one is. At once shows two models at work side
+by side; what is measured then is what each got of a machine that both shared, and the picture says so.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,10 +43,17 @@ WIDTH, HEIGHT = 900, 600
 MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
 SEED = 1
 EXAMPLE = "Explain in a few paragraphs how a suspension bridge carries its load."
-NOTE = (
-    "One after the other, so that neither takes the machine from the other. Same prompt, same seed, and up to "
-    f"{MOST_TOKENS} tokens. What counts is how fast they write, as the engine measures it."
+MEASURED = (
+    f"Same prompt, same seed, and up to {MOST_TOKENS} tokens. What counts is how fast they write, as the engine "
+    "measures it."
 )
+IN_TURNS = f"One after the other, so that neither takes the machine from the other. {MEASURED}"
+AT_ONCE = f"At once: both share the machine, so this is not how fast each is alone. {MEASURED}"
+NOT_TOGETHER = (
+    "They did not write at once: this machine's memory does not hold both models, or one had ended before the other "
+    f"began. {MEASURED}"
+)
+SAME_MODEL = "At once two different models can race. To compare one model's two ways, let them take turns."
 CLOSE = 0.03  # shares of speed that are within the spread of measurements
 
 
@@ -64,6 +75,11 @@ def racers(models: Sequence[str]) -> list[Racer]:
     return [Racer(model, drafts) for model in models for drafts in (False, True)]
 
 
+def together(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Return for how many seconds two were at work together, each from and to a time in seconds."""
+    return max(0.0, min(first[1], second[1]) - max(first[0], second[0]))
+
+
 def verdict(first: float, second: float) -> tuple[str, str]:
     """Return what is said of each of two speeds in tokens per second: of the faster one, by how much."""
     if min(first, second) <= 0:
@@ -75,15 +91,15 @@ def verdict(first: float, second: float) -> tuple[str, str]:
 
 
 class RaceDialog(QDialog):
-    """Two columns that write, one after the other."""
+    """Two columns that write, one after the other or both at once."""
 
     def __init__(
         self, api: Api, tools: TextTools, models: Sequence[str], prompt: str = "", parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._api = api
-        self._stream: ReplyStream | None = None
-        self._lane = 0
+        self._streams: dict[int, ReplyStream] = {}  # by number of the lane
+        self._has_result = False
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Race")
         if parent is not None:
@@ -93,6 +109,12 @@ class RaceDialog(QDialog):
         self.prompt = QLineEdit(prompt or EXAMPLE)
         self.prompt.setAccessibleName("Prompt of the race")
         self.prompt.setCursorPosition(0)
+        self.order = QComboBox()
+        self.order.setAccessibleName("In turns or at once")
+        self.order.addItems(["In turns", "At once"])
+        self._can_be_at_once = len(models) > 1
+        self.order.setToolTip("" if self._can_be_at_once else "Two models are needed to race at once")
+        self.order.currentIndexChanged.connect(lambda index: self._on_order())
         self.start, self.copy, self.save = QPushButton("Start"), TextButton("Copy picture"), TextButton("Save picture…")
         self.start.setProperty("kind", "primary")
         self.start.setDefault(True)
@@ -105,6 +127,8 @@ class RaceDialog(QDialog):
         self.problem.setProperty("tone", "problem")
         self.problem.setWordWrap(True)
         self.problem.hide()
+        for lane in self.lanes:
+            lane.choice.currentIndexChanged.connect(lambda index: self._on_choice())
         self._lay_out()
         self._show_state()
 
@@ -114,9 +138,9 @@ class RaceDialog(QDialog):
         title = ElidedLabel()
         title.setProperty("tone", "title")
         self._title = title
-        note = QLabel(NOTE)
-        note.setProperty("tone", "caption")
-        note.setWordWrap(True)
+        self.note = QLabel(IN_TURNS)
+        self.note.setProperty("tone", "caption")
+        self.note.setWordWrap(True)
         row = QHBoxLayout()
         row.setSpacing(Space.XL)
         for lane in self.lanes:
@@ -126,7 +150,7 @@ class RaceDialog(QDialog):
         inside.setSpacing(Space.M)
         inside.addWidget(title)
         inside.addLayout(row, 1)
-        inside.addWidget(note)
+        inside.addWidget(self.note)
         foot = QHBoxLayout()
         foot.setContentsMargins(Space.XL, 0, Space.XL, 0)
         foot.addWidget(self.copy)
@@ -135,6 +159,7 @@ class RaceDialog(QDialog):
         head = QHBoxLayout()
         head.setContentsMargins(Space.XL, 0, Space.XL, 0)
         head.addWidget(self.prompt, 1)
+        head.addWidget(self.order)
         head.addWidget(self.start)
         trouble = QHBoxLayout()
         trouble.setContentsMargins(Space.XL, 0, Space.XL, 0)
@@ -151,81 +176,134 @@ class RaceDialog(QDialog):
     @property
     def is_running(self) -> bool:
         """True while one of them writes."""
-        return self._stream is not None
+        return bool(self._streams)
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether both write at once."""
+        return self.order.currentIndex() == 1
 
     def done(self, result: int) -> None:
         """Stop when the dialog closes."""
         self._leave()
         super().done(result)
 
+    def _on_order(self) -> None:
+        first, second = self.lanes
+        if self.is_at_once and first.racer.model == second.racer.model:
+            second.choose_other_than(first.racer.model)
+        self._on_choice()
+
+    def _on_choice(self) -> None:
+        """Forget figures that others or another order gave."""
+        for lane in self.lanes:
+            lane.clear()
+        self._has_result = False
+        self.note.setText(AT_ONCE if self.is_at_once else IN_TURNS)
+        self._show_state()
+
     def _on_start(self) -> None:
         if self.is_running:
             self._leave()
             return
         self.problem.hide()
-        for lane in self.lanes:
-            lane.clear()
-        self._run(0)
+        self._on_choice()
+        if self.is_at_once:
+            self._make_ready(0)
+        else:
+            self._run(0)
 
     def _leave(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
+        streams, self._streams = self._streams, {}
+        for stream in streams.values():
             stream.cancel()
             stream.deleteLater()
         self._show_state()
 
+    def _make_ready(self, number: int) -> None:
+        """Let both be loaded before they start, so that they do start together."""
+        if number == len(self.lanes):
+            for lane in range(len(self.lanes)):
+                self._run(lane)
+            return
+        self.lanes[number].details.setText("Getting ready…")
+        self._ask(number, 1, lambda end: self._make_ready(number + 1))
+
     def _run(self, number: int) -> None:
-        self._lane, lane = number, self.lanes[number]
-        racer = lane.racer
+        lane = self.lanes[number]
+        lane.clear()
+        stream = self._ask(number, MOST_TOKENS, lambda end: self._on_finished(number, end))
+        stream.thought.connect(lane.grow)
+        stream.text.connect(lane.grow)
+
+    def _ask(self, number: int, n_tokens: int, then: Callable[[ReplyEnd], object]) -> ReplyStream:
+        racer = self.lanes[number].racer
         body: dict[str, Any] = {
             "model": racer.model,
             "messages": [{"role": "user", "content": self.prompt.text().strip()}],
-            "max_tokens": MOST_TOKENS,
+            "max_tokens": n_tokens,
             "temperature": 0,
             "seed": SEED,
             "speculation": racer.drafts,
             "timings_per_token": True,
         }
-        self._stream = stream = self._api.chat(body)
-        stream.thought.connect(lane.grow)
-        stream.text.connect(lane.grow)
-        stream.finished.connect(lambda end: self._on_finished(stream, end))
-        stream.failed.connect(lambda problem, code: self._on_failed(stream, problem))
+        stream = self._streams[number] = self._api.chat(body)
+        stream.finished.connect(lambda end: self._on_ended(number, stream, lambda: then(end)))
+        stream.failed.connect(
+            lambda problem, code: self._on_ended(number, stream, lambda: self._on_failed(number, problem))
+        )
         self._show_state()
+        return stream
 
-    def _on_finished(self, stream: ReplyStream, end: ReplyEnd) -> None:
-        if stream is not self._stream:
+    def _on_ended(self, number: int, stream: ReplyStream, then: Callable[[], object]) -> None:
+        if self._streams.get(number) is stream:
+            del self._streams[number]
+            stream.deleteLater()
+            then()
+            self._show_state()
+
+    def _on_finished(self, number: int, end: ReplyEnd) -> None:
+        self.lanes[number].show_end(end.timings)
+        if self.is_running:
             return
-        self._stream = None
-        stream.deleteLater()
-        self.lanes[self._lane].show_end(end.timings)
-        if self._lane + 1 < len(self.lanes):
-            self._run(self._lane + 1)
+        if not self.is_at_once and number + 1 < len(self.lanes):
+            self._run(number + 1)
             return
         first, second = self.lanes
         for lane, words in zip(self.lanes, verdict(first.speed, second.speed), strict=True):
             lane.show_verdict(words)
-        self._show_state()
+        if self.is_at_once:
+            self.note.setText(self._how_shared())
+        self._has_result = first.speed > 0 and second.speed > 0
 
-    def _on_failed(self, stream: ReplyStream, problem: str) -> None:
-        if stream is not self._stream:
-            return
-        self._stream = None
-        stream.deleteLater()
-        self.problem.setText(f"{self.lanes[self._lane].racer.model} did not answer: {problem}")
+    def _how_shared(self) -> str:
+        """Return what is said of a race at once: how long they shared the machine, as it was seen."""
+        first, second = (lane.wrote for lane in self.lanes)
+        shared, whole = together(first, second), max(first[1], second[1]) - min(first[0], second[0])
+        if shared <= 0:
+            return NOT_TOGETHER
+        return f"{AT_ONCE} They wrote together for {shared:.1f} of {whole:.1f} seconds."
+
+    def _on_failed(self, number: int, problem: str) -> None:
+        self._leave()
+        self.problem.setText(f"{self.lanes[number].racer.model} did not answer: {problem}")
         self.problem.show()
-        self._show_state()
 
     def _show_state(self) -> None:
-        has_result = all(lane.speed > 0 for lane in self.lanes) and not self.is_running
+        first, second = self.lanes
+        is_same = self.is_at_once and first.racer.model == second.racer.model
+        if not self.is_running and (is_same or self.problem.text() == SAME_MODEL):
+            self.problem.setText(SAME_MODEL if is_same else "")
+            self.problem.setVisible(is_same)
         self._title.setText(self.prompt.text())
         self.start.setText("Stop" if self.is_running else "Start")
-        self.start.setEnabled(self.is_running or bool(self.prompt.text().strip()))
+        self.start.setEnabled(self.is_running or (bool(self.prompt.text().strip()) and not is_same))
         self.prompt.setEnabled(not self.is_running)
+        self.order.setEnabled(not self.is_running and self._can_be_at_once)
         for lane in self.lanes:
             lane.choice.setEnabled(not self.is_running)
-        self.copy.setEnabled(has_result)
-        self.save.setEnabled(has_result)
+        self.copy.setEnabled(self._has_result and not self.is_running)
+        self.save.setEnabled(self._has_result and not self.is_running)
 
     # The result as a picture.
 
@@ -258,6 +336,7 @@ class _Lane(QWidget):
     def __init__(self, tools: TextTools, choices: Sequence[Racer], at: int) -> None:
         super().__init__()
         self._choices, self._rate, self.speed = choices, TokenRate(), 0.0
+        self.wrote = (0.0, 0.0)  # when the first and the last text came
         self.choice = QComboBox()
         self.choice.setAccessibleName("Who races")
         self.choice.setMinimumWidth(0)
@@ -298,8 +377,12 @@ class _Lane(QWidget):
     def racer(self) -> Racer:
         return self._choices[self.choice.currentIndex()]
 
+    def choose_other_than(self, model: str) -> None:
+        other = (at for at, racer in enumerate(self._choices) if racer.model != model and racer.drafts)
+        self.choice.setCurrentIndex(next(other, self.choice.currentIndex()))
+
     def clear(self) -> None:
-        self._rate, self.speed = TokenRate(), 0.0
+        self._rate, self.speed, self.wrote = TokenRate(), 0.0, (0.0, 0.0)
         self.view.set_text("")
         self.figure.setText("–")
         self.details.setText("")
@@ -308,6 +391,7 @@ class _Lane(QWidget):
     def grow(self, text: str, n_tokens: int) -> None:
         now = time.monotonic()
         self._rate.add(n_tokens, now)
+        self.wrote = self.wrote[0] or now, now
         self.view.append(text)
         if (live := self._rate.per_second(now)) > 0:
             self.figure.setText(f"{rate(live)} tok/s")

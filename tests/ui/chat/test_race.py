@@ -1,14 +1,15 @@
-"""The race: two ways to answer, one after the other, measured, and kept as a picture."""
+"""The race: two ways to answer, in turns or at once, measured, and kept as a picture."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QGuiApplication, QImage
 
 from tools.stand_ins.fake_openai import FakeServer
-from ui.chat.race import RaceDialog, verdict
+from ui.chat.race import SAME_MODEL, RaceDialog, together, verdict
 from ui.window.main_window import MainWindow
 
 
@@ -73,3 +74,68 @@ def test_closing_stops_it(qtbot, race: RaceDialog, server: FakeServer) -> None:
     qtbot.waitUntil(lambda: race.lanes[0].view.text != "")
     race.close()
     qtbot.waitUntil(server.gone.is_set)
+
+
+def test_two_models_race_at_once_and_the_picture_says_that_they_shared_the_machine(
+    qtbot, race: RaceDialog, server: FakeServer
+) -> None:
+    assert "neither takes the machine from the other" in race.note.text()
+    race.order.setCurrentIndex(1)
+    models = [lane.racer.model for lane in race.lanes]
+    assert models == ["ember-q8_0", "ember-draft-q8_0"]
+    server.pieces, server.delay = ["word "] * 40, 0.01
+    n_before = len(server.requests)
+    race.start.click()
+    qtbot.waitUntil(lambda: all(lane.view.text != "" for lane in race.lanes))
+    assert len(race._streams) == 2  # neither has ended
+    assert not race.copy.isEnabled()
+    qtbot.waitUntil(race.save.isEnabled)
+    asked = [(one["model"], one["max_tokens"] > 1) for one in server.requests[n_before:]]
+    assert asked[:2] == [(models[0], False), (models[1], False)]  # both are loaded before they start
+    assert sorted(asked[2:]) == sorted((model, True) for model in models)
+    assert [lane.figure.text() for lane in race.lanes] == ["241 tok/s", "412 tok/s"]
+    assert [lane.words.text() for lane in race.lanes] == ["", "1.71× as fast"]
+    assert "both share the machine" in race.note.text()
+    assert "They wrote together for" in race.note.text()
+    assert race.picture.isAncestorOf(race.note)
+    race.order.setCurrentIndex(0)  # what was measured at once is not shown as if it was in turns
+    assert [lane.figure.text() for lane in race.lanes] == ["–", "–"]
+    assert not race.save.isEnabled()
+
+
+def test_one_model_does_not_race_with_itself_at_once(qtbot, race: RaceDialog) -> None:
+    race.order.setCurrentIndex(1)
+    race.lanes[1].choice.setCurrentIndex(1)
+    assert race.problem.text() == SAME_MODEL
+    assert not race.start.isEnabled()
+    race.order.setCurrentIndex(0)
+    assert race.problem.isHidden()
+    assert race.start.isEnabled()
+
+
+def test_models_that_memory_does_not_hold_together_are_not_said_to_have_shared(
+    qtbot, race: RaceDialog, server: FakeServer
+) -> None:
+    race.order.setCurrentIndex(1)
+    server.takes_turns, server.steps = True, threading.Semaphore(9)  # both are made ready, and one writes
+    race.start.click()
+    qtbot.waitUntil(lambda: any(lane.speed > 0 for lane in race.lanes))
+    assert race.is_running
+    server.steps.release(3)
+    qtbot.waitUntil(race.save.isEnabled)
+    assert race.note.text().startswith("They did not write at once")
+
+
+def test_one_that_fails_at_once_ends_the_race_of_both(qtbot, race: RaceDialog, server: FakeServer) -> None:
+    race.order.setCurrentIndex(1)
+    server.error = (503, {"error": {"message": "It is being loaded.", "code": "x"}})
+    race.start.click()
+    qtbot.waitUntil(lambda: not race.is_running)
+    assert "did not answer: It is being loaded." in race.problem.text()
+    assert race.start.text() == "Start"
+    assert not race.save.isEnabled()
+
+
+def test_the_time_together_is_what_both_spans_share() -> None:
+    assert together((1.0, 4.0), (2.0, 6.0)) == 2.0
+    assert together((1.0, 2.0), (3.0, 4.0)) == 0.0
