@@ -297,7 +297,7 @@ class ShowMachine:
 
 @dataclass(frozen=True, slots=True)
 class MeasureMachine:
-    """Measure anew how fast memory and processor are, which takes some twenty seconds. Refused beside other work.
+    """Measure anew how fast memory and processor are, which takes about ten seconds. Refused beside other work.
 
     ``is_first`` takes only a few: what is not known of the memory. The processor follows when nothing else is at work.
     """
