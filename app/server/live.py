@@ -10,12 +10,13 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.engine_bridge import LiveRequest
+from app.server.calls.engine_bridge import AskedRequest, LiveRequest
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import refuse
 from app.server.http.sse import EventStream, encode_event
 from app.server.remotes.figures import RemoteFigures
 from app.server.status import state_of
+from core.values.embedding import EmbedRequest
 
 # As often as a gauge can be read; a state that has not changed is not sent.
 _SECONDS = 0.1
@@ -30,11 +31,11 @@ async def cancel_request(request_id: str, http: HttpRequest) -> Response:
     """End a request early, whoever sent it: its reply has what came until now."""
     pool: ModelPool = http.app.state.pool
     figures: RemoteFigures = http.app.state.remotes.figures
-    here = next((host for host, live in pool.live if live.request.id == request_id), None)
+    ids = {one.request.id: host for host in pool.hosts for one in (*host.bridge.live, *host.bridge.asked)}
     if request_id in figures.live:
         figures.live[request_id].end(refuse(503, "The request was cancelled.", code="cancelled"))
-    elif here is not None:
-        here.bridge.cancel(request_id)
+    elif request_id in ids:
+        ids[request_id].bridge.cancel(request_id)
     else:
         raise refuse(404, f"There is no request {request_id[:80]!r} that runs or waits.", param="request_id")
     return JSONResponse({"id": request_id, "object": "request", "cancelled": True})
@@ -58,6 +59,8 @@ async def _states(pool: ModelPool, figures: RemoteFigures) -> AsyncGenerator[byt
 def _requests(pool: ModelPool, figures: RemoteFigures) -> list[dict[str, Any]]:
     now = time.monotonic()
     here = [_wire(live, host.name, now) for host, live in pool.live]
+    vectors = (_wire_vectors(one, host.name, now) for host in pool.hosts for one in host.bridge.asked)
+    here += [one for one in vectors if one is not None]
     return here + [request.as_dict(now) for request in figures.live.values()]
 
 
@@ -77,4 +80,19 @@ def _wire(live: LiveRequest, model: str, now: float) -> dict[str, Any]:
         "n_generated": live.n_tokens,
         "tokens_per_second": round((live.n_tokens - 1) / seconds, 1) if live.n_tokens > 1 and seconds > 0 else None,
         "seconds": round(now - live.since, 1),
+    }
+
+
+def _wire_vectors(asked: AskedRequest, model: str, now: float) -> dict[str, Any] | None:
+    """Return a request for vectors or scores as it is listed; None for one of tokens, which lasts milliseconds."""
+    if not isinstance(asked.request, EmbedRequest):
+        return None
+    return {
+        "id": asked.request.id,
+        "model": model,
+        "who": asked.who,
+        "lane": asked.request.lane.value,
+        "phase": "embed",
+        "n_inputs": len(asked.request.inputs),
+        "seconds": round(now - asked.since, 1),
     }

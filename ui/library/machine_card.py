@@ -31,9 +31,7 @@ class MachineCard(QWidget):
         self.sentence.setTextFormat(Qt.TextFormat.PlainText)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.measure, self.problem = QPushButton(MEASURE), QLabel()
-        self.measure.setToolTip(
-            "How fast memory and processor are, in about ten seconds: speeds are predicted from it"
-        )
+        self.measure.setToolTip("How fast memory and processor are, in about ten seconds: speeds are predicted from it")
         self.measure.clicked.connect(self._on_measure)
         self.problem.setProperty("tone", "problem")
         self.problem.setWordWrap(True)

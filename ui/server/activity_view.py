@@ -19,7 +19,7 @@ from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import PageColumn, plain_label
 
 LOG_MS, LOG_LINES = 3_000, 100
-PHASES = {"waiting": "waits", "prefill": "reads the prompt", "decode": "writes"}
+PHASES = {"waiting": "waits", "prefill": "reads the prompt", "decode": "writes", "embed": "makes vectors"}
 MODEL_PHASES = {"ready": "", "loading": "loading", "restarting": "starting again", "failed": "did not load"}
 LOG_HEIGHT = 220  # pixels
 
@@ -127,12 +127,19 @@ class ActivityView(PageColumn):
         self.copy.say("Copied")
 
 
+def _amount(one: dict[str, Any]) -> str:
+    n_generated, n_inputs = one.get("n_generated") or 0, one.get("n_inputs")
+    if n_inputs is not None:
+        return f"{n_inputs:,} texts" if n_inputs != 1 else "1 text"
+    return f"{n_generated:,} tokens" if n_generated else f"{one.get('n_prompt') or 0:,} tokens of prompt"
+
+
 def _request_row(one: dict[str, Any]) -> ActionRow:
-    n_generated, speed = one.get("n_generated") or 0, one.get("tokens_per_second")
+    speed = one.get("tokens_per_second")
     parts = [
         str(one.get("lane")),
         PHASES.get(str(one.get("phase")), str(one.get("phase"))),
-        f"{n_generated:,} tokens" if n_generated else f"{one.get('n_prompt') or 0:,} tokens of prompt",
+        _amount(one),
         f"{rate(speed)} tok/s" if speed else "",
         f"{one.get('seconds') or 0:.0f} s",
     ]

@@ -112,21 +112,27 @@ class RequestObserver(Protocol):
 
 
 @dataclass(slots=True)
-class LiveRequest:
-    """A request that has not ended. ``slot`` is a number among those that run, None while it waits for one.
+class AskedRequest:
+    """A request that has not ended, of ``since`` on ``time.monotonic``; ``who`` is the name of the key it came with."""
 
-    It was submitted at ``since`` and has generated tokens from ``decoding_since`` on, on ``time.monotonic``. ``who`` is
-    the name of the key that it came with.
+    request: AnyRequest
+    channel: Channel
+    since: float = field(default_factory=time.monotonic)
+    who: str | None = field(default_factory=caller.get)
+
+
+@dataclass(slots=True)
+class LiveRequest(AskedRequest):
+    """A request that generates. ``slot`` is a number among those that run, None while it waits for one.
+
+    It has generated tokens from ``decoding_since`` on, on ``time.monotonic``.
     """
 
     request: Request
-    channel: Channel
     slot: int | None = None
     n_prompt: int = 0
     n_cached: int = 0
     n_tokens: int = 0
-    since: float = field(default_factory=time.monotonic)
-    who: str | None = field(default_factory=caller.get)
     decoding_since: float | None = None
 
 
@@ -144,8 +150,8 @@ class EngineBridge:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._engine: EngineHandle | None = None
         self._live: dict[str, LiveRequest] = {}
-        # The channels of requests that generate nothing, by their id.
-        self._asked: dict[str, Channel] = {}
+        # Requests that generate nothing, by their id.
+        self._asked: dict[str, AskedRequest] = {}
         self._n_running = 0
         self._on_state: Callable[[EngineState], None] = lambda _state: None
         self.totals = totals or RequestTotals()
@@ -189,6 +195,11 @@ class EngineBridge:
         """The requests that generate and have not ended."""
         return list(self._live.values())
 
+    @property
+    def asked(self) -> list[AskedRequest]:
+        """The requests that generate nothing and have not ended."""
+        return list(self._asked.values())
+
     def open(self, requests: Sequence[AnyRequest], streams: bool) -> Channel:
         """Submit requests and return their channel; raises EngineUnavailable or 503 when too many wait."""
         n_live = len(self._live) + len(self._asked)
@@ -203,7 +214,7 @@ class EngineBridge:
                     for observer in self.observers:
                         observer.opened(request)
                 else:
-                    self._asked[request.id] = channel
+                    self._asked[request.id] = AskedRequest(request, channel)
                 self._engine.submit(request)
         except Exception:
             self.close(channel)
@@ -272,11 +283,11 @@ class EngineBridge:
 
     def _answer(self, event: RequestEvent) -> None:
         """Pass on an event of a request that generates nothing; one that nobody waits for is dropped."""
-        channel = self._asked.get(event.request_id)
+        asked = self._asked.get(event.request_id)
         if type(event) is Ended:
             self._asked.pop(event.request_id, None)
-        if channel is not None:
-            channel.push(event)
+        if asked is not None:
+            asked.channel.push(event)
 
     def _forget(self, request_id: str) -> LiveRequest | None:
         live = self._live.pop(request_id, None)

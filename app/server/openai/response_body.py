@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from app.server.calls.schemas import ChatCompletionBody, Text
+from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
 from app.server.http.body import Body
 from app.server.http.errors import ApiError, from_validation
 from core.values.errors import BadRequest
@@ -50,7 +50,7 @@ class ResponseBody(Body):
     metadata: dict[str, str] | None = None
     previous_response_id: Text | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
-    tools: list[Item] | None = None
+    tools: list[Item] | None = Field(default=None, max_length=MAX_TOOLS)
     tool_choice: Text | Item | None = None
     reasoning: Item | None = None
     text: Item | None = None
@@ -60,6 +60,13 @@ class ResponseBody(Body):
     conversation: None = None
     prompt: None = None
     stream_options: Item | None = None
+
+    @field_validator("input")
+    @classmethod
+    def _is_not_endless(cls, value: str | list[Item]) -> str | list[Item]:
+        if not isinstance(value, str) and len(value) > MAX_MESSAGES:
+            raise ValueError(f"input must have {MAX_MESSAGES:,} or fewer entries")
+        return value
 
     @property
     def items(self) -> list[Item]:

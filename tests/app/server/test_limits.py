@@ -184,6 +184,8 @@ def test_pages_of_other_origins_are_let_in_where_the_user_or_a_key_says_so(setti
         ("/v1/messages", {"messages": [{"role": "user", "content": ""}] * 20_001, "max_tokens": 1}, "messages"),
         ("/api/chat", {"messages": [{"role": "user", "content": ""}] * 20_001}, "messages"),
         ("/v1/chat/completions", {"tools": [{"type": "function", "function": {"name": "f"}}] * 1_025}, "tools"),
+        ("/v1/responses", {"input": [{"type": "reasoning"}] * 20_001}, "input"),
+        ("/v1/responses", {"input": "Hi", "tools": [{"type": "function", "name": "f"}] * 1_025}, "tools"),
     ],
 )
 def test_more_messages_or_tools_than_anybody_has_are_refused_by_name(server, path, body, field):

@@ -29,6 +29,25 @@ def test_requests_that_run_are_listed_and_cancelled(server):
     assert (gone.status_code, gone.json()["error"]["param"]) == (404, "request_id")
 
 
+def test_requests_for_vectors_are_listed_and_cancelled(server):
+    answers = []
+
+    def ask() -> None:
+        answers.append(server.http.post("/v1/embeddings", json={"input": ["a fox " * 400] * 200}))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    listed: list[dict] = []
+    while not listed:
+        listed = server.http.get("/slipstream/requests").json()["data"]
+    (running,) = listed
+    assert (running["phase"], running["n_inputs"], running["lane"]) == ("embed", 200, "standard")
+    assert server.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
+    asking.join()
+    assert (answers[0].status_code, answers[0].json()["error"]["code"]) == (503, "cancelled")
+    assert server.http.get("/slipstream/requests").json()["data"] == []
+
+
 def test_states_come_as_they_change(server):
     seen = []
     with server.http.stream("GET", "/slipstream/events") as stream:
