@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import signal
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +17,7 @@ import pytest
 from app.client.server_process import ServerProcess
 from tests.app.server.conftest import RunningServer
 from tools.model_factory import gguf_factory
+from tools.model_factory.embedder_factory import bert
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 LONG = {"model": "deep", "ignore_eos": True}
@@ -29,6 +32,13 @@ ENDLESS: dict[str, dict[str, Any]] = {
     "/api/chat": {"model": "deep", "messages": USER, "options": {"num_predict": 900}},
     "/api/generate": {"model": "deep", "prompt": "Once", "options": {"num_predict": 900}},
 }
+# Of each route that writes nothing a body that takes seconds.
+TEXTS = ["a fox and a boat " * 60] * 200
+VECTORS: dict[str, dict[str, Any]] = {
+    "/v1/embeddings": {"model": "deep", "input": TEXTS},
+    "/embedding": {"model": "deep", "content": TEXTS},
+    "/api/embed": {"model": "deep", "input": TEXTS},
+}
 CALLS = [(path, stream) for path in ENDLESS for stream in (True, False)]
 SLOTS = 4  # fewer than calls: the others wait
 
@@ -42,8 +52,31 @@ def deep(home: object) -> Iterator[RunningServer]:
     running.close()
 
 
+@pytest.fixture(scope="module")
+def reranker(home: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    path = bert(tmp_path_factory.mktemp("reranker") / "tiny-reranker.gguf", "rank")
+    running = RunningServer(ServerProcess(["--model", str(path)]))
+    yield running
+    running.close()
+
+
 def body(path: str, stream: bool) -> str:
     return json.dumps(ENDLESS[path] | {"stream": stream})
+
+
+def listed(running: RunningServer) -> list[dict[str, Any]]:
+    return running.http.get("/slipstream/requests").json()["data"]
+
+
+@contextmanager
+def sent(running: RunningServer, path: str, text: str) -> Iterator[socket.socket]:
+    """A client that sends a request, and goes when the block ends."""
+    address = urlsplit(running.url)
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {running.headers['Authorization']}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(text.encode())}\r\n\r\n"
+    with socket.create_connection((address.hostname, address.port)) as client:
+        client.sendall(head.encode() + text.encode())
+        yield client
 
 
 def last_words(deep: RunningServer, path: str, stream: bool) -> str:
@@ -71,14 +104,65 @@ def test_an_engine_that_dies_ends_each_call_once_and_in_its_own_form(deep: Runni
 
 @pytest.mark.slow
 def test_the_slots_of_clients_that_go_are_free_at_once(deep: RunningServer) -> None:
-    address = urlsplit(deep.url)
     for path, stream in CALLS:
-        sent = body(path, stream).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {deep.headers['Authorization']}\r\n"
-        head += f"Content-Type: application/json\r\nContent-Length: {len(sent)}\r\n\r\n"
-        with socket.create_connection((address.hostname, address.port)) as client:
-            client.sendall(head.encode() + sent)
+        with sent(deep, path, body(path, stream)) as client:
             deep.wait_until(lambda state: state["active"] == 1)
             if stream:
                 assert client.recv(1)
         deep.wait_until(lambda state: state["active"] == 0 and state["queued"] == 0)
+
+
+@pytest.mark.slow
+def test_vectors_and_scores_end_with_the_engine_in_their_own_form(deep: RunningServer, reranker: RunningServer) -> None:
+    documents = ["a fox and a boat " * 20] * 2_000
+    calls = [(deep, path, asked) for path, asked in VECTORS.items()]
+    calls += [(reranker, path, {"query": "fox", "documents": documents}) for path in ("/v1/rerank", "/rerank")]
+    with ThreadPoolExecutor(len(calls)) as threads:
+        answers = [threads.submit(one.http.post, path, json=asked) for one, path, asked in calls]
+        for one, n_calls in ((reranker, 2), (deep, len(VECTORS))):
+            until(lambda one=one, n_calls=n_calls: len(listed(one)) == n_calls)
+            one.engine.send_signal(signal.SIGKILL)
+        found = [answer.result(timeout=60) for answer in answers]
+    for (one, path, _), answer in zip(calls, found, strict=True):
+        error = answer.json()["error"]
+        assert answer.status_code == 503, path
+        assert "engine" in (error if path.startswith("/api/") else error["message"]), (path, answer.text)
+        assert listed(one) == []
+    for one, path, asked in ((deep, "/v1/embeddings", "fox"), (reranker, "/v1/rerank", None)):
+        one.wait_until(lambda state: state["phase"] == "ready")
+        again = {"model": "deep", "input": asked} if asked else {"query": "fox", "documents": ["a"]}
+        assert one.http.post(path, json=again).status_code == 200
+
+
+@pytest.mark.slow
+def test_vectors_that_nobody_waits_for_are_dropped(deep: RunningServer) -> None:
+    for path, asked in VECTORS.items():
+        with sent(deep, path, json.dumps(asked)):
+            until(lambda: len(listed(deep)) == 1)
+        until(lambda: listed(deep) == [])
+    began = time.monotonic()
+    assert deep.http.post("/v1/embeddings", json={"model": "deep", "input": "fox"}).status_code == 200
+    assert time.monotonic() - began < 10, "the engine still worked for those that had gone"
+
+
+@pytest.mark.slow
+def test_a_batch_goes_on_after_the_engine_died(deep: RunningServer) -> None:
+    asked = {"messages": USER, "max_tokens": 60, "ignore_eos": True, "model": "deep"}
+    line = {"method": "POST", "url": "/v1/chat/completions", "body": asked}
+    lines = [json.dumps({"custom_id": str(number), **line}) for number in range(8)]
+    file = deep.client.files.create(file=("requests.jsonl", "\n".join(lines).encode()), purpose="batch")
+    batch = deep.client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+    deep.wait_until(lambda state: state["active"] > 0)
+    deep.engine.send_signal(signal.SIGKILL)
+    until(lambda: deep.client.batches.retrieve(batch.id).status == "completed")
+    done = deep.client.batches.retrieve(batch.id)
+    assert (done.request_counts.completed, done.request_counts.failed) == (8, 0)
+    state = deep.wait_until(lambda state: state["active"] == 0)
+    assert state["queued"] == 0
+
+
+def until(is_so: Callable[[], bool], seconds: float = 90.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
