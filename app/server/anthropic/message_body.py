@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody
+from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
 from app.server.http.body import LenientBody
 from app.server.http.errors import from_validation
 from core.values.errors import BadRequest
@@ -47,7 +47,7 @@ class MessageBody(LenientBody):
     messages: list[SentMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     model: str | None = None
     max_tokens: int | None = Field(default=None, ge=1)
-    system: str | list[Block] | None = None
+    system: Text | list[Block] | None = None
     stop_sequences: list[str] | None = None
     stream: bool | None = None
     temperature: float | None = None

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, GenerationBody
+from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, GenerationBody, Text
 from app.server.http.body import LenientBody
 from app.server.http.errors import from_validation
 from app.server.llama_cpp.completion import LlamaBody
@@ -174,9 +174,9 @@ class ChatBody(WritingBody):
 class GenerateBody(WritingBody):
     """The body of POST /api/generate; without a prompt, the model is loaded."""
 
-    prompt: str | None = None
+    prompt: Text | None = None
     suffix: str | None = None
-    system: str | None = None
+    system: Text | None = None
     template: str | None = None
     context: list[int] | None = None
     raw: bool | None = None
@@ -228,7 +228,7 @@ class EmbedBody(RunBody):
 class EmbeddingsBody(RunBody):
     """The body of POST /api/embeddings."""
 
-    prompt: str | None = None
+    prompt: Text | None = None
 
 
 class ShowBody(ModelBody):

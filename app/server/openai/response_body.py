@@ -43,7 +43,7 @@ class ResponseBody(Body):
     model_config = ConfigDict(extra="allow", strict=True)
 
     input: str | list[Item] = Field(default_factory=list)
-    instructions: str | None = None
+    instructions: Text | None = None
     model: Text | None = None
     stream: bool | None = None
     store: bool | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -64,8 +65,14 @@ VALUES = (
     '[{"role": "assistant", "content": null}]',
     json.dumps([{"role": "user", "content": [BROKEN_IMAGE]}]),
 )
-# What these mean is no limit, and the reply of a model is one then.
+# Some numbers mean no limit in these, and so does their absence: no reply of a model would end then.
 UNBOUNDED = {"n_predict", "max_tokens", "max_output_tokens", "options"}
+NO_NUMBER = ('"', "[", "NaN")
+
+# Errors that no single field is the cause of: a text is too long with the others, or the usual body is refused.
+OTHERWISE = re.compile(
+    "context size|too long|tokens, and this model takes|leaves no room|does not score|no file 'file-x'"
+)
 
 
 class Case(NamedTuple):
@@ -85,9 +92,9 @@ def cases(server: RunningServer) -> Iterator[Case]:
         assert fields >= set(usual) - {"options"}, f"{path} is not described as it is"
         for value in VALUES:
             yield Case(path, "", value, value)
-        for field in sorted(fields - UNBOUNDED):
+        for field in sorted(fields):
             others = [f"{json.dumps(name)}: {json.dumps(one)}" for name, one in usual.items() if name != field]
-            for value in VALUES:
+            for value in (one for one in VALUES if field not in UNBOUNDED or one.startswith(NO_NUMBER)):
                 yield Case(path, field, value, "{" + ", ".join([*others, f"{json.dumps(field)}: {value}"]) + "}")
         for field in set(usual) - UNBOUNDED:
             yield Case(path, field, "", json.dumps({name: one for name, one in usual.items() if name != field}))
@@ -101,7 +108,12 @@ def problem(case: Case, answer: httpx.Response) -> str | None:
         return f"{case.path} {case.field}={case.value[:60]}: {answer.status_code} {answer.text[:200]}"
     error = answer.json()["error"]
     message = error if case.path.startswith("/api/") else error["message"]
-    return None if message else f"{case.path} {case.field}={case.value[:60]}: no message"
+    if not message:
+        return f"{case.path} {case.field}={case.value[:60]}: no message"
+    named = message if case.path.startswith("/api/") else f"{error.get('param')} {message}"
+    if case.field in named or OTHERWISE.search(message):
+        return None
+    return f"{case.path} {case.field}={case.value[:60]} is not named: {answer.text[:300]}"
 
 
 @pytest.mark.slow
