@@ -649,6 +649,15 @@ def server(stage: Stage) -> None:
         page.machines.add.click()
         stage.until(lambda: page.machines.remotes.rows)
         shoot_sizes(stage, "server-machines")
+        lent = {"name": "CUDA0", "free": 22_300_000_000, "total": 25_800_000_000}
+        worker = {"address": "rpc://192.168.1.20:8643", "devices": [lent], "bandwidth": 118e6, "latency": 3e-4}
+        gone = {
+            "address": "rpc://192.168.1.21:8643",
+            "problem": "It cannot be reached.",
+        }
+        page.machines._on_workers({"data": [worker, gone]})
+        page.machines.verticalScrollBar().setValue(page.machines.verticalScrollBar().maximum())
+        shoot_sizes(stage, "server-workers")
         page.machines._on_wanted("rack", "Remove")
         stage.wait(0.2)
 

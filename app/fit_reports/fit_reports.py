@@ -157,7 +157,8 @@ def _options(
     from core.values.model_settings import ModelSettings
 
     draft_path = str(draft.files[0]) if draft is not None and draft.files else None
-    return ServerSettings().engine_options(str(path), draft_path, must_draft=must_draft, own=own or ModelSettings())
+    alone = replace(own or ModelSettings(), worker=None)  # a report says what this machine can do
+    return ServerSettings().engine_options(str(path), draft_path, must_draft=must_draft, own=alone)
 
 
 def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, here: CurrentMachine) -> FitRequest:

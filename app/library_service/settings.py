@@ -10,6 +10,7 @@ from app.library_service.models import ModelService
 from app.pairing.decision import names_no_model
 from app.pairing.service import partners
 from app.settings.model_settings_store import ModelSettingsStore
+from app.settings.worker_tokens import known_workers
 from core.values.errors import SlipstreamError
 from core.values.model_settings import NAMES, SAMPLING, BadSetting, ModelSettings, recommended, setting_name
 from models.catalog.catalog import ModelEntry
@@ -78,7 +79,7 @@ class SettingsService:
             for name in NAMES
         )
         drafts = tuple(found.name for found in partners(entry, self._shelf.catalog) if found.is_usable)
-        return SettingsSheet(entry.name, listed, drafts)
+        return SettingsSheet(entry.name, listed, drafts, known_workers())
 
 
 def _text(value: float | str) -> str:

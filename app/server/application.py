@@ -61,6 +61,7 @@ from app.server.openai.responses import (
     list_responses,
 )
 from app.server.owner_routes import add_key, get_endpoint, get_log, list_keys, revoke_key, set_endpoint
+from app.server.remotes import workers
 from app.server.remotes.pass_through import PassThrough, Remotes
 from app.server.remotes.routes import add_remote, list_remotes, remove_remote, test_remote
 from app.server.remotes.store import RemoteStore
@@ -157,6 +158,9 @@ ROUTES = (
     ("POST", "/slipstream/remotes", add_remote),
     ("POST", "/slipstream/remotes/{name}/test", test_remote),
     ("DELETE", "/slipstream/remotes/{name}", remove_remote),
+    ("GET", "/slipstream/workers", workers.list_workers),
+    ("POST", "/slipstream/workers", workers.add),
+    ("DELETE", "/slipstream/workers/{place}", workers.remove),
 )
 # Paths that are also found without the prefix, unless something else is there.
 _PATHS = {path for _, path, _ in ROUTES}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.settings.worker_tokens import tokens_for
 from core.values.engine_options import DEFAULT_SLOTS, EngineOptions, FlashAttention, KvType, Pooling, Speculation
 from core.values.errors import BadOption
 from core.values.model_settings import ModelSettings
@@ -153,7 +154,8 @@ class ServerSettings:
             mmap=self.mmap,
             mlock=self.mlock,
             devices=self.devices,
-            worker_tokens=self.worker_tokens,
+            also_worker=own.worker,
+            worker_tokens=self._tokens_with(own.worker),
             draft_path=draft_path,
             must_draft=must_draft,
             uses_heads=uses_heads and self.uses_draft,
@@ -167,6 +169,11 @@ class ServerSettings:
             pooling=self.pooling,
             lora=lora,
         )
+
+    def _tokens_with(self, worker: str | None) -> tuple[tuple[str, str], ...]:
+        known = self.worker_tokens
+        is_missing = worker is not None and worker not in dict(known)
+        return (*known, *tokens_for((worker,))) if worker is not None and is_missing else known
 
 
 def _first(given: int | None, own: int | None) -> int | None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from app.environment.paths import config_folder, make_private
 from core.values.errors import BadOption
 from core.values.worker_address import is_worker, worker_address
+from models.files.json_store import JsonStore
 from models.hub.errors import HubError
-from models.hub.token import from_keyring
+from models.hub.token import forget_token, from_keyring
 from models.hub.token import keep_token as keep_in_keyring
 
 VARIABLE = "SLIPSTREAM_WORKER_TOKEN"
@@ -70,3 +71,26 @@ def keep_token(worker: str, token: str) -> bool:
     except HubError:
         return False
     return True
+
+
+def known_workers() -> tuple[str, ...]:
+    """Return the workers that were added, as rpc://HOST:PORT; what the file says else is left out."""
+    return tuple(name for name in sorted(_store().read()) if is_worker(name))
+
+
+def add_worker(worker: str, token: str) -> bool:
+    """Keep a worker and its token; False where no keyring could keep it. Raises StoreRefused."""
+    if not keep_token(worker, token):
+        return False
+    _store().update(lambda entries: entries.update({worker: {}}))
+    return True
+
+
+def forget_worker(worker: str) -> None:
+    """Keep a worker and its token no longer. Raises StoreRefused."""
+    forget_token(worker)
+    _store().update(lambda entries: entries.pop(worker, None))
+
+
+def _store() -> JsonStore:
+    return JsonStore(config_folder() / "workers.json", what="the workers")

@@ -55,7 +55,7 @@ def usable_gpus(options: EngineOptions) -> tuple[Device, ...]:
     """Return the GPUs that the options allow, those of workers first."""
     gpus = [device for device in list_devices() if device.is_gpu]
     # A worker that another load has used is connected for good.
-    borrowed = [gpu for gpu in gpus if gpu.lent is not None and gpu.lent.worker in options.devices]
+    borrowed = [gpu for gpu in gpus if gpu.lent is not None and gpu.lent.worker in options.workers]
     own = [gpu for gpu in gpus if gpu.lent is None]
     return (*borrowed, *(gpu for gpu in own if not options.devices or gpu.name in options.devices))
 

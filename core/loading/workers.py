@@ -14,7 +14,6 @@ from core.remote_devices.handshake import WorkerUnavailable
 from core.values.engine_options import EngineOptions
 from core.values.worker_address import LOST_WORKER
 from models.estimate.speed.work import work
-from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
     from core.loading.memory_fit import LoadPlan
@@ -30,8 +29,8 @@ def connect_workers(options: EngineOptions) -> None:
             continue
         if worker not in tokens:
             raise WorkerUnavailable(
-                f"The worker {worker} wants a token, which {PROGRAM} worker prints there. Give it in the environment "
-                "variable SLIPSTREAM_WORKER_TOKEN or with --worker-token-file."
+                f"The worker {worker} wants a token, which it shows on its own machine. Add the worker with it on the "
+                "page Server of the window, or name it in SLIPSTREAM_WORKER_TOKEN or --worker-token-file."
             )
         rpc.check()
         found, fd = borrow(worker, tokens[worker])

@@ -13,7 +13,6 @@ from core.values.worker_address import worker_address
 from models.estimate.speed.machine import DeviceKind, Lent, Link
 from models.estimate.speed.probe import Probe
 from models.formatting.json_values import value_of
-from models.formatting.program import PROGRAM
 
 # A worker whose client has just gone frees memory first, which takes a while for a large model.
 _BUSY_SECONDS = 10.0
@@ -74,7 +73,7 @@ def borrow(address: str, token: str) -> tuple[Worker, int]:
         if time.monotonic() > until:
             raise WorkerUnavailable(
                 f"The worker {address} lends its devices to another program. Wait until that ends, or start one more "
-                f"worker there with another --port."
+                f"worker there at another port."
             )
         time.sleep(0.25)
 
@@ -84,8 +83,8 @@ def _connect(address: str) -> socket.socket:
         return socket.create_connection(worker_address(address), timeout=5.0)
     except OSError as error:
         raise WorkerUnavailable(
-            f"The worker {address} cannot be reached ({error.strerror or error}). Start it on that machine with "
-            f"{PROGRAM} worker, or leave out this --device."
+            f"The worker {address} cannot be reached ({error.strerror or error}). Check the address, and whether "
+            "that machine lends its devices now."
         ) from error
 
 
@@ -96,8 +95,7 @@ def _met(talk: Conversation, address: str, token: str) -> Worker:
         raise _not_a_worker(address, error) from error
     if not is_known:
         raise WorkerUnavailable(
-            f"The worker {address} does not know this token. {PROGRAM} worker prints the right one there: give it "
-            "in the environment variable SLIPSTREAM_WORKER_TOKEN or with --worker-token-file."
+            f"The worker {address} does not know this token. It shows the right one on its own machine."
         )
     facts = _asked(talk, address, do="look")
     if facts.get("llama") != (own := version("llama-cpp-python")):
@@ -134,6 +132,4 @@ def _asked(talk: Conversation, address: str, **question: Any) -> dict[str, Any]:
 
 
 def _not_a_worker(address: str, error: Exception) -> WorkerUnavailable:
-    return WorkerUnavailable(
-        f"What answers at {address} is no worker of this version of Slipstream ({error}). Start {PROGRAM} worker there."
-    )
+    return WorkerUnavailable(f"What answers at {address} is no worker of this version of Slipstream ({error}).")

@@ -48,8 +48,9 @@ class EngineOptions:
     what is free, 0 keeps none. ``cache_disk`` bounds those on disk, which survive a restart; None takes a share of the
     disk, 0 writes none. ``calibrates`` false measures nothing while the model is loaded: step times unknown from an
     earlier load are assumed, and learnt from the steps. ``devices`` names llama.cpp devices (as ``doctor`` lists them);
-    empty means all GPUs, else the CPU. rpc://HOST:PORT is all devices that a worker lends; ``worker_tokens`` are pairs
-    of such a name and the token that the worker wants. ``chat_template`` replaces the one in the model's file.
+    empty means all GPUs, else the CPU. rpc://HOST:PORT is all devices that a worker lends; ``also_worker`` is one
+    beside those of ``devices``, whatever they are. ``worker_tokens`` are pairs of such a name and the token that the
+    worker wants. ``chat_template`` replaces the one in the model's file.
     ``pooling`` replaces the file's way to make one vector of those of all tokens.
     ``lora`` are files of LoRA adapters, each with its scale; texts computed with them are not kept on disk.
     """
@@ -68,6 +69,7 @@ class EngineOptions:
     mmap: bool = True
     mlock: bool = False
     devices: tuple[str, ...] = ()
+    also_worker: str | None = None
     worker_tokens: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     speculation: Speculation = "auto"
     draft_path: str | None = None
@@ -125,8 +127,9 @@ class EngineOptions:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Those of ``devices`` that are workers, each once."""
-        return tuple(dict.fromkeys(filter(is_worker, self.devices)))
+        """Those of ``devices`` that are workers and the one beside them, each once."""
+        also = () if self.also_worker is None else (self.also_worker,)
+        return tuple(dict.fromkeys((*filter(is_worker, self.devices), *also)))
 
     @property
     def cache_type(self) -> KvType:

@@ -40,8 +40,9 @@ class BadSetting(SlipstreamError):
 class ModelSettings:
     """Settings of one model; None is the recommended value.
 
-    ``ctx`` is the context of a request in tokens, ``draft`` the name of its draft model, ``speed`` the speed of
-    requests that name none, ``system`` the system prompt of chats that have none.
+    ``ctx`` is the context of a request in tokens, ``draft`` the name of its draft model, ``worker`` another machine
+    that lends memory, as rpc://HOST:PORT, ``speed`` the speed of requests that name none, ``system`` the system prompt
+    of chats that have none.
     """
 
     ctx: int | None = None
@@ -49,6 +50,7 @@ class ModelSettings:
     gpu_layers: int | None = None
     threads: int | None = None
     draft: str | None = None
+    worker: str | None = None
     speed: str | None = None
     system: str | None = None
     temperature: float | None = None
@@ -73,6 +75,7 @@ class ModelSettings:
                 kv_type=self.kv_type,
                 n_gpu_layers=self.gpu_layers,
                 n_threads=self.threads,
+                also_worker=self.worker,
             )
             SamplingParams(**self.sampling)
         except BadOption as error:
@@ -125,7 +128,7 @@ def recommended(name: str) -> str:
     """Return the value of a setting that is not set, as text."""
     if name in SAMPLING:
         return f"{getattr(_SAMPLING_DEFAULTS, name):g}"
-    return {"speed": "standard", "system": "none"}.get(name, _AUTOMATIC)
+    return {"speed": "standard", "system": "none", "worker": "none"}.get(name, _AUTOMATIC)
 
 
 def setting_name(typed: str) -> str:
@@ -164,7 +167,7 @@ _TEXT, _WHOLE, _NUMBER = (str, "text"), (int, "a whole number"), (float, "a numb
 _KINDS: dict[str, tuple[Callable[[str], int | float | str], str]] = {
     **dict.fromkeys(("ctx", "gpu_layers", "threads", "top_k", "repeat_last_n"), _WHOLE),
     "kv_type": (str, f"one of {', '.join(get_args(KvType))}"),
-    **dict.fromkeys(("draft", "speed", "system"), _TEXT),
+    **dict.fromkeys(("draft", "worker", "speed", "system"), _TEXT),
 }
 NAMES = tuple(field.name for field in fields(ModelSettings))
 """Every setting, in the order in which they are shown."""

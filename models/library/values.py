@@ -348,11 +348,12 @@ class SettingValue:
 
 @dataclass(frozen=True, slots=True)
 class SettingsSheet:
-    """All settings of one model, in the order in which they are shown, and the models that can draft for it."""
+    """All settings of one model, in the order in which they are shown; models that can draft for it; known workers."""
 
     model: str
     settings: tuple[SettingValue, ...]
     drafts: tuple[str, ...] = ()
+    workers: tuple[str, ...] = ()
 
     @property
     def is_refused(self) -> bool:

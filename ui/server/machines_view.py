@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
 
+from models.formatting.figures import size
 from models.formatting.program import PROGRAM
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
@@ -21,13 +22,10 @@ HOW_TO_LEND = (
     "machine alone. There, this command prints the worker's address and a token:"
 )
 HOW_TO_USE = (
-    "Here, a server in a terminal uses the worker, and asks for the token once. Add that server above, by its address, "
-    "and its models are in this window too:"
+    "Add it here by that address. Then choose it in the settings of a model, in the library: “Also use worker”. What "
+    "is computed crosses the network unencrypted, prompts and replies too: do this in a network that you trust."
 )
 LEND = f"{PROGRAM} worker --host ADDRESS-OF-THAT-MACHINE"
-USE = (
-    f"{PROGRAM} worker --remember rpc://HOST:8643 && {PROGRAM} serve --port 8650 --device rpc://HOST:8643 --model NAME"
-)
 
 
 class MachinesView(PageColumn):
@@ -73,26 +71,54 @@ class MachinesView(PageColumn):
         section.addWidget(self.problem)
         section.addLayout(foot)
         section = self.add_section("Workers", HOW_TO_LEND)
-        self.lend, self.use = CopyLine("Command for the worker"), CopyLine("Command for the server")
+        self.lend = CopyLine("Command for the worker")
         self.lend.show_text(LEND)
-        self.use.show_text(USE)
-        self.workers = ActionRows("Workers", "No worker is connected to this server.")
-        for widget in (self.lend, plain_label(HOW_TO_USE), self.use, self.workers):
+        self.workers = ActionRows("Workers", "None yet: add one by its address and its token.")
+        self.workers.wanted.connect(self._on_worker_wanted)
+        self.worker, self.token = QLineEdit(), QLineEdit()
+        self.token.setEchoMode(QLineEdit.EchoMode.Password)
+        form = QGridLayout()
+        fields = (("Address", self.worker, "rpc://192.168.1.20:8643"), ("Token", self.token, "As it is shown there"))
+        for at, (words, field, example) in enumerate(fields):
+            label = QLabel(words)
+            label.setProperty("tone", "caption")
+            label.setBuddy(field)
+            field.setPlaceholderText(example)
+            field.setAccessibleName(f"{words} of the worker")
+            field.returnPressed.connect(self._on_add_worker)
+            form.addWidget(label, at, 0)
+            form.addWidget(field, at, 1)
+        self.add_worker = QPushButton("Add this worker")
+        self.add_worker.setToolTip("Try the worker with its token, and keep both")
+        self.add_worker.clicked.connect(self._on_add_worker)
+        self.worker_problem = plain_label(tone="problem")
+        self.worker_problem.hide()
+        foot = QHBoxLayout()
+        foot.addWidget(self.add_worker)
+        foot.addStretch()
+        for widget in (self.lend, plain_label(HOW_TO_USE), self.workers):
             section.addWidget(widget)
+        section.addLayout(form)
+        section.addWidget(self.worker_problem)
+        section.addLayout(foot)
+        self._found: list[dict[str, Any]] = []
+        self._lent: list[str] = []  # devices of workers that the loaded model uses
+        self._model = ""
 
     def look(self) -> None:
-        """Ask for the servers, and whether they answer."""
+        """Ask for the servers and workers, and whether they answer."""
         self._api.ask("GET", "/slipstream/remotes", None, self._on_remotes, self._say)
+        self._api.ask("GET", "/slipstream/workers", None, self._on_workers, self._say_of_worker)
 
     def show_state(self, found: dict[str, Any]) -> None:
         """Show which workers the loaded model uses."""
-        lent = [str(device) for device in found.get("devices") or () if WORKER in str(device)]
-        self.workers.show_rows([ActionRow(device, device, f"used by {found.get('model')}") for device in lent])
+        self._lent = [str(device) for device in found.get("devices") or () if WORKER in str(device)]
+        self._model = str(found.get("model") or "")
+        self._show_workers()
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette."""
-        for line in (self.lend, self.use):
-            line.set_palette(palette)
+        self.lend.set_palette(palette)
 
     def _on_remotes(self, found: dict[str, Any]) -> None:
         self.remotes.show_rows([_remote_row(one) for one in found.get("data") or ()])
@@ -125,9 +151,74 @@ class MachinesView(PageColumn):
         else:
             self._api.ask("POST", f"{path}/test", {}, lambda found: self.look(), self._say)
 
+    # Workers.
+
+    def _on_workers(self, found: dict[str, Any]) -> None:
+        self._found = [one for one in found.get("data") or () if isinstance(one, dict)]
+        self._show_workers()
+
+    def _show_workers(self) -> None:
+        rows = [_worker_row(one, self._model if self._uses(str(one["address"])) else "") for one in self._found]
+        known = {row.key for row in rows}
+        # Those that the server was started with are in no list.
+        others = sorted({device.rpartition("/")[0] for device in self._lent} - known)
+        self.workers.show_rows([*rows, *(ActionRow(name, name, f"used by {self._model}") for name in others)])
+
+    def _uses(self, address: str) -> bool:
+        return any(device.startswith(f"{address}/") for device in self._lent)
+
+    def _on_add_worker(self) -> None:
+        address, token = self.worker.text().strip(), self.token.text().strip()
+        if not address or not token:
+            self._say_of_worker("A worker needs an address and its token.")
+            return
+        self.worker_problem.hide()
+        self.add_worker.setEnabled(False)
+        self.add_worker.setText("Trying it…")
+        body = {"address": address, "token": token}
+        self._api.ask("POST", "/slipstream/workers", body, self._on_worker_added, self._on_worker_refused)
+
+    def _on_worker_added(self, found: dict[str, Any]) -> None:
+        self._may_add_worker()
+        for field in (self.worker, self.token):
+            field.clear()
+        self.look()
+
+    def _on_worker_refused(self, sentence: str) -> None:
+        self._may_add_worker()
+        self._say_of_worker(sentence)
+
+    def _may_add_worker(self) -> None:
+        self.add_worker.setEnabled(True)
+        self.add_worker.setText("Add this worker")
+
+    def _on_worker_wanted(self, address: str, action: str) -> None:
+        if action == "Remove":
+            place = quote(address.removeprefix(WORKER), safe="")
+            done, failed = (lambda found: self.look()), self._say_of_worker
+            self._api.ask("DELETE", f"/slipstream/workers/{place}", None, done, failed)
+        else:
+            self.look()
+
+    def _say_of_worker(self, sentence: str) -> None:
+        self.worker_problem.setText(sentence)
+        self.worker_problem.show()
+
     def _say(self, sentence: str) -> None:
         self.problem.setText(sentence)
         self.problem.show()
+
+
+def _worker_row(one: dict[str, Any], model: str) -> ActionRow:
+    devices = [
+        f"{device.get('name')}: {size(int(device.get('free') or 0))} free of {size(int(device.get('total') or 0))}"
+        for device in one.get("devices") or ()
+    ]
+    link = f"{float(one['bandwidth']) / 1e6:,.0f} MB/s" if one.get("bandwidth") else ""
+    use = f"used by {model}" if model else "used by another program" if one.get("is_busy") else ""
+    line = "  ·  ".join(part for part in (*devices, link, use) if part)
+    address = str(one["address"])
+    return ActionRow(address, address, line, ("Try again", "Remove"), problem=str(one.get("problem") or ""))
 
 
 def _remote_row(one: dict[str, Any]) -> ActionRow:

@@ -57,14 +57,14 @@ def worker(
 def _remember(address: str) -> None:
     from getpass import getpass
 
-    from app.settings.worker_tokens import keep_token
+    from app.settings.worker_tokens import add_worker
     from core.remote_devices.borrowing import look
 
     typed = getpass("Token of the worker (it is not shown): ") if sys.stdin.isatty() else sys.stdin.readline(4096)
     found = look(address, typed.strip())
     _show(found.devices)
     print(f"  over a link of {found.link.bandwidth / 1e6:,.0f} MB/s, {found.link.latency * 1000:.2f} ms there and back")
-    if not keep_token(address, typed.strip()):
+    if not add_worker(address, typed.strip()):
         raise BadOption(
             "This system has no keyring that could keep the token. Keep it in a file that only you can read, and name "
             "that with --worker-token-file."

@@ -38,7 +38,8 @@ _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
 _LEAVE_SECONDS = 1.0
 LEAVING = "The server is shutting down."
-_COUNT_AT_LOAD = ("ctx", "kv_type", "gpu_layers", "threads", "draft")  # the settings of a model that are the engine's
+# The settings of a model that are the engine's.
+_COUNT_AT_LOAD = ("ctx", "kv_type", "gpu_layers", "threads", "draft", "worker")
 
 
 class Entry(Protocol):

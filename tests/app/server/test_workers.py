@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,53 @@ def test_a_model_on_a_worker_says_the_same_and_a_dead_worker_ends_requests_with_
             again.close()
     finally:
         remote.close()
+
+
+@pytest.fixture
+def keyring_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "tests.support.file_keyring.FileKeyring")
+    monkeypatch.setenv("KEYRING_FILE", str(tmp_path / "keys.json"))
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def test_a_worker_that_was_added_lends_to_the_models_whose_settings_name_it(
+    server: RunningServer,
+    worker: TestWorker,
+    keyring_in_a_file: Path,
+    start_server: Callable[..., RunningServer],
+) -> None:
+    place = worker.address.removeprefix("rpc://")
+    ours = start_server("--parallel", "1", "--no-draft", "--no-calibration", "--gpu-layers", "99")
+    try:
+        wrong = ours.http.post("/slipstream/workers", json={"address": place, "token": "a token that is wrong"})
+        assert (wrong.status_code, "does not know this token" in wrong.text) == (400, True)
+        nobody = ours.http.post("/slipstream/workers", json={"address": "rpc://127.0.0.1:9", "token": TOKEN})
+        assert (nobody.status_code, "cannot be reached" in nobody.text) == (400, True)
+        odd = ours.http.post("/slipstream/workers", json={"address": "http://there", "token": TOKEN})
+        assert (odd.status_code, "rpc://192.168.1.20:8643" in odd.text) == (400, True)
+        assert ours.http.get("/slipstream/workers").json()["data"] == []
+
+        added = ours.http.post("/slipstream/workers", json={"address": place, "token": TOKEN})
+        assert added.status_code == 201, added.text
+        assert (added.json()["address"], added.json()["problem"]) == (worker.address, None)
+        assert [one["name"] for one in added.json()["devices"]] == ["CPU"]
+        (listed,) = ours.http.get("/slipstream/workers").json()["data"]
+        assert (listed["address"], listed["problem"]) == (worker.address, None)
+        settings = keyring_in_a_file / "home" / "config"
+        assert TOKEN not in "".join(file.read_text() for file in settings.rglob("*.json"))
+
+        found = ours.http.get("/slipstream/library/models/settings", params={"name": MODEL})
+        assert found.json()["workers"] == [worker.address]
+        change = {"name": MODEL, "changes": [{"name": "worker", "text": worker.address}]}
+        assert ours.http.post("/slipstream/library/models/settings", json=change).status_code == 200
+        ours.http.post("/slipstream/load", json={"model": MODEL})
+        ours.wait_until(lambda state: state["phase"] == "ready" and state["devices"] == [f"{worker.address}/CPU"])
+        assert ours.chat().choices[0].message == server.chat().choices[0].message
+
+        removed = ours.http.delete(f"/slipstream/workers/{place}")
+        assert removed.status_code == 200
+        assert ours.http.get("/slipstream/workers").json()["data"] == []
+        assert TOKEN not in (keyring_in_a_file / "keys.json").read_text()
+    finally:
+        ours.close()

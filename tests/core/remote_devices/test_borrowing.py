@@ -81,10 +81,10 @@ def test_what_is_no_worker_is_called_so(says: bytes) -> None:
             look(f"rpc://127.0.0.1:{listening.getsockname()[1]}", TOKEN)
 
 
-def test_a_worker_that_is_not_there_is_named_with_a_way_to_start_it() -> None:
+def test_a_worker_that_is_not_there_is_named_with_what_to_look_at() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"rpc://127.0.0.1:{listening.getsockname()[1]}"
-    with pytest.raises(WorkerUnavailable, match=r"cannot be reached .* worker, or leave out"):
+    with pytest.raises(WorkerUnavailable, match=r"cannot be reached .* Check the address"):
         look(address, TOKEN)
 
 
@@ -95,6 +95,10 @@ def test_a_name_that_is_no_workers_is_an_option_that_cannot_be_used(name: str) -
 
 
 def test_tokens_are_not_in_the_text_of_options() -> None:
+    beside = EngineOptions("m.gguf", also_worker="rpc://b:2")
+    assert (beside.devices, beside.workers) == ((), ("rpc://b:2",))
+    with pytest.raises(BadOption, match="rpc://HOST:PORT"):
+        EngineOptions("m.gguf", also_worker="http://b")
     options = EngineOptions("m.gguf", devices=("CUDA0", "rpc://a:1"), worker_tokens=(("rpc://a:1", TOKEN),))
     assert TOKEN not in repr(options)
     assert options.workers == ("rpc://a:1",)

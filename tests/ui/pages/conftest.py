@@ -22,6 +22,8 @@ def free_port() -> int:
 def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLIPSTREAM_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("PYTHON_KEYRING_BACKEND", "tests.support.file_keyring.FileKeyring")
+        patch.setenv("KEYRING_FILE", str(tmp_path_factory.mktemp("keyring") / "keys.json"))
         running = ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"])
         running.wait_listening()
         yield running

@@ -14,6 +14,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit
 
 from app.client.server_process import ServerProcess
+from tests.support.lending import TOKEN, TestWorker
 from tests.ui.pages.conftest import free_port
 from ui.server.connect_view import ConnectView
 from ui.server.server_page import ServerPage
@@ -149,6 +150,36 @@ def test_another_server_is_added_and_removed(qtbot, page: ServerPage) -> None:
     assert machines.remotes.rows["rack"].problem.text() != ""
     machines.remotes.rows["rack"].buttons["Remove"].click()
     qtbot.waitUntil(lambda: machines.remotes.rows == {})
+
+
+def test_a_worker_is_added_by_its_token_and_removed(
+    qtbot, page: ServerPage, real_server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page.show_tab("Other machines")
+    machines = page.machines
+    machines.add_worker.click()
+    assert machines.worker_problem.text() == "A worker needs an address and its token."
+    worker = TestWorker()
+    try:
+        machines.worker.setText(worker.address)
+        machines.token.setText("a token that is wrong")
+        machines.add_worker.click()
+        assert not machines.add_worker.isEnabled()
+        qtbot.waitUntil(machines.add_worker.isEnabled)
+        assert "does not know this token" in machines.worker_problem.text()
+        assert machines.token.text() == "a token that is wrong"  # to be mended
+        machines.token.setText(TOKEN)
+        machines.add_worker.click()
+        qtbot.waitUntil(lambda: worker.address in machines.workers.rows)
+        assert machines.worker_problem.isHidden()
+        assert machines.token.text() == ""
+    finally:
+        worker.close()
+    row = machines.workers.rows[worker.address]
+    row.buttons["Try again"].click()
+    qtbot.waitUntil(lambda: "cannot be reached" in row.problem.text())
+    row.buttons["Remove"].click()
+    qtbot.waitUntil(lambda: machines.workers.rows == {})
 
 
 def test_every_control_has_a_name(page: ServerPage) -> None:

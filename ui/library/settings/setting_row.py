@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QV
 
 from core.values.model_settings import BadSetting, ModelSettings
 from models.library.values import SettingValue
-from ui.library.settings.setting_words import CHOICES, HEADS, SettingWords
+from ui.library.settings.setting_words import AUTOMATIC, CHOICES, HEADS, SettingWords
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
@@ -219,5 +219,5 @@ def _field(name: str, words: SettingWords) -> TextField | PromptField | OneOf:
     if name == "system":
         return PromptField()
     if name in CHOICES:
-        return OneOf(words.label, CHOICES[name], "Automatic (recommended)" if name in ("draft", "kv_type") else "")
+        return OneOf(words.label, CHOICES[name], AUTOMATIC.get(name, ""))
     return TextField()

@@ -23,6 +23,10 @@ LOADING = {
     "gpu_layers": SettingWords("GPU layers", "How many layers are on the GPU; 0 uses the processor alone."),
     "threads": SettingWords("Threads", "Threads of the processor."),
     "draft": SettingWords("Draft", "A small model or head that guesses ahead: replies stay the same and come sooner."),
+    "worker": SettingWords(
+        "Also use worker",
+        "Another machine that lends its memory to this model. The Server page adds workers.",
+    ),
 }
 REPLIES = {
     "speed": SettingWords("Speed", "How soon replies are wanted where a chat does not say."),
@@ -45,5 +49,11 @@ CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
     "kv_type": tuple((kind, kind) for kind in get_args(KvType)),
     "speed": tuple((speed, speed.capitalize()) for speed in SPEEDS),
     "draft": (("none", "None"),),
+    "worker": (),
+}
+AUTOMATIC = {
+    "draft": "Automatic (recommended)",
+    "kv_type": "Automatic (recommended)",
+    "worker": "None: this machine alone",
 }
 HEADS = ("mtp", "Heads in its file")

@@ -112,8 +112,9 @@ class SettingsDialog(QDialog):
         return tuple(SettingText(name, row.value) for name, row in self.rows.items() if row.is_changed)
 
     def _on_sheet(self, sheet: SettingsSheet) -> None:
+        others = {"draft": sheet.drafts, "worker": sheet.workers}
         for setting in sheet.settings:
-            self.rows[setting.name].show_setting(setting, sheet.drafts if setting.name == "draft" else ())
+            self.rows[setting.name].show_setting(setting, others.get(setting.name, ()))
         self._enable(True)
         self.rows["ctx"].field.setFocus()
 
