@@ -12,7 +12,7 @@ _STAND_IN = "\N{REPLACEMENT CHARACTER}"
 
 def one_line(text: str) -> str:
     """Return the text on one line: control characters are replaced, line breaks and tabs become spaces."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(map(_shown, text))
 
