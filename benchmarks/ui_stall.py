@@ -190,12 +190,15 @@ def use_window(window: MainWindow) -> QTimer:
     """Do in the window, one after the other again and again, what people do while a reply is written."""
     from PySide6.QtCore import QTimer
 
-    bar = window.page.transcript.verticalScrollBar()
+    def scroll(to_end: bool) -> None:
+        bar = window.page.transcript.verticalScrollBar()
+        bar.setValue(bar.maximum() if to_end else 0)
+
     acts: list[Callable[[], object]] = [
         lambda: window.page.composer.set_text("and what about the memory? " * 20),
-        lambda: bar.setValue(0),
+        lambda: scroll(False),
         window.toggle_panel,
-        lambda: bar.setValue(bar.maximum()),
+        lambda: scroll(True),
         window.toggle_sidebar,
         lambda: window.resize(900, 700),
         window.toggle_panel,
