@@ -334,7 +334,7 @@ def measure_library(application: QApplication) -> list[ReportRow]:
         watch = FrameWatch(window)
         rest(application, 3.0)  # its model is loaded meanwhile
         watch.start()
-        window.prepare_library()
+        window.prepare_pages()
         rest(application, 1.0)
         rows.append({"case": "library: prepare", "tokens": None, **watch.stop()})
 

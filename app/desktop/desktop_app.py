@@ -95,7 +95,7 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
     QTimer.singleShot(0, application, tune_python)
     QTimer.singleShot(1_500, application, window.tools.colours.warm_up)
     # Downloads that were interrupted go on; the model that answers comes first.
-    QTimer.singleShot(LIBRARY_MS, application, window.prepare_library)
+    QTimer.singleShot(LIBRARY_MS, application, window.prepare_pages)
     QTimer.singleShot(LIBRARY_MS, application, window.link.start)
     # Closing the window may leave the app running, and closing a dialog then is no reason to quit.
     application.setQuitOnLastWindowClosed(False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -85,14 +85,32 @@ class SettingsPage(QWidget):
         self.sections: list[SettingSection] = []
         self._body = QWidget()
         self._lay_out()
-        self._add_looks()
-        self._add_folders()
-        self._add_system()
-        self._add_engine()
-        self._add_the_rest()
+        # Made section by section: all at once would be seen as a jerk.
+        self._making = self._make()
+        self._next = QTimer(self, interval=0)
+        self._next.timeout.connect(self._make_next)
+
+    def prepare(self) -> None:
+        """Make the sections one by one, each in a moment of its own."""
+        self._next.start()
+
+    def complete(self) -> None:
+        """Make now what is not made yet."""
+        for _ in self._making:
+            pass
+        self._next.stop()
+
+    def _make_next(self) -> None:
+        if next(self._making, None) is None:
+            self._next.stop()
+
+    def _make(self) -> Iterator[bool]:
+        for add in (self._add_looks, self._add_folders, self._add_system, self._add_engine, self._add_the_rest):
+            add()
+            yield True
         self._column.addStretch()
         self._connect_signals()
-        self.set_palette(appearance.palette)
+        self._dress(self._appearance.palette)
         self._show_engine_note()
 
     def _lay_out(self) -> None:
@@ -256,6 +274,10 @@ class SettingsPage(QWidget):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette."""
+        self.complete()
+        self._dress(palette)
+
+    def _dress(self, palette: Palette) -> None:
         self.banner.set_palette(palette)
         self.state.set_palette(palette)
         self._search_icon.setIcon(icon("search", palette.muted, size=16))

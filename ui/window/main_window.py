@@ -471,9 +471,10 @@ class MainWindow(QMainWindow):
         self.rail.show_page(page)
         self._shown_page = page
 
-    def prepare_library(self) -> None:
-        """Make the library bit by bit, so that it is there when it is wanted."""
+    def prepare_pages(self) -> None:
+        """Make the pages with the most in them bit by bit, so that they are there when they are wanted."""
         self._made_library().prepare()
+        self._begun_settings().prepare()
 
     def _made_library(self) -> LibraryPage:
         if self.library is None:
@@ -485,13 +486,18 @@ class MainWindow(QMainWindow):
             self._pages.addWidget(self.library)
         return self.library
 
-    def _made_settings(self) -> SettingsPage:
+    def _begun_settings(self) -> SettingsPage:
         if self.settings is None:
             self.settings = SettingsPage(self.kept, self._appearance, self.link, DesktopEntry(), self._chats_file)
-            self.settings.set_devices(self.watch.state.devices)
             self.settings.restart_wanted.connect(self.restart_wanted)
             self._pages.addWidget(self.settings)
         return self.settings
+
+    def _made_settings(self) -> SettingsPage:
+        settings = self._begun_settings()
+        settings.complete()
+        settings.set_devices(self.watch.state.devices)
+        return settings
 
     def _made_speed(self) -> SpeedPage:
         if self.speed is None:

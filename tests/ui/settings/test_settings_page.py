@@ -57,6 +57,15 @@ def test_looks_count_at_once_and_after_a_restart(window: MainWindow, page: Setti
     assert (page.theme.currentData(), page.accent.currentData()) == ("system", "Teal")
 
 
+def test_the_page_is_made_in_pieces_before_it_is_wanted(qtbot, window: MainWindow) -> None:
+    window.prepare_pages()
+    assert window.settings is not None
+    qtbot.waitUntil(lambda: "All settings of this page" in window.settings.names)
+    whole = window.settings.names
+    window.show_page("settings")
+    assert window.settings.names == whole
+
+
 @pytest.mark.parametrize("name", ["theme", "accent", "textSize", "engine/slots", "sidebar", "geometry"])
 def test_a_file_that_says_nonsense_is_as_if_it_said_nothing(
     qtbot, window: MainWindow, tmp_path: Path, name: str
