@@ -27,7 +27,7 @@ from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.formatting.program import IN_WINDOW
 from models.library import requests as ask
-from models.library.values import Choosing, Download, SettingText
+from models.library.values import Choosing, Download, MoveStep, SettingText
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, big_vocab_ember, cached, cached_file
 from tools.model_factory.head_factory import eagle_head
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
@@ -1306,6 +1306,12 @@ def settings(stage: Stage) -> None:
     assert page is not None
     stage.until(page.models_button.isEnabled)
     stage.shoot("settings")
+    page.area.ensureWidgetVisible(page.folders)
+    stage.shoot("settings-folders")
+    page._show_moving(True)
+    page._on_move_step(MoveStep("copying", 3_200_000_000, 4_900_000_000, "/media/disk/models"))
+    stage.shoot("settings-moving")
+    page._show_moving(False)
     bar = page.area.verticalScrollBar()
     window.kept.choose_engine("context", "16384")
     stage.wait(0.2)

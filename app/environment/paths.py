@@ -62,8 +62,17 @@ def make_private(folder: Path) -> None:
 
 
 def models_folder() -> Path:
-    """Models that were downloaded."""
-    return data_folder() / "models"
+    """Models that were downloaded: beside the chats, or where they were moved to."""
+    try:
+        place = models_place_file().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        place = ""
+    return Path(place) if place else data_folder() / "models"
+
+
+def models_place_file() -> Path:
+    """Names the folder of models, where they were moved."""
+    return config_folder() / "models-folder.txt"
 
 
 def model_settings_file() -> Path:

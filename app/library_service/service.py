@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+from app.environment.exit_codes import ExitCode
+from app.library.hub_access import LibraryError
+from app.library.moving import ModelsMove
 from app.library_service.downloads import DownloadService
 from app.library_service.drafts import DraftService
 from app.library_service.hub import HubService
@@ -18,10 +22,12 @@ from app.library_service.quantising import QuantiseService
 from app.library_service.row_reports import RowReporter
 from app.library_service.settings import SettingsService
 from app.library_service.trouble import trouble_of
+from models.download.progress import DownloadPhase
 from models.library import requests as ask
-from models.library.values import ModelRows
+from models.library.values import ModelRows, MoveStep
 
 N_THREADS = 8
+_AT_REST = (DownloadPhase.PAUSED, DownloadPhase.FAILED, DownloadPhase.CANCELLED, DownloadPhase.DONE)
 
 
 class LibraryService:
@@ -42,6 +48,7 @@ class LibraryService:
             arrived=self._tell_of_models,
         )
         self._measuring = MeasuringService(self._shelf)
+        self._move: ModelsMove | None = None
         self._threads = ThreadPoolExecutor(N_THREADS, "library")
         self._handlers = self._made_handlers()
 
@@ -52,6 +59,7 @@ class LibraryService:
 
     def stop(self) -> None:
         """Take no more. Of a smaller copy that is being made nothing is left."""
+        self._cancel_move()
         self._downloads.stop()
         self._quantiser.stop()
         self._measuring.stop()
@@ -99,6 +107,8 @@ class LibraryService:
             ask.ShowMachine: lambda request: self._machine.facts(),
             ask.MeasureMachine: self._changing_models(lambda request: self._measure(is_first=request.is_first)),
             ask.DismissNotice: self._changing_models(lambda request: shelf.dismiss(request.path)),
+            ask.MoveModels: self._move_models,
+            ask.CancelMove: lambda request: self._cancel_move(),
             ask.ListPlaces: lambda request: shelf.places(),
             ask.RemoveModel: self._changing_models(lambda request: shelf.remove(request.name)),
             ask.ImportFolder: self._changing_models(lambda request: shelf.import_folder(request.folder)),
@@ -123,6 +133,25 @@ class LibraryService:
             ask.MoveDownload: lambda request: downloads.move(request.number, request.position),
             ask.ClearEnded: lambda request: downloads.clear_ended(),
         }
+
+    def _move_models(self, request: ask.MoveModels) -> Iterator[MoveStep]:
+        if self._move is not None:
+            raise LibraryError("The models are being moved already.", ExitCode.USAGE)
+        downloads = [one for one in self._downloads.downloads if one.phase not in _AT_REST]
+        if downloads or any(not one.is_over for one in self._quantiser.quantisings):
+            raise LibraryError(
+                "A model is being downloaded or made smaller: wait until that has ended, or pause it.", ExitCode.USAGE
+            )
+        self._move = ModelsMove(Path(request.folder))
+        try:
+            yield from self._move.run()
+        finally:
+            self._move = None
+        self._tell_of_models()
+
+    def _cancel_move(self) -> None:
+        if self._move is not None:
+            self._move.cancel()
 
     def _import_file(self, request: ask.ImportFile) -> str:
         name = self._shelf.import_file(request.file)

@@ -12,13 +12,14 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 from pydantic import BaseModel, ValidationError, create_model
 
+from app.environment.paths import models_folder
 from app.server.http.body import Body
 from app.server.http.errors import from_validation, refuse
 from app.server.http.sse import DONE, EventStream, encode_event
 from app.server.library_worker import LibraryWorker
-from models.library.requests import RemoveModel, Route
+from models.library.requests import MoveModels, RemoveModel, Route
 
-_NEEDS_KEY = "Only a server with an API key changes how the Hub is reached: start it with --api-key."
+_NEEDS_KEY = "Only a server with an API key lets this be changed: start it with --api-key."
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
 
@@ -33,6 +34,8 @@ def handler_of(route: Route) -> Handler:
             body = _body(route.request).model_validate_json(text or b"{}")
         except ValidationError as error:
             raise from_validation(dict(problem) for problem in error.errors()) from None
+        if route.request is MoveModels:
+            http.app.state.pool.let_go_below(models_folder())
         parts = _worker(http).ask(route.request.__name__, body.model_dump())
         if route.request is RemoveModel:
             return await _removed(http, parts, body.model_dump()["name"])

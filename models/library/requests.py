@@ -19,6 +19,7 @@ from models.library.values import (
     ModelFitReport,
     ModelRow,
     ModelRows,
+    MoveStep,
     PairStep,
     Partners,
     QuantiseOffer,
@@ -263,6 +264,22 @@ class ChoosePartner:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveModels:
+    """Move the folder of models to another place. Answered in parts, which say how far it is.
+
+    Refused where there is no room or nothing can be written, and while anything is downloaded or made smaller. Where it
+    fails or is cancelled, all is as before. What runs with the old folder has to start again afterwards.
+    """
+
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelMove:
+    """Leave the move of the models."""
+
+
+@dataclass(frozen=True, slots=True)
 class TestPair:
     """Measure the most promising partners of a model here, or the one named, and keep the winner; takes minutes.
 
@@ -393,6 +410,8 @@ _ROUTES = (
     Route("POST", "downloads/cancel", CancelDownload),
     Route("POST", "downloads/move", MoveDownload),
     Route("POST", "downloads/clear", ClearEnded),
+    Route("POST", "models/move", MoveModels, MoveStep, needs_key=True),
+    Route("POST", "models/move/cancel", CancelMove, needs_key=True),
     Route("GET", "folders", ListPlaces, tuple[FolderPlace, ...]),
     Route("POST", "folders/import", ImportFolder),
     Route("POST", "folders/import-file", ImportFile, str),

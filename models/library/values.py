@@ -333,6 +333,21 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveStep:
+    """How far the move of the models to ``folder`` is, in bytes of a ``stage`` ("copying", "checking", "moved").
+
+    ``n_left`` files could not be deleted in the old folder.
+    """
+
+    stage: str
+    n_done: int
+    n_total: int
+    folder: str
+    n_left: int = 0
+    is_over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SettingValue:
     """One setting of a model. ``text`` is as a user types it, None where it is not set; ``problem`` says what is wrong.
 

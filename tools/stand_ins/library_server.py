@@ -30,9 +30,8 @@ class LibraryServer:
     ) -> None:
         merged = {**library_environment(), **environment}
         settings = ServerSettings(port=0, api_key=api_key)
-        application = create_application(
-            settings, cast(ModelPool, SimpleNamespace(attach=lambda: None, let_go=lambda name: None))
-        )
+        pool = SimpleNamespace(attach=lambda: None, let_go=lambda name: None, let_go_below=lambda folder: None)
+        application = create_application(settings, cast(ModelPool, pool))
         application.state.library = LibraryWorker(command, lambda: merged, (0.1, 0.2))
         self._listening = listen(settings.host, 0)
         self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"

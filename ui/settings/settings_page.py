@@ -21,8 +21,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from models.formatting.figures import size
 from models.library import requests as ask
-from models.library.values import FolderPlace, ModelRows, Trouble
+from models.library.values import FolderPlace, ModelRows, MoveStep, Trouble
 from ui.client.library_link import LibraryLink
 from ui.library.hub_dialog import HubDialog
 from ui.platform.desktop_entry import DesktopEntry, EntryRefused
@@ -189,7 +190,15 @@ class SettingsPage(QWidget):
         self.folders = self._section("Folders")
         self.models_button = button("Open", self._open_models, "Open the folder of models")
         self.models_button.setEnabled(False)
-        self._models_line = self.folders.add(SettingLine("Models", "Looking for the folder…", self.models_button))
+        self.move_button = button("Move…", self._on_move, "Move the folder of models")
+        self.move_button.setEnabled(False)
+        self._is_moving = False
+        both = QWidget()
+        row = QHBoxLayout(both)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.move_button)
+        row.addWidget(self.models_button)
+        self._models_line = self.folders.add(SettingLine("Models", "Looking for the folder…", both))
         self.chats_button = button("Open", lambda: self._open(str(self._chats.parent)), "Open the folder of chats")
         self.folders.add(SettingLine("Chats", f"In one file, {self._chats}", self.chats_button))
         self.import_button = button("Import folder…", self._choose_folder)
@@ -349,6 +358,53 @@ class SettingsPage(QWidget):
         else:
             self._open(self._models_folder)
 
+    def _on_move(self) -> None:
+        if self._is_moving:
+            self.move_button.setEnabled(False)
+            self._link.ask(ask.CancelMove())
+            return
+        dialog = QFileDialog(self.window(), "Move the models to")
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(self.move_models)
+        dialog.open()
+
+    def move_models(self, folder: str) -> None:
+        """Copy the models there and check them; then they are used there and deleted here."""
+        self.banner.hide()
+        self._show_moving(True)
+        self._models_line.explain(f"Looking at {folder}…")
+        self._link.ask(ask.MoveModels(folder), self._on_move_ended, self._on_move_failed, self._on_move_step)
+
+    def _on_move_step(self, step: MoveStep) -> None:
+        if step.is_over:
+            self._models_folder = step.folder
+            left = f" {step.n_left} files could not be deleted in the old folder." if step.n_left else ""
+            self.banner.say(f"The models are in {step.folder} now.{left}", "warning" if left else "plain")
+            return
+        self.move_button.setEnabled(True)  # also where a wish to cancel came before the move had begun
+        what = "Checking the copies in" if step.stage == "checking" else "Copying to"
+        self._models_line.explain(f"{what} {step.folder}: {size(step.n_done)} of {size(step.n_total)}")
+
+    def _on_move_ended(self, done: object) -> None:
+        self._show_moving(False)
+        # The server has the models of the old folder in mind.
+        self.restart_wanted.emit(self._kept.engine_in_use)
+
+    def _on_move_failed(self, trouble: Trouble) -> None:
+        self._show_moving(False)
+        self._on_trouble(trouble)
+
+    def _show_moving(self, is_moving: bool) -> None:
+        self._is_moving = is_moving
+        self.move_button.setText("Cancel" if is_moving else "Move…")
+        self.move_button.setAccessibleName("Cancel the move" if is_moving else "Move the folder of models")
+        self.move_button.setEnabled(True)
+        self.models_button.setEnabled(not is_moving)
+        if not is_moving:
+            self._models_line.explain(f"Downloads go to {self._models_folder}")
+
     def _choose_folder(self) -> None:
         dialog = QFileDialog(self.window(), "Import folder")
         dialog.setFileMode(QFileDialog.FileMode.Directory)
@@ -371,8 +427,8 @@ class SettingsPage(QWidget):
     def _on_models_part(self, part: ModelRows) -> None:
         if part.folders:
             self._models_folder = part.folders[0]
-            self._models_line.explain(f"Downloads go to {self._models_folder}")
-            self.models_button.setEnabled(True)
+            if not self._is_moving:
+                self._show_moving(False)
 
     def _on_places(self, places: tuple[FolderPlace, ...]) -> None:
         for line in self._imported:

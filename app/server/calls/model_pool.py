@@ -187,6 +187,12 @@ class ModelPool:
             if host.entry is not None and host.entry.name == name:
                 host.request_unload()
 
+    def let_go_below(self, folder: Path) -> None:
+        """The models of a folder are about to be moved: free their memory as soon as no call has them."""
+        for host in self.hosts:
+            if host.entry is not None and host.entry.path.is_relative_to(folder):
+                host.request_unload()
+
     async def _answering(self, name: str | None) -> Entry:
         """Return the model that answers a call: for a name that nobody has, the one that is there."""
         try:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
 
+from app.environment.paths import models_folder
 from models.catalog.catalog import STARTER_FOLDER
 from models.library import requests as ask
 from models.library.requests import EVENTS, PREFIX, ROUTES
+from tests.app.server.conftest import RunningServer
 from tests.support.fork_server import forked_library_command
 from tests.support.library_client import LibraryClient
 from tools.stand_ins.hub_server import Fault, HubServer
@@ -160,3 +164,28 @@ def test_without_a_key_nobody_changes_how_the_hub_is_reached(hub_server: HubServ
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, "api_key_needed")
         assert http.get(f"{PREFIX}hub").json()["address"] == hub_server.address
     open_to_all.close()
+
+
+def test_models_that_are_moved_are_unloaded_and_found_after_a_restart(
+    start_server: Callable[..., RunningServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+    models_folder().mkdir(parents=True)
+    shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", models_folder() / "mine.gguf")
+    options = ("--parallel", "1", "--no-draft", "--no-calibration", "--model", "mine")
+    first = start_server(*options)
+    try:
+        assert first.state["model"] == "mine"
+        moved = first.http.post("/slipstream/library/models/move", json={"folder": str(tmp_path / "disk")})
+        assert (moved.status_code, moved.json()["is_over"], moved.json()["n_left"]) == (200, True, 0)
+        first.wait_until(lambda state: state["phase"] == "empty")
+    finally:
+        first.close()
+    assert (tmp_path / "disk" / "mine.gguf").exists()
+    assert not (tmp_path / "home" / "data" / "models").exists()
+    again = start_server(*options)
+    try:
+        assert again.state["model"] == "mine"
+        assert again.chat().choices[0].message.content
+    finally:
+        again.close()

@@ -10,6 +10,8 @@ import typer
 from PySide6.QtCore import Qt
 
 from app.cli.main import build
+from app.environment.paths import models_folder
+from tests.support.fork_server import forked_library_command
 from tools.stand_ins.library_server import KEY, LibraryServer
 from ui.client.api import Api
 from ui.platform.desktop_entry import DesktopEntry
@@ -174,3 +176,37 @@ class TestWithALibrary:
         qtbot.waitUntil(lambda: not any(str(folder) in line.help.text() for line in page.folders.lines))
         page.import_folder(str(tmp_path / "missing"))
         qtbot.waitUntil(lambda: "does not exist" in page.banner.text)
+
+
+class TestWithModelsToMove:
+    @pytest.fixture
+    def library_server(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+        models_folder().mkdir(parents=True)
+        (models_folder() / "notes.txt").write_text("mine")
+        made = LibraryServer(forked_library_command)
+        yield made
+        made.close()
+
+    @pytest.fixture
+    def library(self, lonely_api: Api, library_server: LibraryServer) -> Api:
+        lonely_api.connect_to(library_server.url, KEY)
+        return lonely_api
+
+    def test_the_models_are_moved_and_the_server_starts_again(
+        self, qtbot, window: MainWindow, page: SettingsPage, tmp_path: Path
+    ) -> None:
+        qtbot.waitUntil(page.move_button.isEnabled)
+        before = models_folder()
+        page.move_models(str(before / "below"))
+        assert page.move_button.text() == "Cancel"
+        qtbot.waitUntil(lambda: "is inside the folder of now" in page.banner.text)
+        assert page.move_button.text() == "Move…"
+        assert str(before) in page._models_line.help.text()
+        with qtbot.waitSignal(window.restart_wanted):
+            page.move_models(str(tmp_path / "new"))
+        assert page.banner.text == f"The models are in {tmp_path / 'new'} now."
+        assert f"Downloads go to {tmp_path / 'new'}" in page._models_line.help.text()
+        assert (tmp_path / "new" / "notes.txt").read_text() == "mine"
+        assert not (before / "notes.txt").exists()
+        assert models_folder() == tmp_path / "new"

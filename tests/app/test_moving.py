@@ -1,0 +1,136 @@
+"""The folder of models is moved: every file arrives, and whatever goes wrong, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.environment.paths import models_folder
+from app.library.hub_access import LibraryError
+from app.library.moving import FOLDER, ModelsMove, MoveCancelled
+from models.library.values import MoveStep
+from tests.support.disks import small_disk
+
+N_BYTES = 20 << 20
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a large model, a record of it, an empty file and a link."""
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+    folder = models_folder()
+    (folder / "owner" / "repo").mkdir(parents=True)
+    (folder / ".verified" / "owner").mkdir(parents=True)
+    (folder / "owner" / "repo" / "model.gguf").write_bytes(os.urandom(N_BYTES))
+    (folder / "owner" / "repo" / "empty").touch()
+    (folder / ".verified" / "owner" / "model.json").write_text("{}")
+    (folder / "opened").mkdir()
+    (folder / "opened" / "link.gguf").symlink_to(tmp_path / "elsewhere.gguf")
+    os.utime(folder / "owner" / "repo" / "model.gguf", ns=(1_000, 123_456_789_123))
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes | str]:
+    """All files and links below a folder."""
+    paths = [path for path in folder.rglob("*") if path.is_symlink() or path.is_file()]
+    return {
+        str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else path.read_bytes() for path in paths
+    }
+
+
+def run(move: ModelsMove, meanwhile: Callable[[MoveStep], object]) -> None:
+    for step in move.run():
+        meanwhile(step)
+
+
+def test_all_files_arrive_and_the_old_ones_are_gone(source: Path, tmp_path: Path) -> None:
+    before = contents(source)
+    steps = list(ModelsMove(tmp_path / "new" / "models").run())
+    assert steps[-1] == MoveStep("moved", N_BYTES + 2, N_BYTES + 2, str(tmp_path / "new" / "models"), is_over=True)
+    assert contents(tmp_path / "new" / "models") == before
+    assert (tmp_path / "new" / "models" / "owner" / "repo" / "model.gguf").stat().st_mtime_ns == 123_456_789_123
+    assert not source.exists()
+    assert models_folder() == tmp_path / "new" / "models"
+    assert list(ModelsMove(tmp_path / "third").run())[-1].is_over  # from the new place
+    assert contents(models_folder()) == before
+
+
+def test_a_folder_with_other_files_gets_one_for_the_models(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "mine").touch()
+    before = contents(source)
+    list(ModelsMove(tmp_path / "disk").run())
+    assert contents(tmp_path / "disk") == {"mine": b""} | {f"{FOLDER}/{name}": what for name, what in before.items()}
+
+
+@pytest.mark.parametrize("stage", ["copying", "checking"])
+def test_cancelling_leaves_all_as_it_was(source: Path, tmp_path: Path, stage: str, monkeypatch) -> None:
+    monkeypatch.setattr("app.library.moving._TELL_SECONDS", 0.0)
+    before = contents(source)
+    move = ModelsMove(tmp_path / "new" / "models")
+    with pytest.raises(MoveCancelled, match="The models are where they were"):
+        run(move, lambda step: move.cancel() if step.stage == stage else None)
+    assert contents(source) == before
+    assert not (tmp_path / "new").exists()
+    assert models_folder() == source
+
+
+def test_a_disk_without_room_is_refused_at_once(source: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 10 << 20) as disk, pytest.raises(LibraryError, match="has room for") as error:
+        ModelsMove(disk)
+    assert str(N_BYTES)[:1] in str(error.value)
+    assert models_folder() == source
+
+
+def test_a_disk_that_fills_up_meanwhile_loses_nothing(source: Path, tmp_path: Path, monkeypatch) -> None:
+    before = contents(source)
+    monkeypatch.setattr("app.library.moving._SPARE", -(1 << 30))  # as if others had written there since
+    with small_disk(tmp_path / "disk", 10 << 20) as disk:
+        with pytest.raises(LibraryError, match=r"No space left on device\. The models are where they were"):
+            list(ModelsMove(disk).run())
+        assert contents(disk) == {}
+    assert contents(source) == before
+    assert models_folder() == source
+
+
+def test_a_file_that_is_written_meanwhile_is_not_lost(source: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("app.library.moving._TELL_SECONDS", 0.0)
+    with pytest.raises(LibraryError, match="has changed while its files were copied"):
+        run(ModelsMove(tmp_path / "new"), lambda step: (source / "late.gguf").write_bytes(b"late"))
+    assert (source / "late.gguf").read_bytes() == b"late"
+    assert (source / "owner" / "repo" / "model.gguf").stat().st_size == N_BYTES
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_copy_that_is_not_the_same_is_found(source: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("app.library.moving._TELL_SECONDS", 0.0)
+    before, target = contents(source), tmp_path / "new"
+
+    def spoil(step: MoveStep) -> None:
+        if step.stage == "checking":
+            (target / ".verified" / "owner" / "model.json").write_text("xx")
+            (target / "owner" / "repo" / "empty").write_text("x")
+
+    with pytest.raises(LibraryError, match="is not the same there as here"):
+        run(ModelsMove(target), spoil)
+    assert contents(source) == before
+    assert models_folder() == source
+
+
+def test_places_that_cannot_be_are_refused(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "taken" / FOLDER).mkdir(parents=True)
+    (tmp_path / "taken" / FOLDER / "mine").touch()
+    for place, why in (
+        (tmp_path / "file", "is no folder"),
+        (source, "already"),
+        (source / "below", "is inside the folder of now"),
+        (tmp_path / "taken", "has files already"),
+        (Path("/proc/nowhere"), "Nothing can be written"),
+    ):
+        with pytest.raises(LibraryError, match=why):
+            ModelsMove(place)
+    assert not (source / "below").exists()
