@@ -37,7 +37,7 @@ def test_a_sheet_has_every_setting_with_what_is_recommended(library: LibraryClie
 
 def test_what_a_loaded_model_takes_later_is_marked(library: LibraryClient) -> None:
     later = {setting.name for setting in library.get(ask.GetSettings(EMBER)).settings if not setting.counts_at_once}
-    assert later == {"ctx", "kv_type", "gpu_layers", "threads", "draft"}
+    assert later == {"ctx", "kv_type", "gpu_layers", "threads", "draft", "worker"}
 
 
 def test_settings_are_kept_for_every_process_and_reset_one_by_one(open_library, tmp_path: Path) -> None:
