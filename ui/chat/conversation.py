@@ -272,7 +272,7 @@ class ChatSession(QObject):
         self._asked = settings
         body = request_body(settings, path)
         has_tools = self.tools is not None and settings.speed is not Speed.DEEP and n_rounds < MOST_ROUNDS
-        functions = self.tools.functions if has_tools and self.tools is not None else []
+        functions = self.tools.offered_to(settings.model) if has_tools and self.tools is not None else []
         return body | {"tools": functions} if functions else body
 
     # Calls of tools.

@@ -26,6 +26,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, PANEL, TOP_BAR, Palette, Space
 from ui.widgets.fields import ChoiceField, DecimalField, NoWheelSlider, WholeField
 from ui.widgets.icon_button import IconButton, TextButton
+from ui.widgets.page_layout import plain_label
 
 MAX_INT = 2_147_483_647
 TYPING_MS = 300
@@ -70,6 +71,7 @@ class TuningPanel(QFrame):
         self.setFixedWidth(PANEL)
         self._settings = ChatSettings()
         self._models: list[str] = []
+        self._cannot_call: frozenset[str] = frozenset()
         self._loaded: str | None = None
         self.close_button = IconButton("close", "Close the panel", size=16)
         self.close_button.clicked.connect(self.close_wanted)
@@ -85,6 +87,7 @@ class TuningPanel(QFrame):
         self.prompts.setToolTip("Take instructions that you have kept, or keep these")
         self.tools = TextButton("MCP servers…", "MCP servers")
         self.tools.setToolTip("Programs that give models tools, in all chats")
+        self.no_tools = plain_label("", "caption")
         self.prompt = QPlainTextEdit()
         self.prompt.setProperty("kind", "field")
         self.prompt.setPlaceholderText("How should the model behave?")
@@ -141,6 +144,7 @@ class TuningPanel(QFrame):
         form.addSpacing(Space.S)
         form.addWidget(_section("Tools"))
         form.addWidget(self.tools, 0, Qt.AlignmentFlag.AlignLeft)
+        form.addWidget(self.no_tools)
         form.addStretch()
         area = QScrollArea()
         area.setWidgetResizable(True)
@@ -177,6 +181,7 @@ class TuningPanel(QFrame):
     def set_models(self, models: Sequence[ModelChoice]) -> None:
         """Offer other models."""
         self._models = [model.name for model in models]
+        self._cannot_call = frozenset(model.name for model in models if not model.calls_tools)
         self._show_model()
 
     def set_loaded(self, model: str | None) -> None:
@@ -193,6 +198,8 @@ class TuningPanel(QFrame):
                 self.model.addItem(one_line(name), name)
         self.model.setCurrentIndex(self.model.findData(wanted))
         self.model.setEnabled(bool(names))
+        self.no_tools.setText(f"{one_line(wanted)} cannot call tools: its chat template has no place for them.")
+        self.no_tools.setVisible(wanted in self._cannot_call)
 
     def take_typed(self) -> None:
         """Take what was typed a moment ago without waiting longer."""

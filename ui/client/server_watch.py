@@ -24,6 +24,11 @@ class ModelChoice:
     remote: str | None = None
     can: tuple[str, ...] | None = None  # completion, vision, embedding, …; None where that is not known
 
+    @property
+    def calls_tools(self) -> bool:
+        """False where it is known that its template has no place for tools."""
+        return self.can is None or "tools" in self.can
+
 
 class ServerWatch(QObject):
     """Asks for the state again and again, faster while it is about to change."""

@@ -266,8 +266,9 @@ class MainWindow(QMainWindow):
         self.tuning.speed_chosen.connect(partial(self._tune, ChatPage.choose_speed))
         self.tuning.tools.clicked.connect(self.show_tools)
         self.tuning.prompts.clicked.connect(self._offer_instructions)
-        self.watch.models_changed.connect(self.tuning.set_models)
-        self.watch.state_changed.connect(lambda state: self.tuning.set_loaded(state.model))
+        for part in (self.tuning, self.tools_box):
+            self.watch.models_changed.connect(part.set_models)
+            self.watch.state_changed.connect(lambda state, part=part: part.set_loaded(state.model))
         self.desk.instructions_for = lambda model: self.prompts.instructions_for(model or self.watch.state.model)
         self.prompts.changed.connect(self._on_prompts)
         self.tuning.close_wanted.connect(self.toggle_panel)

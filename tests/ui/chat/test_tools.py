@@ -144,6 +144,26 @@ def view(window: MainWindow) -> AssistantMessage:
     return found
 
 
+def test_a_model_that_cannot_call_tools_is_offered_none_and_that_is_said(
+    qtbot, window: MainWindow, server: FakeServer, command: str
+) -> None:
+    ready(qtbot, window.tools_box, command)
+    window.toggle_panel()
+    window.watch.look()
+    qtbot.waitUntil(lambda: window.watch.state.model == server.model)
+    for can, is_offered in ((["completion"], False), (["completion", "tools"], True)):
+        server.models = [{"id": server.model, "capabilities": can}]
+        window.watch.look_at_models()
+        qtbot.waitUntil(lambda is_offered=is_offered: window.tuning.no_tools.isHidden() is is_offered)
+        ask(window, "How heavy is a fox?")
+        qtbot.waitUntil(lambda: bool(reply(window).content) and not window.desk.current.is_running)
+        assert ("tools" in server.requests[-1]) is is_offered
+    server.models[0]["capabilities"] = ["completion"]
+    window.watch.look_at_models()
+    qtbot.waitUntil(window.tuning.no_tools.isVisible)
+    assert server.model in window.tuning.no_tools.text()
+
+
 WEIGHT = ("animals_weight", json.dumps({"animal": "fox"}))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from ui.client.server_watch import ModelChoice
 from ui.platform.helper_process import HelperProcess
 
 MODULE = "ui.chat.tools.tool_host"
@@ -54,6 +55,8 @@ class ToolBox(QObject):
         self._host: HelperProcess | None = None
         self._calls: dict[int, Done] = {}
         self._last_call = 0
+        self._cannot_call: frozenset[str] = frozenset()
+        self._loaded: str | None = None
 
     def start(self) -> None:
         """Open the servers that are on."""
@@ -71,6 +74,18 @@ class ToolBox(QObject):
     def tools_of(self, server: str) -> tuple[Tool, ...] | None:
         """Return the tools of a server, None while it is not connected."""
         return self._tools.get(server)
+
+    def set_models(self, models: Sequence[ModelChoice]) -> None:
+        """Learn which models can call tools."""
+        self._cannot_call = frozenset(model.name for model in models if not model.calls_tools)
+
+    def set_loaded(self, model: str | None) -> None:
+        """A chat that asks for no model is answered by this one."""
+        self._loaded = model
+
+    def offered_to(self, model: str | None) -> list[dict[str, Any]]:
+        """Return the tools for a model, none where it is known that it cannot call any."""
+        return [] if (model or self._loaded) in self._cannot_call else self.functions
 
     @property
     def functions(self) -> list[dict[str, Any]]:
