@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.conversation import MOST_ROUNDS
 from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.storage.store import ChatStore
-from ui.chat.tools.tool_box import ToolBox, ToolServer
+from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.client.chat_records import Message, Status
 from ui.client.tool_calls import CallStatus, ToolCall, from_json, messages_of, to_json
@@ -34,6 +36,11 @@ def slow() -> str:
     "Takes long."
     time.sleep(60)
     return "late"
+
+@server.tool()
+def key() -> str:
+    "Tells the key that it was given."
+    return os.environ.get("ANIMAL_KEY", "none")
 
 @server.tool()
 def end() -> str:
@@ -68,8 +75,8 @@ def ready(qtbot, box: ToolBox, command: str) -> None:
 def test_a_server_is_opened_called_cancelled_and_missed(qtbot, box: ToolBox, command: str) -> None:
     ready(qtbot, box, command)
     names = [one["function"]["name"] for one in box.functions]
-    assert names == ["animals_weight", "animals_slow", "animals_end"]
-    tool, slow, end = (box.find(name) for name in names)
+    assert names == ["animals_weight", "animals_slow", "animals_key", "animals_end"]
+    tool, slow, _, end = (box.find(name) for name in names)
     assert tool is not None
     assert slow is not None
     assert end is not None
@@ -89,6 +96,48 @@ def test_a_server_is_opened_called_cancelled_and_missed(qtbot, box: ToolBox, com
     qtbot.waitUntil(lambda: box.tools_of("animals") is not None)
     box.allow(tool)
     assert ToolBox(box._path).servers == (ToolServer("animals", command, True, ("weight",)),)
+
+
+def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str) -> None:
+    window.show_tools()
+    dialog, box = window.findChild(ToolsDialog), window.tools_box
+    dialog.name.setText("animals")
+    dialog.at.setText(command)
+    dialog.more.click()
+    dialog.extra.setPlainText("no sign")
+    dialog.add.click()
+    assert "as TOKEN=abc" in dialog.problem.text()
+    dialog.extra.setPlainText("ANIMAL_KEY = a=b\n\n")
+    dialog.add.click()
+    assert dialog.problem.isHidden()
+    qtbot.waitUntil(lambda: box.tools_of("animals") is not None)
+    assert "with ANIMAL_KEY" in dialog.rows["animals"].at.text()
+    results: list[str] = []
+    key = box.find("animals_key")
+    assert key is not None
+    box.call(key, {}, lambda result, is_error: results.append(result))
+    qtbot.waitUntil(lambda: results == ["a=b"])
+    assert ToolBox(box._path).servers == box.servers
+    assert box._path.stat().st_mode & 0o077 == 0
+
+
+def test_an_address_gets_its_headers(qtbot, box: ToolBox) -> None:
+    heard: list[str | None] = []
+
+    class Door(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(self.headers["Authorization"])
+            self.send_error(401)
+
+        def log_message(self, *words: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as door:
+        threading.Thread(target=door.serve_forever, daemon=True).start()
+        extra = extra_of("Authorization: Bearer abc", "http://x")
+        box.save(ToolServer("web", f"http://127.0.0.1:{door.server_port}/mcp", extra=extra))
+        qtbot.waitUntil(lambda: "web" in box.problems)
+        door.shutdown()
+    assert heard[0] == "Bearer abc"
 
 
 def test_a_server_that_is_not_there_gets_a_sentence(qtbot, window: MainWindow) -> None:

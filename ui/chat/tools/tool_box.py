@@ -22,12 +22,21 @@ Done = Callable[[str, bool], object]  # the result, and whether it is an error
 
 @dataclass(frozen=True, slots=True)
 class ToolServer:
-    """A server as it is kept: ``at`` is a command or an address, ``allowed`` names tools that need no question."""
+    """A server as it is kept: ``at`` is a command or an address, ``allowed`` names tools that need no question.
+
+    ``extra`` are names and values: environment variables of a command, headers of an address.
+    """
 
     name: str
     at: str
     is_on: bool = True
     allowed: tuple[str, ...] = ()
+    extra: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_address(self) -> bool:
+        """Whether it is reached over HTTP."""
+        return self.at.startswith(("http://", "https://"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +137,7 @@ class ToolBox(QObject):
         """Connect to a server, once more where that failed."""
         self.problems.pop(server.name, None)
         self._tools.pop(server.name, None)
-        self._say(open=server.name, at=server.at)
+        self._say(open=server.name, at=server.at, extra=dict(server.extra))
         self.changed.emit()
 
     def call(self, tool: Tool, arguments: dict[str, Any], done: Done) -> int:
@@ -192,11 +201,27 @@ class ToolBox(QObject):
         self.servers = servers
         part = self._path.with_name(f"{self._path.name}.part")
         try:
+            part.touch(mode=0o600)  # values may be keys
             part.write_text(json.dumps([asdict(server) for server in servers], indent=1), encoding="utf-8")
             part.replace(self._path)
         except OSError:
             # They are there until the window closes; a full disk is told of by the chats.
             return
+
+
+def extra_of(text: str, at: str) -> tuple[tuple[str, str], ...]:
+    """Return the names and values in lines of text, as ``NAME=value``, for an address as ``Name: value``.
+
+    Raises ValueError with a sentence.
+    """
+    sign, example = (":", "Authorization: Bearer abc") if ToolServer("", at).is_address else ("=", "TOKEN=abc")
+    found = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, there, value = line.partition(sign)
+        if not there or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name.strip()):
+            raise ValueError(f"Each line needs a name and a value, as {example}.")
+        found.append((name.strip(), value.strip()))
+    return tuple(found)
 
 
 def _function(server: str, tool: str) -> str:
@@ -206,6 +231,9 @@ def _function(server: str, tool: str) -> str:
 def _read(path: Path) -> tuple[ToolServer, ...]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return tuple(ToolServer(**one | {"allowed": tuple(one["allowed"])}) for one in found)
+        return tuple(
+            ToolServer(**one | {"allowed": tuple(one["allowed"]), "extra": tuple(map(tuple, one.get("extra", ())))})
+            for one in found
+        )
     except (OSError, ValueError, TypeError, KeyError):
         return ()

@@ -1,6 +1,7 @@
 """Speaks to MCP servers, in a process of its own: ``python -m ui.chat.tools.tool_host``. No Qt.
 
-It reads a line of JSON for each wish: ``{"open": name, "at": command or address}``, ``{"close": name}``,
+It reads a line of JSON for each wish: ``{"open": name, "at": command or address, "extra":
+{environment or headers}}``, ``{"close": name}``,
 ``{"call": 1, "server": name, "tool": …, "arguments": {…}}``, ``{"cancel": 1}``; and prints one for each event:
 ``{"server": name, "tools": [{"name": …, "description": …, "schema": {…}}]}``, ``{"server": name, "problem": …}``,
 ``{"call": 1, "result": text, "is_error": false}``. It ends when its input does.
@@ -32,7 +33,7 @@ class ToolHost:
         """Do one thing."""
         if "open" in wish:
             self._close(wish["open"])
-            self._servers[wish["open"]] = asyncio.create_task(self._serve(wish["open"], wish["at"]))
+            self._servers[wish["open"]] = asyncio.create_task(self._serve(wish["open"], wish["at"], wish["extra"]))
         elif "close" in wish:
             self._close(wish["close"])
         elif "call" in wish:
@@ -52,11 +53,15 @@ class ToolHost:
         if task is not None:
             task.cancel()
 
-    async def _serve(self, name: str, at: str) -> None:
+    async def _serve(self, name: str, at: str, extra: dict[str, str]) -> None:
         from mcp.client import Client
 
         try:
-            async with asyncio.timeout(CONNECT_SECONDS) as limit, Client(_target(at)) as client:
+            async with (
+                asyncio.timeout(CONNECT_SECONDS) as limit,
+                _http_client(extra) as http,
+                Client(_target(at, extra, http)) as client,
+            ):
                 tools = await _tools_of(client)
                 limit.reschedule(None)
                 self._clients[name] = client
@@ -90,14 +95,22 @@ class ToolHost:
             self._calls.pop(number, None)
 
 
-def _target(at: str) -> Any:
+def _http_client(headers: dict[str, str]) -> Any:
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    return create_mcp_http_client(headers)
+
+
+def _target(at: str, extra: dict[str, str], http: Any) -> Any:
     from mcp.client.stdio import StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
 
     if at.startswith(("http://", "https://")):
-        return at
+        return streamable_http_client(at, http_client=http)
     parts = shlex.split(at)
     # What a server writes about itself is not for us, and must not end up between our lines.
-    return stdio_client(StdioServerParameters(command=parts[0], args=parts[1:]), errlog=open(os.devnull, "w"))
+    parameters = StdioServerParameters(command=parts[0], args=parts[1:], env=extra)
+    return stdio_client(parameters, errlog=open(os.devnull, "w"))
 
 
 async def _tools_of(client: Any) -> list[dict[str, Any]]:

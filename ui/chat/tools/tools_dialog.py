@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QPlainTextEdit,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -19,14 +20,15 @@ from PySide6.QtWidgets import (
 )
 
 from models.formatting.safe_text import one_line
-from ui.chat.tools.tool_box import ToolBox, ToolServer
+from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
 
-WIDTH, HEIGHT = 600, 480
+WIDTH, HEIGHT, EXTRA_HEIGHT = 600, 480, 68
+EXTRA = "One on a line: TOKEN=abc for a command, Authorization: Bearer abc for an address"
 NOTE = (
     "MCP servers give models tools: files, calendars, searches. A command runs as a program of yours: add only what "
     "you trust. Each call is asked for unless you allow its tool."
@@ -68,6 +70,15 @@ class ToolsDialog(QDialog):
         self.at.setPlaceholderText("Command, as uvx mcp-server-time, or address, as http://127.0.0.1:8000/mcp")
         self.at.setAccessibleName("Command or address")
         self.add.setProperty("kind", "primary")
+        self.extra = QPlainTextEdit()
+        self.extra.setProperty("kind", "field")
+        self.extra.setAccessibleName("Environment or headers")
+        self.extra.setPlaceholderText(EXTRA)
+        self.extra.setTabChangesFocus(True)
+        self.extra.setFixedHeight(scaled(EXTRA_HEIGHT))
+        self.extra.hide()
+        self.more = TextButton("Environment or headers…", "Environment or headers")
+        self.more.setToolTip("Keys and other values that the server needs")
         self.close_button = QPushButton("Close")
         self.close_button.setAutoDefault(False)
         self.problem = QLabel()
@@ -77,6 +88,7 @@ class ToolsDialog(QDialog):
         form, foot = QHBoxLayout(), QHBoxLayout()
         for widget, stretch in ((self.name, 0), (self.at, 1), (self.add, 0)):
             form.addWidget(widget, stretch)
+        foot.addWidget(self.more)
         foot.addStretch()
         foot.addWidget(self.close_button)
         column = QVBoxLayout(self)
@@ -85,7 +97,9 @@ class ToolsDialog(QDialog):
         for part in (title, note, area, self.problem):
             column.addWidget(part, 1 if part is area else 0)
         column.addLayout(form)
+        column.addWidget(self.extra)
         column.addLayout(foot)
+        self.more.clicked.connect(self._on_more)
         self.add.clicked.connect(self._on_add)
         self.close_button.clicked.connect(self.accept)
         box.changed.connect(self._show)
@@ -104,19 +118,31 @@ class ToolsDialog(QDialog):
                 self._list.insertWidget(self._list.count() - 1, row)
             self.rows[server.name].show_server(server)
 
+    def _on_more(self) -> None:
+        self.more.hide()
+        self.extra.show()
+        self.extra.setFocus()
+
     def _on_add(self) -> None:
-        name, at = " ".join(self.name.text().split()), self.at.text().strip()
-        if not name or not at:
-            problem = "A server needs a name and a command or an address."
-        elif any(server.name == name for server in self._box.servers):
-            problem = f"There is a server called {name}: choose another name."
-        else:
-            problem = ""
-            self._box.save(ToolServer(name, at))
-            self.name.clear()
-            self.at.clear()
+        problem = self._add()
         self.problem.setText(problem)
         self.problem.setVisible(bool(problem))
+
+    def _add(self) -> str:
+        """Add what was typed; return what is wrong with it, "" for nothing."""
+        name, at = " ".join(self.name.text().split()), self.at.text().strip()
+        if not name or not at:
+            return "A server needs a name and a command or an address."
+        if any(server.name == name for server in self._box.servers):
+            return f"There is a server called {name}: choose another name."
+        try:
+            extra = extra_of(self.extra.toPlainText(), at)
+        except ValueError as error:
+            return str(error)
+        self._box.save(ToolServer(name, at, extra=extra))
+        for field in (self.name, self.at, self.extra):
+            field.clear()
+        return ""
 
 
 class ServerRow(QWidget):
@@ -156,7 +182,8 @@ class ServerRow(QWidget):
         self._server = server
         problem, tools = self._box.problems.get(server.name, ""), self._box.tools_of(server.name)
         self.is_on.setChecked(server.is_on)
-        self.at.setText(server.at)
+        names = ", ".join(name for name, _ in server.extra)
+        self.at.setText(f"{server.at}  ·  with {names}" if names else server.at)
         self.retry.setVisible(bool(problem) and server.is_on)
         self.forget.setVisible(bool(server.allowed))
         names = ", ".join(one_line(tool.name) for tool in tools or ())
