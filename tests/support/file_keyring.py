@@ -1,4 +1,7 @@
-"""A keyring in a file, for processes under test: PYTHON_KEYRING_BACKEND names the class, KEYRING_FILE the file."""
+"""A keyring in a file, for processes under test: PYTHON_KEYRING_BACKEND names the class, KEYRING_FILE the file.
+
+The keyring package keeps the class for the whole process: without a file, in the tests that follow, it is empty.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class FileKeyring(KeyringBackend):
     def _read(self) -> dict[str, str]:
         try:
             return json.loads(self._file.read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, KeyError):
             return {}
 
     def _write(self, kept: dict[str, str]) -> None:

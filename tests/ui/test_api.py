@@ -97,6 +97,24 @@ def test_nobody_listening_is_an_error(qtbot, api: Api) -> None:
     assert "not answering" in str(ask(qtbot, api).ends[0])
 
 
+@pytest.mark.parametrize("is_told_first", [True, False])
+def test_a_reply_that_reached_nobody_waits_for_the_next_server(
+    qtbot, api: Api, server: FakeServer, is_told_first: bool
+) -> None:
+    api.connect_to("http://127.0.0.1:9", None)
+    ear = Ear(stream := api.chat(BODY))
+    if not is_told_first:
+        with qtbot.waitSignal(stream.unreached):
+            pass
+    api.expect()
+    qtbot.wait(100)
+    assert ear.ends == []
+    api.connect_to(server.url, None)
+    qtbot.waitUntil(lambda: ear.ends != [])
+    assert (isinstance(ear.ends[0], ReplyEnd), "".join(ear.texts)) == (True, "Hello there.")
+    assert len(server.requests) == 1
+
+
 def test_a_reply_waits_for_a_server_that_is_on_its_way(qtbot, api: Api, server: FakeServer) -> None:
     api.expect()
     ear, left = Ear(api.chat(BODY)), api.chat(BODY)

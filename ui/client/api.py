@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -88,6 +89,7 @@ def _fitting(name: str, value: object) -> Any:
 
 
 CALL_TIMEOUT_MS = 10_000
+NOTICED_MS = 3_000  # within that time it is known that a server has died and comes back
 EMBED_TIMEOUT_MS = 120_000  # the model for them may have to be loaded first
 MAX_ERROR_BYTES = 1 << 20
 
@@ -329,6 +331,11 @@ class Api(QObject):
     def chat(self, body: dict[str, Any]) -> ReplyStream:
         """Start a streamed reply."""
         stream = ReplyStream(self)
+        stream.unreached.connect(partial(self._wait_again, stream, body))
+        self._start(stream, body)
+        return stream
+
+    def _start(self, stream: ReplyStream, body: dict[str, Any]) -> None:
         if self._url is not None:
             self._begin(stream, body)
         elif self._no_hope is None:
@@ -336,13 +343,27 @@ class Api(QObject):
         else:
             reason = self._no_hope
             QTimer.singleShot(0, stream, lambda: stream.fail(reason))
-        return stream
 
     def _begin(self, stream: ReplyStream, body: dict[str, Any]) -> None:
         if shiboken6.isValid(stream) and not stream.has_ended:
             request = self._request("/v1/chat/completions")
             drafted = {"drafted_spans": True} if self.asks_for_drafted else {}
             stream.follow(self._network.post(request, _encoded({**body, **drafted, "stream": True})))
+
+    def _wait_again(self, stream: ReplyStream, body: dict[str, Any], address: str) -> None:
+        """A server is gone: let the reply wait for the next one, unless it turns out that none is on its way."""
+        if self._url is None or not address.startswith(self._url):
+            self._start(stream, body)
+            return
+        waiting = (stream, body)
+        self._waiting.append(waiting)
+
+        def give_up() -> None:
+            if self._url is not None and waiting in self._waiting:
+                self._waiting.remove(waiting)
+                stream.fail(_NETWORK_SENTENCES[_Error.ConnectionRefusedError])
+
+        QTimer.singleShot(NOTICED_MS, stream, give_up)
 
     def _call(
         self,
@@ -402,6 +423,7 @@ class ReplyStream(QObject):
     finished = Signal(object)  # ReplyEnd
     failed = Signal(str, str)  # a sentence, and the code of the server's error, "" where it gave none
     cancelled = Signal()
+    unreached = Signal(str)  # nobody was there at this address: nothing was sent
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -515,6 +537,9 @@ class ReplyStream(QObject):
             self.finished.emit(ReplyEnd(self._finish_reason, self._timings, self._answered_by, calls))
         elif _is_event_stream(self._reply):
             self.fail("The connection to the server broke in the middle of the reply.")
+        elif self._reply.error() == _Error.ConnectionRefusedError:
+            reply, self._reply = self._reply, None
+            self.unreached.emit(reply.url().toString())
         else:
             self.fail(*problem_of(self._reply))
 
