@@ -41,13 +41,15 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The machine at a moment. ``cpu`` is from 0 to 1; ``watts`` are the processor's, None where they cannot be read.
+    """The machine at a moment. ``cpu`` is from 0 to 1 since the last look, None in the first one.
+
+    ``watts`` are the processor's, None where they cannot be read.
 
     The bytes of memory add up to ``total``: ``weights`` and ``kv`` of loaded models outside of GPUs, ``kept`` prompts,
     ``other`` programs, and what is ``free``.
     """
 
-    cpu: float
+    cpu: float | None
     total: int
     weights: int
     kv: int
@@ -66,6 +68,7 @@ class Meters:
         self._read_at = 0.0
         self._last: Figures | None = None
         self._energy: tuple[float, int] | None = None
+        self._times: tuple[float, float] | None = None  # seconds of all cores: busy, and all
 
     def read(self, hosts: list[ModelHost]) -> Figures:
         """Return the present figures."""
@@ -84,7 +87,7 @@ class Meters:
         other = max(0, total - min(free_memory(), total) - kv - kept)
         free = max(0, total - other - weights - kv - kept)
         return Figures(
-            cpu=psutil.cpu_percent(interval=None) / 100,
+            cpu=self._busy(),
             total=total,
             weights=weights,
             kv=kv,
@@ -94,6 +97,16 @@ class Meters:
             gpus=(*_nvidia_gpus(), *_amd_gpus(_DRM)),
             watts=self._watts(now),
         )
+
+    def _busy(self) -> float | None:
+        """Return how busy the cores were since the last look; psutil's own figure is per thread, and 0 at first."""
+        times = psutil.cpu_times()
+        whole = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)  # they are in "user" too
+        idle = times.idle + getattr(times, "iowait", 0.0)
+        before, self._times = self._times, (whole - idle, whole)
+        if before is None or whole <= before[1]:
+            return None
+        return min(max((whole - idle - before[0]) / (whole - before[1]), 0.0), 1.0)
 
     def _watts(self, now: float) -> float | None:
         try:

@@ -52,8 +52,10 @@ def decision(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
 
 def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
     if not snapshot.n_drafted:
-        if is_last or snapshot.n_active:
-            return f"No tokens were guessed ahead: plain steps were expected to be faster. {why_draft}".strip()
+        if is_last:
+            return f"{why_draft} For the last reply plain steps were expected to be faster: no guesses.".strip()
+        if snapshot.n_active:
+            return f"{why_draft} Just now plain steps are expected to be faster: nothing is guessed ahead.".strip()
         return why_draft
     share = f"{snapshot.n_accepted:,} of {snapshot.n_drafted:,} guessed tokens were right"
     if snapshot.speedup is None:

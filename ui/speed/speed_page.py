@@ -335,7 +335,7 @@ class SpeedPage(PageColumn):
 
 def machine_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what the machine is busy with; what cannot be read is left out."""
-    facts = [("Processor", f"{float(found.get('cpu') or 0):.0%} busy")]
+    facts = [("Processor", f"{float(found['cpu']):.0%} busy")] if found.get("cpu") is not None else []
     if found.get("watts") is not None:
         facts.append(("Power", f"{float(found['watts']):.0f} W, the processor"))
     for gpu in found.get("gpus") or ():

@@ -31,11 +31,12 @@ def copies(n_small: int) -> QuantiseOffer:
         (Snapshot(n_drafted=10, n_accepted=1, speedup=0.9), "does not pay yet (0.90"),
         (Snapshot(n_active=3, cheap_rows=6), "3 requests share each step: up to 6 rows take hardly longer"),
         (Snapshot(n_active=3, cheap_rows=1, n_waiting=2), "takes longer. 2 wait for a place."),
-        (Snapshot(n_active=1), "plain steps were expected to be faster. Because."),
+        (Snapshot(n_active=1), "Because. Just now plain steps are expected to be faster"),
     ],
 )
 def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) -> None:
     assert words in decision(snapshot, "Because.", False)
+    assert "For the last reply plain steps were expected to be faster" in decision(Snapshot(), "Because.", True)
 
 
 def test_the_limit_is_in_words_for_anybody() -> None:
@@ -77,6 +78,11 @@ def test_what_a_gpu_does_not_tell_is_not_known() -> None:
     ]
 
 
+def ask_machine(served: MainWindow, found: list[dict]) -> dict:
+    served._api.ask("GET", "/slipstream/machine", None, found.append, found.append)
+    return found[-1]
+
+
 def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: MainWindow) -> None:
     served.show_page("speed")
     page = served.speed
@@ -93,6 +99,9 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     served._api.ask("GET", "/slipstream/machine", None, found.append, found.append)
     qtbot.waitUntil(lambda: found != [])
     assert sum(found[0][kind] for kind in ("weights", "kv", "kept", "other", "free")) == found[0]["total"]
+    # Whichever thread answers, the processor's share is of the time since the look before, not 0.
+    qtbot.waitUntil(lambda: ask_machine(served, found)["cpu"] is not None)
+    assert 0 < found[-1]["cpu"] <= 1
     served.show_page("chat")
     assert not page._draw.isActive()
     assert not page._ask_machine.isActive()
