@@ -65,7 +65,16 @@ def _open(interrupts: EarlyInterrupts, file: str) -> int:
 
 
 def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyInterrupts, file: str) -> int:
-    from PySide6.QtCore import QTimer
+    from PySide6.QtCore import QSettings, QTimer, QTranslator
+
+    from ui import language
+
+    settings = config_folder() / "window.ini"
+    # Before the modules of the window are imported, which hold texts.
+    language.choose(str(QSettings(str(settings), QSettings.Format.IniFormat).value("language", "")))
+    words_of_qt = QTranslator(application)
+    if (words := language.qt_translation()) is not None and words_of_qt.load(str(words)):
+        application.installTranslator(words_of_qt)
 
     from ui.client.api import Api
     from ui.client.private_server import PrivateServer
@@ -78,7 +87,7 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
     appearance = Appearance(application)
     application.setWindowIcon(icon("stream", appearance.palette.accent, size=64))
     api = Api()
-    window = MainWindow(api, appearance, data_folder() / "chats.db", config_folder() / "window.ini")
+    window = MainWindow(api, appearance, data_folder() / "chats.db", settings)
     window.show()
     key = new_api_key()
     options = window.kept.engine_in_use

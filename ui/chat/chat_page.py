@@ -41,6 +41,7 @@ from ui.client.attachments import FOUND, Attachment
 from ui.client.chat_records import ChatSettings, Message, Role, Status
 from ui.client.server_watch import ServerWatch
 from ui.client.speeds import Speed
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
@@ -48,14 +49,14 @@ from ui.widgets.icon_button import IconButton
 
 LIVE_MS = 100
 KEEP_MS = 500  # typing ends before it is written down
-NO_SPARK = "No small model is paired with this one."
+NO_SPARK = tr("No small model is paired with this one.")
 # Of the context, for passages of attached files: the rest is for the chat before them and for the reply.
 PASSAGES_SHARE = 0.6
 LEAST_PASSAGES = 256  # tokens, where a chat has filled its context already
 USUAL_CONTEXT = 4_096  # tokens, until a model is loaded
-LARGER = "Load the model with"
+LARGER = tr("Load the model with")
 HINT_ROOM = 150  # pixels of half the hint
-HINT = "Enter sends  ·  Shift+Enter starts a new line"
+HINT = tr("Enter sends  ·  Shift+Enter starts a new line")
 
 
 class ChatPage(QWidget):
@@ -80,13 +81,13 @@ class ChatPage(QWidget):
         self._is_beside = pane is not pane.desk.panes[0]
         self._enlarged = ""  # the model that was given a larger context here
         self._keep = QTimer(self, singleShot=True, interval=KEEP_MS)
-        self.sidebar_button = IconButton("sidebar", "Show or hide the chats (Ctrl+B)")
-        self.panel_button = IconButton("panel", "Chat settings (Ctrl+.)")
-        self.other_button = IconButton("beside", "Show the other chat (F6)")
-        self.close_button = IconButton("close", "Close the chat beside (Ctrl+Shift+W)")
+        self.sidebar_button = IconButton("sidebar", tr("Show or hide the chats (Ctrl+B)"))
+        self.panel_button = IconButton("panel", tr("Chat settings (Ctrl+.)"))
+        self.other_button = IconButton("beside", tr("Show the other chat (F6)"))
+        self.close_button = IconButton("close", tr("Close the chat beside (Ctrl+Shift+W)"))
         self.picker = ModelPicker()
         self.progress = QProgressBar()
-        self.progress.setAccessibleName("Loading of the model")
+        self.progress.setAccessibleName(tr("Loading of the model"))
         self.progress.setTextVisible(False)
         self.progress.setRange(0, 1000)
         self._told: tuple[str | None, tuple[str, ...]] = (None, ())
@@ -330,9 +331,13 @@ class ChatPage(QWidget):
         if not n_ctx or n_tokens < n_ctx:
             self.context_banner.hide()
             return
-        words = f"With this message the chat has about {n_tokens:,} tokens, and the model's context holds {n_ctx:,}."
+        words = tr(
+            "With this message the chat has about {n_tokens:,} tokens, and the model's context holds {n_ctx:,}.",
+            n_tokens=n_tokens,
+            n_ctx=n_ctx,
+        )
         ways = [*self._ways_of_files(), *self._ways(sent, text, files, lambda: None)]
-        shorten = "" if ways else " Shorten it, or choose a model with a larger context."
+        shorten = "" if ways else tr(" Shorten it, or choose a model with a larger context.")
         action = (FIT, lambda: self._show_ways(ways, self.context_banner.action)) if ways else None
         self.context_banner.say(words + shorten, "warning", action, can_close=False)
 
@@ -363,18 +368,23 @@ class ChatPage(QWidget):
         n_ctx, most, model = self._known_context(), self._watch.state.n_ctx_train or 0, self._watch.state.model or ""
         larger = min(2 * n_ctx, most)
         if larger > n_ctx and not any(words.startswith(LARGER) for words, _ in ways):
-            ways.append((f"{LARGER} {larger:,} tokens of context", lambda: self._enlarge(model, larger, lambda: None)))
+            ways.append(
+                (
+                    tr("{LARGER} {larger:,} tokens of context", LARGER=LARGER, larger=larger),
+                    lambda: self._enlarge(model, larger, lambda: None),
+                )
+            )
         if any(message.role is Role.ASSISTANT for message in sent) and not self._conversation.is_running:
-            ways.append(("Start a new chat with a summary of this one", self._sum_up))
+            ways.append((tr("Start a new chat with a summary of this one"), self._sum_up))
         if not ways:
-            ways.append(("There is room enough, and this model's context cannot be larger", lambda: None))
+            ways.append((tr("There is room enough, and this model's context cannot be larger"), lambda: None))
         self._show_ways(ways, self.context_bar)
 
     def _sum_up(self) -> None:
         settings, sent = self._conversation.chat.settings, self._sent(self._conversation.tree.path)
         self._is_summing_up = True
-        cancel = ("Cancel", self._leave_summary)
-        self.context_banner.say("Writing a summary of this chat…", "plain", cancel, can_close=False)
+        cancel = (tr("Cancel"), self._leave_summary)
+        self.context_banner.say(tr("Writing a summary of this chat…"), "plain", cancel, can_close=False)
         self.summary.begin(settings, sent, self._known_context())
 
     def _leave_summary(self) -> None:
@@ -390,16 +400,19 @@ class ChatPage(QWidget):
 
     def _on_no_summary(self, problem: str) -> None:
         self._is_summing_up = False
-        self.context_banner.say(f"There is no summary: {problem}", "danger", ("Try again", self._sum_up))
+        self.context_banner.say(
+            tr("There is no summary: {problem}", problem=problem), "danger", (tr("Try again"), self._sum_up)
+        )
 
     def _ways_of_files(self) -> list[tuple[str, Callable[[], object]]]:
         """Return how less of the attached files can be sent, each way with its words."""
         shelf, ways = self.composer.shelf, list[tuple[str, Callable[[], object]]]()
         long = [chip for chip in shelf.chips if chip.attachment is not None and len(chip.attachment.parts) > 1]
         if any(chip.attachment is not None and chip.attachment.choice not in FOUND for chip in long):
-            ways.append(("Send the passages that fit the question", shelf.choose_passages))
+            ways.append((tr("Send the passages that fit the question"), shelf.choose_passages))
         ways += [
-            (f"Choose what to send of {short(chip.name, 40)}…", partial(shelf.choose_pages, chip)) for chip in long
+            (tr("Choose what to send of {name}…", name=short(chip.name, 40)), partial(shelf.choose_pages, chip))
+            for chip in long
         ]
         return ways
 
@@ -413,12 +426,12 @@ class ChatPage(QWidget):
             return ways
         wanted = larger_context(tokens_in(sent, text, files), n_ctx, state.n_ctx_train or 0)
         if wanted is not None:
-            words = f"{LARGER} {wanted:,} tokens of context"
+            words = tr("{LARGER} {wanted:,} tokens of context", LARGER=LARGER, wanted=wanted)
             ways.append((words, lambda: self._enlarge(model, wanted, then)))
         start = later_start(sent, text, n_ctx)
         left = [message for message in sent if message.id >= start]
         if len(left) < len(sent) and tokens_in(left, text, files) < n_ctx:
-            ways.append(("Leave out earlier messages", lambda: self._begin_at(start, then)))
+            ways.append((tr("Leave out earlier messages"), lambda: self._begin_at(start, then)))
         return ways
 
     def _show_ways(self, ways: list[tuple[str, Callable[[], object]]], button: QWidget) -> None:
@@ -434,7 +447,7 @@ class ChatPage(QWidget):
         ways = self._ways(sent, "", (), lambda: self.pane.regenerate(message.id))
         view = self.transcript.view_of(question) if question is not None else None
         if isinstance(view, UserMessage):
-            ways.append(("Shorten the message", view.begin_edit))
+            ways.append((tr("Shorten the message"), view.begin_edit))
         self._show_ways(ways, button)
 
     def _enlarge(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
@@ -484,7 +497,10 @@ class ChatPage(QWidget):
         can = next((model.can for model in self._watch.models if model.name == name), None)
         if can is None or "vision" in can:
             return ""
-        return f"{name} cannot see images: choose a model that can, as those with “VL” or “vision” in their names."
+        return tr(
+            "{name} cannot see images: choose a model that can, as those with “VL” or “vision” in their names.",
+            name=name,
+        )
 
     def _on_finding(self, share: float | None) -> None:
         """Show that passages are looked for; the button stops that."""
@@ -492,7 +508,7 @@ class ChatPage(QWidget):
         self.composer.set_running(is_waiting or self._conversation.is_running)
         self._show_spark()
         if share is not None:
-            self.hint.setText(f"Choosing the passages that fit the question…  {share:.0%}")
+            self.hint.setText(tr("Choosing the passages that fit the question…  {share:.0%}", share=share))
 
     def _on_stop(self) -> None:
         if self.sending.is_waiting:
@@ -548,7 +564,11 @@ class ChatPage(QWidget):
 
     def _what_it_waits_for(self) -> str:
         phase = self._watch.state.phase
-        waits = {"unknown": "Starting the engine…", "loading": "Loading the model…", "restarting": "Starting again…"}
+        waits = {
+            "unknown": tr("Starting the engine…"),
+            "loading": tr("Loading the model…"),
+            "restarting": tr("Starting again…"),
+        }
         return waits.get(phase, "")
 
     # The server.
@@ -572,7 +592,9 @@ class ChatPage(QWidget):
         if self._is_beside:
             return
         if state.phase == "failed":
-            self.server_banner.say(state.problem or "The model could not be loaded.", "danger", self._way_out(state))
+            self.server_banner.say(
+                state.problem or tr("The model could not be loaded."), "danger", self._way_out(state)
+            )
             self._told = (None, ())
         elif state.phase == "ready":
             self._show_notices(state)
@@ -583,15 +605,15 @@ class ChatPage(QWidget):
         if not state.notices:
             self.server_banner.hide()
         elif told != self._told:
-            again = ("Load it again", lambda: self._watch.load(state.model or ""))
+            again = (tr("Load it again"), lambda: self._watch.load(state.model or ""))
             self.server_banner.say(" ".join(state.notices), "warning", again if state.left_out else None)
         self._told = told
 
     def _way_out(self, state: ServerState) -> tuple[str, Callable[[], object]]:
         model = state.model or ""
         if model and model == self._enlarged:
-            return "Use the usual context", lambda: self._enlarge(model, None, lambda: None)
-        return "Try again", lambda: self._watch.load(model)
+            return tr("Use the usual context"), lambda: self._enlarge(model, None, lambda: None)
+        return tr("Try again"), lambda: self._watch.load(model)
 
     def _show_spark(self) -> None:
         """Say where no small model can answer; of a model that is not loaded that is not known."""
@@ -600,7 +622,7 @@ class ChatPage(QWidget):
         problem = (state.why_no_spark or NO_SPARK) if is_known and not state.spark else ""
         self.composer.speed.set_no_spark(problem)
         is_stuck = problem and self._conversation.chat.settings.speed is Speed.SPARK
-        self.hint.setText(f"Spark cannot answer: {problem}" if is_stuck else HINT)
+        self.hint.setText(tr("Spark cannot answer: {problem}", problem=problem) if is_stuck else HINT)
 
     def begin_instructions(self) -> None:
         """Give a chat that has not begun the instructions of its model."""
@@ -642,11 +664,11 @@ class ChatPage(QWidget):
             return
         box = QMessageBox(self.window())
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle("Open link")
-        box.setText("Open this link in your browser?")
+        box.setWindowTitle(tr("Open link"))
+        box.setText(tr("Open this link in your browser?"))
         box.setInformativeText(url.toDisplayString())
         box.setTextFormat(Qt.TextFormat.PlainText)
-        opens = box.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
+        opens = box.addButton(tr("Open"), QMessageBox.ButtonRole.AcceptRole)
         box.addButton(QMessageBox.StandardButton.Cancel)
         box.buttonClicked.connect(lambda button: QDesktopServices.openUrl(url) if button is opens else None)
         box.open()

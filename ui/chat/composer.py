@@ -10,11 +10,12 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QSizePolicy, QVB
 
 from ui.chat.attachments.shelf import Shelf
 from ui.chat.speed_picker import SpeedPicker
+from ui.language import tr
 from ui.theme.tokens import Palette, Space
 from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton
 
-PLACEHOLDER, SHORT_PLACEHOLDER = "Write a message", "Message"
+PLACEHOLDER, SHORT_PLACEHOLDER = tr("Write a message"), tr("Message")
 NARROW = 300
 MOST_PASTED = 200_000  # letters: a longer text is attached, for laying it out would hold up the window
 
@@ -32,10 +33,10 @@ class Composer(QFrame):
         self._is_running = False
         self.field = GrowingEdit(lambda text: self._on_enter())
         self.field.setPlaceholderText(PLACEHOLDER)
-        self.field.setAccessibleName("Message")
+        self.field.setAccessibleName(tr("Message"))
         self.field.textChanged.connect(self._show_button)
         self.field.installEventFilter(self)
-        self.button = IconButton("send", "Send", size=20)
+        self.button = IconButton("send", tr("Send"), size=20)
         self.button.setProperty("kind", "send")
         self.button.setFixedSize(32, 32)
         self.button.clicked.connect(self._on_button)
@@ -43,9 +44,9 @@ class Composer(QFrame):
         self.shelf = Shelf()
         self.shelf.changed.connect(self._show_button)
         self.field.take = self.take
-        self.attach = IconButton("attach", "Attach files (Ctrl+U)", size=18)
+        self.attach = IconButton("attach", tr("Attach files (Ctrl+U)"), size=18)
         self.attach.clicked.connect(self.choose_files)
-        self.prompts = IconButton("prompts", "Prompts (Ctrl+P)", size=18)
+        self.prompts = IconButton("prompts", tr("Prompts (Ctrl+P)"), size=18)
         row = QHBoxLayout()
         row.setSpacing(Space.S)
         row.addWidget(self.attach, 0, Qt.AlignmentFlag.AlignBottom)
@@ -74,7 +75,7 @@ class Composer(QFrame):
 
     def choose_files(self) -> None:
         """Ask for files to attach."""
-        dialog = QFileDialog(self.window(), "Attach files")
+        dialog = QFileDialog(self.window(), tr("Attach files"))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         dialog.filesSelected.connect(lambda names: self.shelf.add(Path(name) for name in names))
@@ -130,9 +131,9 @@ class Composer(QFrame):
 
     def _show_button(self) -> None:
         if self._is_running:
-            self.button.show_as("stop", "Stop", "on_accent")
+            self.button.show_as("stop", tr("Stop"), "on_accent")
         else:
-            self.button.show_as("send", "Send", "on_accent")
+            self.button.show_as("send", tr("Send"), "on_accent")
         self.button.setEnabled(self._is_running or self._can_send())
 
     def _on_button(self) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from models.formatting.figures import count
 from ui.chat.context_use import ContextUse
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Corner, Palette, Space
 
@@ -22,7 +23,7 @@ class ContextBar(QAbstractButton):
         super().__init__(parent)
         self._palette, self.use = LIGHT, ContextUse()
         self.setObjectName("contextBar")
-        self.setAccessibleName("Context")
+        self.setAccessibleName(tr("Context"))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -31,15 +32,24 @@ class ContextBar(QAbstractButton):
     def show_use(self, use: ContextUse) -> None:
         """Show another use of the context."""
         self.use = use
-        about = "About " if use.is_estimate else ""
+        about = tr("About ") if use.is_estimate else ""
         lines = [
-            f"{about}{use.n_used:,} tokens of this chat, {use.n_draft:,} of the message being written,"
-            f" {use.n_free:,} free of {use.n_ctx:,}.",
-            "It is nearly full: click for what makes room." if use.is_nearly_full else "Click for what makes room.",
+            tr(
+                "{about}{n_used:,} tokens of this chat, {n_draft:,} of the message being written, "
+                "{n_free:,} free of {n_ctx:,}.",
+                about=about,
+                n_used=use.n_used,
+                n_draft=use.n_draft,
+                n_free=use.n_free,
+                n_ctx=use.n_ctx,
+            ),
+            tr("It is nearly full: click for what makes room.")
+            if use.is_nearly_full
+            else tr("Click for what makes room."),
         ]
         self.setToolTip("\n".join(lines))
         self.setAccessibleDescription(lines[0])
-        self.setText(f"{count(use.n_used + use.n_draft)} of {count(use.n_ctx)} tokens")
+        self.setText(tr("{n_used} of {n_ctx} tokens", n_used=count(use.n_used + use.n_draft), n_ctx=count(use.n_ctx)))
         self.setVisible(use.n_ctx > 0)
         self.updateGeometry()
         self.update()

@@ -22,6 +22,7 @@ from ui.client.attachments import Attachment, content_of
 from ui.client.chat_records import EDITED, Chat, ChatSettings, Message, Role, Status, Timings, title_of
 from ui.client.speeds import DeepProgress, Speed
 from ui.client.tool_calls import ToolCall, messages_of
+from ui.language import tr
 
 WINDOW = 1.0
 
@@ -481,7 +482,7 @@ def joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def new_chat(ids: Ids, settings: ChatSettings) -> Chat:
     """Return an empty chat."""
     now = now_ms()
-    return Chat(ids.next(), "New chat", now, now, settings)
+    return Chat(ids.next(), tr("New chat"), now, now, settings)
 
 
 def _as_sent(message: Message) -> list[dict[str, Any]]:

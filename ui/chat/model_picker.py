@@ -12,11 +12,12 @@ from models.formatting.figures import count, parameters
 from models.formatting.safe_text import one_line
 from ui.client.api import ServerState
 from ui.client.server_watch import ModelChoice
+from ui.language import tr
 from ui.theme.icons import icon
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 
-TOY_NOTE = (
+TOY_NOTE = tr(
     "Ember is a tiny model that comes with Slipstream, a toy to try everything with.\n"
     "It tells little stories and is wrong about most other things."
 )
@@ -42,7 +43,7 @@ class ModelPicker(QWidget):
         self.button.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
         self.button.setIconSize(QSize(14, 14))
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.button.setAccessibleName("Model")
+        self.button.setAccessibleName(tr("Model"))
         self.menu = QMenu(self.button)
         self.menu.setLayoutDirection(QGuiApplication.layoutDirection())  # the button's is turned for its arrow
         self.menu.aboutToShow.connect(self.opened)
@@ -109,7 +110,7 @@ class ModelPicker(QWidget):
 
     def _show(self) -> None:
         name = self.shown_model
-        self.button.setText(on_button(name or "No model yet"))
+        self.button.setText(on_button(name or tr("No model yet")))
         self.badge.setVisible(self._is_toy(name))
         self.status.setText(self._status())
         self._fill_menu()
@@ -122,23 +123,23 @@ class ModelPicker(QWidget):
     def _status(self) -> str:
         state = self._state
         if self.remote is not None:
-            return f"Runs on {self.remote}"
+            return tr("Runs on {remote}", remote=self.remote)
         match state.phase:
             case "unknown":
-                return "Starting the engine…"
+                return tr("Starting the engine…")
             case "loading":
                 percent = f" {state.progress:.0%}" if 0 < state.progress < 1 else ""
-                return f"Loading {one_line(state.model or 'the model')}…{percent}"
+                return tr("Loading {model}…{percent}", model=one_line(state.model or tr("the model")), percent=percent)
             case "gone":
-                return "No server"
+                return tr("No server")
             case "restarting":
-                return "The engine stopped and is starting again…"
+                return tr("The engine stopped and is starting again…")
             case "failed":
-                return "The model could not be loaded"
+                return tr("The model could not be loaded")
             case "ready" if state.model == self.shown_model:
                 return _facts(state)
             case "ready" | "empty":
-                return "" if self._has_answered else "Loads with the next message"
+                return "" if self._has_answered else tr("Loads with the next message")
             case _:
                 return ""
 
@@ -146,7 +147,7 @@ class ModelPicker(QWidget):
         self.menu.clear()
         group = QActionGroup(self.menu)
         for model in self._models:
-            words = on_button(f"{model.name}   (toy)" if model.is_toy else model.name)
+            words = on_button(tr("{name}   (toy)", name=model.name) if model.is_toy else model.name)
             figures = self._figures.get(model.name)
             # A menu has what follows a tab in a column of its own.
             action = QAction(f"{words}\t{on_button(figures)}" if figures else words, self.menu)
@@ -156,10 +157,10 @@ class ModelPicker(QWidget):
             group.addAction(action)
             self.menu.addAction(action)
         if not self._models:
-            self.menu.addAction("No models yet").setEnabled(False)
+            self.menu.addAction(tr("No models yet")).setEnabled(False)
 
 
 def _facts(state: ServerState) -> str:
-    parts = [f"{parameters(state.n_params)} parameters" if state.n_params else ""]
-    parts.append(f"{count(state.n_ctx)} tokens of context" if state.n_ctx else "")
+    parts = [tr("{n_params} parameters", n_params=parameters(state.n_params)) if state.n_params else ""]
+    parts.append(tr("{n_ctx} tokens of context", n_ctx=count(state.n_ctx)) if state.n_ctx else "")
     return "  ·  ".join(part for part in parts if part)

@@ -34,6 +34,7 @@ from ui.chat.markdown.text_tools import TextTools
 from ui.chat.messages.receipts import receipt_facts
 from ui.client.api import Api, ReplyEnd, ReplyStream
 from ui.client.chat_records import Timings
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
@@ -42,18 +43,20 @@ from ui.widgets.icon_button import TextButton
 WIDTH, HEIGHT = 900, 600
 MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
 SEED = 1
-EXAMPLE = "Explain in a few paragraphs how a suspension bridge carries its load."
-MEASURED = (
-    f"Same prompt, same seed, and up to {MOST_TOKENS} tokens. What counts is how fast they write, as the engine "
-    "measures it."
+EXAMPLE = tr("Explain in a few paragraphs how a suspension bridge carries its load.")
+MEASURED = tr(
+    "Same prompt, same seed, and up to {MOST_TOKENS} tokens. What counts is how fast they "
+    "write, as the engine measures it.",
+    MOST_TOKENS=MOST_TOKENS,
 )
-IN_TURNS = f"One after the other, so that neither takes the machine from the other. {MEASURED}"
-AT_ONCE = f"At once: both share the machine, so this is not how fast each is alone. {MEASURED}"
-NOT_TOGETHER = (
-    "They did not write at once: this machine's memory does not hold both models, or one had ended before the other "
-    f"began. {MEASURED}"
+IN_TURNS = tr("One after the other, so that neither takes the machine from the other. {MEASURED}", MEASURED=MEASURED)
+AT_ONCE = tr("At once: both share the machine, so this is not how fast each is alone. {MEASURED}", MEASURED=MEASURED)
+NOT_TOGETHER = tr(
+    "They did not write at once: this machine's memory does not hold both models, or one had "
+    "ended before the other began. {MEASURED}",
+    MEASURED=MEASURED,
 )
-SAME_MODEL = "At once two different models can race. To compare one model's two ways, let them take turns."
+SAME_MODEL = tr("At once two different models can race. To compare one model's two ways, let them take turns.")
 CLOSE = 0.03  # shares of speed that are within the spread of measurements
 
 
@@ -85,8 +88,8 @@ def verdict(first: float, second: float) -> tuple[str, str]:
     if min(first, second) <= 0:
         return "", ""
     if abs(first - second) <= CLOSE * max(first, second):
-        return "As fast as the other", "As fast as the other"
-    words = f"{max(first, second) / min(first, second):.2f}× as fast"
+        return tr("As fast as the other"), tr("As fast as the other")
+    words = tr("{first:.2f}× as fast", first=max(first, second) / min(first, second))
     return (words, "") if first > second else ("", words)
 
 
@@ -101,21 +104,25 @@ class RaceDialog(QDialog):
         self._streams: dict[int, ReplyStream] = {}  # by number of the lane
         self._has_result = False
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Race")
+        self.setWindowTitle(tr("Race"))
         if parent is not None:
             self.resize(
                 min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
             )
         self.prompt = QLineEdit(prompt or EXAMPLE)
-        self.prompt.setAccessibleName("Prompt of the race")
+        self.prompt.setAccessibleName(tr("Prompt of the race"))
         self.prompt.setCursorPosition(0)
         self.order = QComboBox()
-        self.order.setAccessibleName("In turns or at once")
-        self.order.addItems(["In turns", "At once"])
+        self.order.setAccessibleName(tr("In turns or at once"))
+        self.order.addItems([tr("In turns"), tr("At once")])
         self._can_be_at_once = len(models) > 1
-        self.order.setToolTip("" if self._can_be_at_once else "Two models are needed to race at once")
+        self.order.setToolTip("" if self._can_be_at_once else tr("Two models are needed to race at once"))
         self.order.currentIndexChanged.connect(lambda index: self._on_order())
-        self.start, self.copy, self.save = QPushButton("Start"), TextButton("Copy picture"), TextButton("Save picture…")
+        self.start, self.copy, self.save = (
+            QPushButton(tr("Start")),
+            TextButton(tr("Copy picture")),
+            TextButton(tr("Save picture…")),
+        )
         self.start.setProperty("kind", "primary")
         self.start.setDefault(True)
         self.start.clicked.connect(self._on_start)
@@ -226,7 +233,7 @@ class RaceDialog(QDialog):
             for lane in range(len(self.lanes)):
                 self._run(lane)
             return
-        self.lanes[number].details.setText("Getting ready…")
+        self.lanes[number].details.setText(tr("Getting ready…"))
         self._ask(number, 1, lambda end: self._make_ready(number + 1))
 
     def _run(self, number: int) -> None:
@@ -282,11 +289,18 @@ class RaceDialog(QDialog):
         shared, whole = together(first, second), max(first[1], second[1]) - min(first[0], second[0])
         if shared <= 0:
             return NOT_TOGETHER
-        return f"{AT_ONCE} They wrote together for {shared:.1f} of {whole:.1f} seconds."
+        return tr(
+            "{AT_ONCE} They wrote together for {shared:.1f} of {whole:.1f} seconds.",
+            AT_ONCE=AT_ONCE,
+            shared=shared,
+            whole=whole,
+        )
 
     def _on_failed(self, number: int, problem: str) -> None:
         self._leave()
-        self.problem.setText(f"{self.lanes[number].racer.model} did not answer: {problem}")
+        self.problem.setText(
+            tr("{model} did not answer: {problem}", model=self.lanes[number].racer.model, problem=problem)
+        )
         self.problem.show()
 
     def _show_state(self) -> None:
@@ -296,7 +310,7 @@ class RaceDialog(QDialog):
             self.problem.setText(SAME_MODEL if is_same else "")
             self.problem.setVisible(is_same)
         self._title.setText(self.prompt.text())
-        self.start.setText("Stop" if self.is_running else "Start")
+        self.start.setText(tr("Stop") if self.is_running else tr("Start"))
         self.start.setEnabled(self.is_running or (bool(self.prompt.text().strip()) and not is_same))
         self.prompt.setEnabled(not self.is_running)
         self.order.setEnabled(not self.is_running and self._can_be_at_once)
@@ -313,10 +327,10 @@ class RaceDialog(QDialog):
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setPixmap(self.taken())
-        self.copy.say("Copied")
+        self.copy.say(tr("Copied"))
 
     def _on_save(self) -> None:
-        dialog = QFileDialog(self, "Save the picture", "race.png", "Pictures (*.png)")
+        dialog = QFileDialog(self, tr("Save the picture"), "race.png", tr("Pictures (*.png)"))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix("png")
@@ -326,7 +340,7 @@ class RaceDialog(QDialog):
     def save_to(self, path: str) -> None:
         """Write the picture to a file, or say that it cannot be written."""
         if not self.taken().save(path, "PNG"):
-            self.problem.setText(f"The picture cannot be saved as {path}: choose another folder.")
+            self.problem.setText(tr("The picture cannot be saved as {path}: choose another folder.", path=path))
             self.problem.show()
 
 
@@ -338,7 +352,7 @@ class _Lane(QWidget):
         self._choices, self._rate, self.speed = choices, TokenRate(), 0.0
         self.wrote = (0.0, 0.0)  # when the first and the last text came
         self.choice = QComboBox()
-        self.choice.setAccessibleName("Who races")
+        self.choice.setAccessibleName(tr("Who races"))
         self.choice.setMinimumWidth(0)
         self.choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.choice.addItems([on_button(racer.name) for racer in choices])
@@ -348,7 +362,7 @@ class _Lane(QWidget):
         self.words.setProperty("tone", "accent")
         self.details.setProperty("tone", "caption")
         self.view = MarkdownView(tools)
-        self.view.setAccessibleName("Reply")
+        self.view.setAccessibleName(tr("Reply"))
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
@@ -408,5 +422,6 @@ class _Lane(QWidget):
 
 def _details(timings: Timings) -> str:
     facts = dict(receipt_facts(timings))
-    drafts = f"drafts: {facts['Drafts']}" if "Drafts" in facts else "no drafts"
-    return "  ·  ".join([f"{timings.decode_tokens:,} tokens", drafts])
+    accepted = facts.get(tr("Drafts"))
+    drafts = tr("drafts: {accepted}", accepted=accepted) if accepted else tr("no drafts")
+    return "  ·  ".join([tr("{decode_tokens:,} tokens", decode_tokens=timings.decode_tokens), drafts])

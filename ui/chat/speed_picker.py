@@ -7,6 +7,7 @@ from PySide6.QtGui import QKeyEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from ui.client.speeds import CHOICE_OF, CHOICES, Speed, SpeedChoice
+from ui.language import tr
 from ui.theme.icons import icon, pixmap
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Space
@@ -41,8 +42,8 @@ class SpeedPicker(QToolButton):
         self.speed = speed
         choice = CHOICE_OF[speed]
         self.setText(choice.name)
-        self.setAccessibleName(f"Speed: {choice.name}")
-        self.setToolTip(f"Speed: {choice.line}")
+        self.setAccessibleName(tr("Speed: {name}", name=choice.name))
+        self.setToolTip(tr("Speed: {line}", line=choice.line))
 
     def set_no_spark(self, reason: str) -> None:
         """Say why Spark cannot be chosen; "" where it can."""

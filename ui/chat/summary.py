@@ -12,6 +12,7 @@ from ui.chat.conversation import request_body
 from ui.client.api import Api, ReplyStream
 from ui.client.chat_records import ChatSettings, Message, Role, Status
 from ui.client.speeds import Speed
+from ui.language import tr
 
 ASK = (
     "Summarise our conversation so far, so that another assistant can go on with it: what I want, what was found out "
@@ -63,6 +64,6 @@ class Summary(QObject):
         self._stream = None
         stream.deleteLater()
         if problem or not self._text.strip():
-            self.failed.emit(problem or "The model wrote no summary.")
+            self.failed.emit(problem or tr("The model wrote no summary."))
         else:
             self.done.emit(f"{INTRO}\n\n{self._text.strip()}\n\n")

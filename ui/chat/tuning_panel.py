@@ -22,6 +22,7 @@ from models.formatting.safe_text import one_line
 from ui.client.chat_records import ChatSettings
 from ui.client.server_watch import ModelChoice
 from ui.client.speeds import CHOICES, Speed
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, PANEL, TOP_BAR, Palette, Space
 from ui.widgets.fields import ChoiceField, DecimalField, NoWheelSlider, WholeField
@@ -49,11 +50,27 @@ class Dial:
 
 
 DIALS = (
-    Dial("temperature", "Temperature", 0.0, 2.0, 0.05, "0 always takes the most likely token; higher is more varied."),
-    Dial("top_k", "Top K", 0, 200, 1, "Only the K most likely tokens are considered; 0 considers all."),
-    Dial("top_p", "Top P", 0.0, 1.0, 0.01, "Only the most likely tokens that together reach this probability."),
-    Dial("min_p", "Min P", 0.0, 1.0, 0.01, "Only tokens at least this likely, measured against the most likely one."),
-    Dial("repeat_penalty", "Repeat penalty", 0.5, 2.0, 0.01, "Above 1 makes recent tokens less likely; 1 is off."),
+    Dial(
+        "temperature",
+        tr("Temperature"),
+        0.0,
+        2.0,
+        0.05,
+        tr("0 always takes the most likely token; higher is more varied."),
+    ),
+    Dial("top_k", tr("Top K"), 0, 200, 1, tr("Only the K most likely tokens are considered; 0 considers all.")),
+    Dial("top_p", tr("Top P"), 0.0, 1.0, 0.01, tr("Only the most likely tokens that together reach this probability.")),
+    Dial(
+        "min_p",
+        tr("Min P"),
+        0.0,
+        1.0,
+        0.01,
+        tr("Only tokens at least this likely, measured against the most likely one."),
+    ),
+    Dial(
+        "repeat_penalty", tr("Repeat penalty"), 0.5, 2.0, 0.01, tr("Above 1 makes recent tokens less likely; 1 is off.")
+    ),
 )
 
 
@@ -73,9 +90,9 @@ class TuningPanel(QFrame):
         self._models: list[str] = []
         self._cannot_call: frozenset[str] = frozenset()
         self._loaded: str | None = None
-        self.close_button = IconButton("close", "Close the panel", size=16)
+        self.close_button = IconButton("close", tr("Close the panel"), size=16)
         self.close_button.clicked.connect(self.close_wanted)
-        self.model, self.speed = ChoiceField("Model of this chat"), ChoiceField("Speed of this chat")
+        self.model, self.speed = ChoiceField(tr("Model of this chat")), ChoiceField(tr("Speed of this chat"))
         for field in (self.model, self.speed):
             field.setSizeAdjustPolicy(ChoiceField.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             field.setMinimumContentsLength(8)
@@ -83,26 +100,26 @@ class TuningPanel(QFrame):
             self.speed.addItem(choice.name, choice.speed)
         self.model.activated.connect(lambda at: self.model_chosen.emit(self.model.itemData(at)))
         self.speed.activated.connect(lambda at: self.speed_chosen.emit(Speed(self.speed.itemData(at))))
-        self.prompts = TextButton("Kept instructions…", "Kept instructions")
-        self.prompts.setToolTip("Take instructions that you have kept, or keep these")
-        self.tools = TextButton("MCP servers…", "MCP servers")
-        self.tools.setToolTip("Programs that give models tools, in all chats")
+        self.prompts = TextButton(tr("Kept instructions…"), tr("Kept instructions"))
+        self.prompts.setToolTip(tr("Take instructions that you have kept, or keep these"))
+        self.tools = TextButton(tr("MCP servers…"), tr("MCP servers"))
+        self.tools.setToolTip(tr("Programs that give models tools, in all chats"))
         self.no_tools = plain_label("", "caption")
         self.prompt = QPlainTextEdit()
         self.prompt.setProperty("kind", "field")
-        self.prompt.setPlaceholderText("How should the model behave?")
-        self.prompt.setAccessibleName("System prompt")
+        self.prompt.setPlaceholderText(tr("How should the model behave?"))
+        self.prompt.setAccessibleName(tr("System prompt"))
         self.prompt.setTabChangesFocus(True)
         self.prompt.setFixedHeight(PROMPT_HEIGHT)
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._typing.timeout.connect(self._read)
         self.prompt.textChanged.connect(self._typing.start)
         self.rows = {dial.field: _DialRow(dial) for dial in DIALS}
-        self.max_tokens = _number("Max tokens", 0, MAX_INT, "No limit")
-        self.max_tokens.setToolTip("The reply ends after this many tokens.")
-        self.seed = _number("Seed", -1, MAX_INT, "Random")
-        self.seed.setToolTip("The same seed, prompt and settings give the same reply.")
-        self.reset = QPushButton("Reset to defaults")
+        self.max_tokens = _number(tr("Max tokens"), 0, MAX_INT, tr("No limit"))
+        self.max_tokens.setToolTip(tr("The reply ends after this many tokens."))
+        self.seed = _number(tr("Seed"), -1, MAX_INT, tr("Random"))
+        self.seed.setToolTip(tr("The same seed, prompt and settings give the same reply."))
+        self.reset = QPushButton(tr("Reset to defaults"))
         self.reset.clicked.connect(self._on_reset)
         for row in self.rows.values():
             row.changed.connect(self._read)
@@ -112,7 +129,7 @@ class TuningPanel(QFrame):
         self.show_settings(self._settings)
 
     def _lay_out(self) -> None:
-        title = QLabel("Chat settings")
+        title = QLabel(tr("Chat settings"))
         title.setProperty("tone", "title")
         top = QFrame()
         top.setObjectName("panelHead")
@@ -126,23 +143,23 @@ class TuningPanel(QFrame):
         form = QVBoxLayout(body)
         form.setContentsMargins(Space.L, Space.M, Space.L, Space.L)
         form.setSpacing(Space.M)
-        form.addWidget(_section("Model and speed"))
+        form.addWidget(_section(tr("Model and speed")))
         form.addWidget(self.model)
         form.addWidget(self.speed)
         form.addSpacing(Space.S)
-        form.addWidget(_section("System prompt"))
+        form.addWidget(_section(tr("System prompt")))
         form.addWidget(self.prompt)
         form.addWidget(self.prompts, 0, Qt.AlignmentFlag.AlignLeft)
         form.addSpacing(Space.S)
-        form.addWidget(_section("Sampling"))
+        form.addWidget(_section(tr("Sampling")))
         for row in self.rows.values():
             form.addWidget(row)
-        form.addLayout(_labelled("Max tokens", self.max_tokens))
-        form.addLayout(_labelled("Seed", self.seed))
+        form.addLayout(_labelled(tr("Max tokens"), self.max_tokens))
+        form.addLayout(_labelled(tr("Seed"), self.seed))
         form.addSpacing(Space.S)
         form.addWidget(self.reset)
         form.addSpacing(Space.S)
-        form.addWidget(_section("Tools"))
+        form.addWidget(_section(tr("Tools")))
         form.addWidget(self.tools, 0, Qt.AlignmentFlag.AlignLeft)
         form.addWidget(self.no_tools)
         form.addStretch()
@@ -198,7 +215,9 @@ class TuningPanel(QFrame):
                 self.model.addItem(one_line(name), name)
         self.model.setCurrentIndex(self.model.findData(wanted))
         self.model.setEnabled(bool(names))
-        self.no_tools.setText(f"{one_line(wanted)} cannot call tools: its chat template has no place for them.")
+        self.no_tools.setText(
+            tr("{wanted} cannot call tools: its chat template has no place for them.", wanted=one_line(wanted))
+        )
         self.no_tools.setVisible(wanted in self._cannot_call)
 
     def take_typed(self) -> None:
@@ -267,7 +286,8 @@ class _DialRow(QWidget):
         self._dial = dial
         self._default = float(getattr(_DEFAULTS, dial.field))
         decimals = 0 if dial.step >= 1 else 2
-        help = f"{dial.help}\n{UNSET}: as is set for the model, else {self._default:.{decimals}f}."
+        usual = f"{self._default:.{decimals}f}"
+        help = f"{dial.help}\n" + tr("{unset}: as is set for the model, else {usual}.", unset=UNSET, usual=usual)
         self.setToolTip(help)
         self.field = DecimalField(dial.label)
         self.field.setDecimals(decimals)
@@ -277,7 +297,7 @@ class _DialRow(QWidget):
         self.field.setSingleStep(dial.step)
         self.field.setFixedWidth(DIAL_WIDTH)
         self.field.setAccessibleDescription(help)
-        self.slider = NoWheelSlider(f"{dial.label} slider")
+        self.slider = NoWheelSlider(tr("{label} slider", label=dial.label))
         self.slider.setRange(0, round((dial.high - dial.low) / dial.step))
         self.field.valueChanged.connect(lambda value: self._on_field())
         self.slider.valueChanged.connect(self._on_slider)

@@ -6,27 +6,28 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
+from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.tokens import COLUMN, Palette, Space
 
 TOY_EXAMPLES = (
-    ("Tell me a story about a fox.", "A short story"),
-    ("What is speculative decoding?", "A question it knows"),
-    ("List the planets.", "A list"),
-    ("Write a Python function that reverses a string.", "Some code"),
+    (tr("Tell me a story about a fox."), tr("A short story")),
+    (tr("What is speculative decoding?"), tr("A question it knows")),
+    (tr("List the planets."), tr("A list")),
+    (tr("Write a Python function that reverses a string."), tr("Some code")),
 )
 EXAMPLES = (
-    ("Explain in three sentences how you work.", "Explain"),
-    ("Write a Python script that finds duplicate files.", "Code"),
-    ("Summarise the text that I paste next in three points.", "Summarise"),
-    ("Draft a friendly reply that declines an invitation.", "Write"),
+    (tr("Explain in three sentences how you work."), tr("Explain")),
+    (tr("Write a Python script that finds duplicate files."), tr("Code")),
+    (tr("Summarise the text that I paste next in three points."), tr("Summarise")),
+    (tr("Draft a friendly reply that declines an invitation."), tr("Write")),
 )
-TOY_TEXT = (
+TOY_TEXT = tr(
     "<p style='line-height: 140%'>You are talking to <b>Ember</b>, a tiny model that comes with Slipstream "
     "so that you can try everything at once. "
     "It is a toy: good for little stories, wrong about most other things.</p>"
 )
-TEXT = "Everything you write stays on this computer."
+TEXT = tr("Everything you write stays on this computer.")
 TWO_COLUMNS = 560
 LOW = 380  # below this height the greeting is all there is room for above the examples
 
@@ -48,7 +49,7 @@ class Welcome(QScrollArea):
         self.setWidget(self._body)
         self.mark = QLabel()
         self.mark.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        title = QLabel("What shall we try?")
+        title = QLabel(tr("What shall we try?"))
         title.setProperty("tone", "hero")
         title.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.note = QLabel(TEXT)
@@ -62,7 +63,7 @@ class Welcome(QScrollArea):
         self.examples: list[_Example] = []
         self._slot = QVBoxLayout()
         self._has_card = False
-        self.models = QPushButton("Which models suit this machine?")
+        self.models = QPushButton(tr("Which models suit this machine?"))
         self.models.setProperty("kind", "flat")
         self.models.clicked.connect(self.models_wanted)
         self.models.hide()
@@ -158,7 +159,7 @@ class _Example(QPushButton):
         super().__init__()
         self.prompt = prompt
         self.setProperty("kind", "example")
-        self.setAccessibleName(f"Try: {prompt}")
+        self.setAccessibleName(tr("Try: {prompt}", prompt=prompt))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         self.setMinimumHeight(66)

@@ -35,6 +35,7 @@ from PySide6.QtNetwork import (
 from core.values.snapshot import Bottleneck, Snapshot
 from ui.client.chat_records import Timings
 from ui.client.speeds import DeepProgress
+from ui.language import tr
 
 
 class SseParser:
@@ -204,7 +205,7 @@ class Api(QObject):
 
     def close(self) -> None:
         """End all that is on its way, without a word about it to those who asked."""
-        self.give_up("The window is closing.")
+        self.give_up(tr("The window is closing."))
         for stream in self.findChildren(ReplyStream):
             stream.cancel()
         calls, self._calls = self._calls, set()
@@ -253,10 +254,10 @@ class Api(QObject):
         """Send a file as a form; it is read from the disk as it goes."""
         source = QFile(str(file))
         if not source.open(QIODevice.OpenModeFlag.ReadOnly):
-            failed(f"{file.name} cannot be read: {source.errorString()}.")
+            failed(tr("{name} cannot be read: {problem}.", name=file.name, problem=source.errorString()))
             return
         if self._url is None:
-            failed("The server is not running yet.")
+            failed(tr("The server is not running yet."))
             return
         form = QHttpMultiPart(QHttpMultiPart.ContentType.FormDataType)
         source.setParent(form)
@@ -275,11 +276,17 @@ class Api(QObject):
     def download(self, path: str, to: Path, failed: Callable[[str], object]) -> None:
         """Write what a route answers to a file, which takes its place when it is whole."""
         if self._url is None:
-            failed("The server is not running yet.")
+            failed(tr("The server is not running yet."))
             return
         target = QSaveFile(str(to))
         if not target.open(QIODevice.OpenModeFlag.WriteOnly):
-            failed(f"{to} cannot be written: {target.errorString()}. Choose another place.")
+            failed(
+                tr(
+                    "{to} cannot be written: {problem}. Choose another place.",
+                    to=to,
+                    problem=target.errorString(),
+                )
+            )
             return
         reply = self._network.get(self._request(path))
         target.setParent(reply)
@@ -293,7 +300,13 @@ class Api(QObject):
                 target.cancelWriting()
                 failed(_without_words(reply))
             elif not target.commit():
-                failed(f"{to} cannot be written: {target.errorString()}. Choose another place.")
+                failed(
+                    tr(
+                        "{to} cannot be written: {problem}. Choose another place.",
+                        to=to,
+                        problem=target.errorString(),
+                    )
+                )
 
         reply.finished.connect(end)
 
@@ -324,7 +337,7 @@ class Api(QObject):
             if len(vectors) == len(texts):
                 done(vectors)
             else:
-                failed("The server sent other vectors than those that were asked for.")
+                failed(tr("The server sent other vectors than those that were asked for."))
 
         self._call("/v1/embeddings", {"model": model, "input": texts}, on_answer, failed, EMBED_TIMEOUT_MS)
 
@@ -375,7 +388,7 @@ class Api(QObject):
         method: str = "",
     ) -> None:
         if self._url is None:
-            QTimer.singleShot(0, self, lambda: failed("The server is not running yet."))
+            QTimer.singleShot(0, self, lambda: failed(tr("The server is not running yet.")))
             return
         request = self._request(path)
         request.setTransferTimeout(timeout_ms)
@@ -398,7 +411,7 @@ class Api(QObject):
         try:
             body = json.loads(bytes(reply.readAll().data()))
         except ValueError:
-            failed("The server sent something that is not JSON.")
+            failed(tr("The server sent something that is not JSON."))
             return
         done(body if isinstance(body, dict) else {})
 
@@ -489,11 +502,11 @@ class ReplyStream(QObject):
         try:
             event = json.loads(data)
         except ValueError:
-            return "The server sent something that is not JSON.", ""
+            return tr("The server sent something that is not JSON."), ""
         if not isinstance(event, dict):
-            return "The server sent something unexpected.", ""
+            return tr("The server sent something unexpected."), ""
         if "error" in event:
-            return sentence_of(event) or "The server reported an error without saying which.", code_of(event)
+            return sentence_of(event) or tr("The server reported an error without saying which."), code_of(event)
         timings = Timings.from_object(event.get("timings"))
         self._answered_by = event.get("answered_by") or self._answered_by
         progress = DeepProgress.from_object(event.get("progress"))
@@ -536,7 +549,7 @@ class ReplyStream(QObject):
             calls = tuple(CallMade(*made) for _, made in sorted(self._made.items()))
             self.finished.emit(ReplyEnd(self._finish_reason, self._timings, self._answered_by, calls))
         elif _is_event_stream(self._reply):
-            self.fail("The connection to the server broke in the middle of the reply.")
+            self.fail(tr("The connection to the server broke in the middle of the reply."))
         elif self._reply.error() == _Error.ConnectionRefusedError:
             reply, self._reply = self._reply, None
             self.unreached.emit(reply.url().toString())
@@ -593,8 +606,10 @@ def problem_of(reply: QNetworkReply) -> tuple[str, str]:
 def _without_words(reply: QNetworkReply) -> str:
     status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
     if status is not None:
-        return f"The server answered with HTTP status {status}."
-    return _NETWORK_SENTENCES.get(reply.error(), f"The server cannot be reached: {reply.errorString()}.")
+        return tr("The server answered with HTTP status {status}.", status=status)
+    return _NETWORK_SENTENCES.get(
+        reply.error(), tr("The server cannot be reached: {problem}.", problem=reply.errorString())
+    )
 
 
 def sentence_of(body: object) -> str | None:
@@ -613,10 +628,10 @@ def code_of(body: object) -> str:
 
 _Error = QNetworkReply.NetworkError
 _NETWORK_SENTENCES = {
-    _Error.ConnectionRefusedError: "The server is not answering: it may have stopped.",
-    _Error.RemoteHostClosedError: "The server closed the connection before it answered.",
-    _Error.OperationCanceledError: "The server did not answer in time.",
-    _Error.TimeoutError: "The server did not answer in time.",
+    _Error.ConnectionRefusedError: tr("The server is not answering: it may have stopped."),
+    _Error.RemoteHostClosedError: tr("The server closed the connection before it answered."),
+    _Error.OperationCanceledError: tr("The server did not answer in time."),
+    _Error.TimeoutError: tr("The server did not answer in time."),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ui.client.attachments import Attachment
 from ui.client.speeds import DeepReceipt, Speed, speed_of
 from ui.client.tool_calls import ToolCall
+from ui.language import tr
 
 
 class Role(StrEnum):
@@ -238,6 +239,6 @@ TITLE_LENGTH = 60
 
 def title_of(text: str) -> str:
     """Return the title that a chat gets from its first message."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "New chat")
+    line = next((line.strip() for line in text.splitlines() if line.strip()), tr("New chat"))
     line = " ".join(line.lstrip("#>*- ").split()) or line
     return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"

@@ -16,9 +16,10 @@ from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
 from models.library.values import Download, Quantising, RowReport, Trouble, TroubleKind
 from ui.client.api import Api, SseParser, code_of, problem_of, sentence_of
+from ui.language import tr
 
-LOST = "The library stopped in the middle of this and is starting again. Try again."
-UNREADABLE = Trouble("The library answered something that cannot be understood. Start Slipstream again.")
+LOST = tr("The library stopped in the middle of this and is starting again. Try again.")
+UNREADABLE = Trouble(tr("The library answered something that cannot be understood. Start Slipstream again."))
 ROUTE_OF = {route.request: route for route in ROUTES}
 TURN_SECONDS = 0.008  # a long list does not hold up the window
 AGAIN_MS = 1_000

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QByteArray, QObject, QProcess, QProcessEnvironment, QTimer, Signal
 
+from ui.language import tr
+
 READY = b"SLIPSTREAM READY "
 BACK_OFF_MS = (500, 1_000, 2_000, 4_000)
 STEADY_SECONDS = 60.0  # a server that lived this long may fail again as often as a new one
@@ -45,7 +47,7 @@ class PrivateServer(QObject):
         self._process.setProcessEnvironment(variables)
         self._process.readyReadStandardOutput.connect(self._on_output)
         self._process.readyReadStandardError.connect(self._on_words)
-        self._process.finished.connect(lambda code, status: self._on_end(f"exit code {code}"))
+        self._process.finished.connect(lambda code, status: self._on_end(tr("exit code {code}", code=code)))
         self._process.errorOccurred.connect(self._on_error)
         self._again = QTimer(self, singleShot=True)
         self._again.timeout.connect(self._begin)
@@ -129,4 +131,4 @@ class PrivateServer(QObject):
 def last_line(words: str) -> str:
     """Return the last line that says something."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    return lines[-1] if lines else "it ended without a word"
+    return lines[-1] if lines else tr("it ended without a word")

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from ui.language import tr
+
 
 class Speed(StrEnum):
     """What the ``speed`` of a chat request says; AUTO says nothing and leaves it to what is set for the model."""
@@ -28,12 +30,12 @@ class SpeedChoice:
 
 
 CHOICES = (
-    SpeedChoice(Speed.AUTO, "Auto", "As is set for the model in the library; Standard where nothing is set."),
-    SpeedChoice(Speed.STANDARD, "Standard", "Shares the machine. Never slower than plain decoding."),
-    SpeedChoice(Speed.FAST, "Fast", "The same model and quality, ahead of everything else that runs."),
-    SpeedChoice(Speed.SPARK, "Spark", "The small partner model answers alone: much faster, less capable."),
-    SpeedChoice(Speed.DEEP, "Deep", "Several drafts at once, distilled into one answer. For hard questions."),
-    SpeedChoice(Speed.BATCH, "Batch", "Uses what the others leave, and may wait."),
+    SpeedChoice(Speed.AUTO, "Auto", tr("As is set for the model in the library; Standard where nothing is set.")),
+    SpeedChoice(Speed.STANDARD, "Standard", tr("Shares the machine. Never slower than plain decoding.")),
+    SpeedChoice(Speed.FAST, "Fast", tr("The same model and quality, ahead of everything else that runs.")),
+    SpeedChoice(Speed.SPARK, "Spark", tr("The small partner model answers alone: much faster, less capable.")),
+    SpeedChoice(Speed.DEEP, "Deep", tr("Several drafts at once, distilled into one answer. For hard questions.")),
+    SpeedChoice(Speed.BATCH, "Batch", tr("Uses what the others leave, and may wait.")),
 )
 CHOICE_OF = {choice.speed: choice for choice in CHOICES}
 

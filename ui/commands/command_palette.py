@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from ui.commands.command import Command, ranked
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.row_list import ListRow, RowList
@@ -29,9 +30,13 @@ class CommandPalette(QFrame):
         self._commands: list[Command] = []
         self._found: list[Command] = []
         self._before: QWidget | None = None
-        self.field, self.list, self.nothing = QLineEdit(), RowList("Found", row_height=ROW), QLabel("Nothing like that")
-        self.field.setPlaceholderText("Search commands, chats, models and settings")
-        self.field.setAccessibleName("Search commands, chats, models and settings")
+        self.field, self.list, self.nothing = (
+            QLineEdit(),
+            RowList(tr("Found"), row_height=ROW),
+            QLabel(tr("Nothing like that")),
+        )
+        self.field.setPlaceholderText(tr("Search commands, chats, models and settings"))
+        self.field.setAccessibleName(tr("Search commands, chats, models and settings"))
         self.field.installEventFilter(self)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.nothing.setProperty("tone", "muted")

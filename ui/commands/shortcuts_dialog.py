@@ -9,19 +9,20 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDialog, QFrame, QGridLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from ui.commands.command import Command
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 
 WIDTH, HEIGHT = 480, 560
 # What widgets do by themselves.
 IN_PLACE = (
-    ("Send the message", ("Enter",)),
-    ("Start a new line", ("Shift+Enter",)),
-    ("Stop the reply", ("Esc",)),
-    ("Views of the library", ("Ctrl+1", "Ctrl+2", "Ctrl+3")),
-    ("Next control, or the one before", ("Tab", "Shift+Tab")),
-    ("Rename a chat of the list", ("F2",)),
-    ("Delete a chat of the list", ("Del",)),
+    (tr("Send the message"), ("Enter",)),
+    (tr("Start a new line"), ("Shift+Enter",)),
+    (tr("Stop the reply"), ("Esc",)),
+    (tr("Views of the library"), ("Ctrl+1", "Ctrl+2", "Ctrl+3")),
+    (tr("Next control, or the one before"), ("Tab", "Shift+Tab")),
+    (tr("Rename a chat of the list"), ("F2",)),
+    (tr("Delete a chat of the list"), ("Del",)),
 )
 
 
@@ -31,7 +32,7 @@ class ShortcutsDialog(QDialog):
     def __init__(self, commands: Sequence[Command], parent: QWidget) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Keyboard shortcuts")
+        self.setWindowTitle(tr("Keyboard shortcuts"))
         self.lines = [(one.name, one.keys) for one in commands if one.keys] + list(IN_PLACE)
         room = parent.size()
         self.resize(min(scaled(WIDTH), room.width() - 2 * Space.L), min(scaled(HEIGHT), room.height() - 2 * Space.L))
@@ -53,12 +54,12 @@ class ShortcutsDialog(QDialog):
         grid.setRowStretch(len(self.lines), 1)
         self.area = QScrollArea()
         self.area.setObjectName("dialogArea")
-        self.area.setAccessibleName("Keyboard shortcuts")
+        self.area.setAccessibleName(tr("Keyboard shortcuts"))
         self.area.setWidgetResizable(True)
         self.area.setFrameShape(QFrame.Shape.NoFrame)
         self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.area.setWidget(form)
-        title, close = QLabel("Keyboard shortcuts"), QPushButton("Close")
+        title, close = QLabel(tr("Keyboard shortcuts")), QPushButton(tr("Close"))
         title.setProperty("tone", "title")
         close.clicked.connect(self.accept)
         close.setDefault(True)

@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 from core.values.snapshot import Bottleneck, Snapshot
 from models.formatting import figures
+from ui.language import tr
 
 NOTHING = "–"
 LIMITS = {
-    Bottleneck.BANDWIDTH: "memory speed",
+    Bottleneck.BANDWIDTH: tr("memory speed"),
     Bottleneck.COMPUTE: "computing",
-    Bottleneck.OVERHEAD: "work between steps",
+    Bottleneck.OVERHEAD: tr("work between steps"),
 }
 _WHY = {
-    Bottleneck.BANDWIDTH: "Reading the weights takes most of each step: drafts and more requests are nearly free.",
-    Bottleneck.COMPUTE: "Arithmetic takes most of each step: more rows take longer in proportion.",
-    Bottleneck.OVERHEAD: "Neither memory nor arithmetic is at its limit: starting work takes most of each step.",
-    Bottleneck.UNKNOWN: "Not known: this machine's memory bandwidth has not been measured yet.",
+    Bottleneck.BANDWIDTH: tr("Reading the weights takes most of each step: drafts and more requests are nearly free."),
+    Bottleneck.COMPUTE: tr("Arithmetic takes most of each step: more rows take longer in proportion."),
+    Bottleneck.OVERHEAD: tr("Neither memory nor arithmetic is at its limit: starting work takes most of each step."),
+    Bottleneck.UNKNOWN: tr("Not known: this machine's memory bandwidth has not been measured yet."),
 }
 _MOST_SEGMENTS = 16
 
@@ -46,27 +47,27 @@ class GaugeFace:
 
 def speed(snapshot: Snapshot, fastest: float, is_last: bool = False) -> GaugeFace:
     """Tokens per second, against the ``fastest`` seen. ``is_last``: the snapshot is of the last reply."""
-    what = "of the last reply" if is_last else "over the last second, of all requests"
-    hint = f"Tokens per second {what}. The line is full at the fastest seen."
+    what = tr("of the last reply") if is_last else tr("over the last second, of all requests")
+    hint = tr("Tokens per second {what}. The line is full at the fastest seen.", what=what)
     reads_prompt = snapshot.prefill_rate > snapshot.decode_rate
     rate = snapshot.prefill_rate if reads_prompt else snapshot.decode_rate
-    unit = "tok/s prompt" if reads_prompt else "tok/s"
+    unit = tr("tok/s prompt") if reads_prompt else "tok/s"
     share = rate / fastest if fastest > 0 and not reads_prompt else None
     return GaugeFace(_number(rate), unit, share, hint=hint)
 
 
 def bandwidth(snapshot: Snapshot) -> GaugeFace:
     """Bytes per second against the measured peak."""
-    hint = (
+    hint = tr(
         "Computed: the weights and cached tokens that each step reads, over its time.\n"
         "The line is full at this machine's measured memory bandwidth."
     )
-    unit = f"of {_giga(snapshot.peak)} GB/s" if snapshot.peak else "GB/s"
+    unit = tr("of {giga} GB/s", giga=_giga(snapshot.peak)) if snapshot.peak else tr("GB/s")
     if snapshot.is_in_cache:
-        unit = "GB/s in cache"
-        hint += "\nThis model is so small that the processor's cache holds it, so memory hardly matters."
+        unit = tr("GB/s in cache")
+        hint += "\n" + tr("This model is so small that the processor's cache holds it, so memory hardly matters.")
     elif not snapshot.peak:
-        hint += "\nThe peak has not been measured yet."
+        hint += "\n" + tr("The peak has not been measured yet.")
     return GaugeFace(_giga(snapshot.bytes_per_second), unit, snapshot.peak_share, hint=hint)
 
 
@@ -75,34 +76,42 @@ def bound(snapshot: Snapshot) -> GaugeFace:
     order = list(LIMITS)
     lit = (order.index(snapshot.bound),) if snapshot.bound in order and not snapshot.is_idle else ()
     value = LIMITS.get(snapshot.bound, NOTHING) if not snapshot.is_idle else NOTHING
-    hint = f"What sets the speed: memory, computing or work between steps.\n{_WHY[snapshot.bound]}\nClick for more."
-    return GaugeFace(value, "", n_segments=len(order), lit=lit, hint=hint, lead="limited by")
+    hint = tr(
+        "What sets the speed: memory, computing or work between steps.\n{WHY}\nClick for more.",
+        WHY=_WHY[snapshot.bound],
+    )
+    return GaugeFace(value, "", n_segments=len(order), lit=lit, hint=hint, lead=tr("limited by"))
 
 
 def drafts(snapshot: Snapshot, is_last: bool = False) -> GaugeFace:
     """Accepted drafts, and what they are worth. ``is_last``: the snapshot is of the last reply."""
-    when = "in the last reply" if is_last else "over the last second"
-    hint = f"Tokens that were guessed ahead and accepted, {when}, and the speed against plain decoding."
+    when = tr("in the last reply") if is_last else tr("over the last second")
+    hint = tr("Tokens that were guessed ahead and accepted, {when}, and the speed against plain decoding.", when=when)
     depths = [
-        f"token {depth}: {accepted / drafted:.0%} of {drafted:,}"
+        tr("token {depth}: {accepted:.0%} of {drafted:,}", depth=depth, accepted=accepted / drafted, drafted=drafted)
         for depth, (drafted, accepted) in enumerate(zip(snapshot.drafted_at, snapshot.accepted_at, strict=False), 1)
         if drafted
     ]
     if depths:
-        hint += "\nAccepted since the model was loaded:\n" + "\n".join(depths)
+        hint += "\n" + "\n".join([tr("Accepted since the model was loaded:"), *depths])
     if snapshot.acceptance is None:
-        return GaugeFace(NOTHING, "drafts", hint=hint)
-    unit = "drafts" if snapshot.speedup is None else f"drafts · {snapshot.speedup:.1f}×"
+        return GaugeFace(NOTHING, tr("drafts"), hint=hint)
+    unit = tr("drafts") if snapshot.speedup is None else tr("drafts · {speedup:.1f}×", speedup=snapshot.speedup)
     return GaugeFace(f"{snapshot.acceptance:.0%}", unit, snapshot.acceptance, hint=hint)
 
 
 def requests(snapshot: Snapshot, n_slots: int) -> GaugeFace:
     """Requests at work and in the queue."""
-    hint = (
-        f"{snapshot.n_active} of {n_slots} places for requests are taken, {snapshot.n_waiting} requests wait.\n"
-        f"{snapshot.n_cells_used:,} of {snapshot.n_cells:,} cells of the cache hold tokens."
+    hint = tr(
+        "{n_active} of {n_slots} places for requests are taken, {n_waiting} requests "
+        "wait.\n{n_cells_used:,} of {n_cells:,} cells of the cache hold tokens.",
+        n_active=snapshot.n_active,
+        n_slots=n_slots,
+        n_waiting=snapshot.n_waiting,
+        n_cells_used=snapshot.n_cells_used,
+        n_cells=snapshot.n_cells,
     )
-    unit = f"active · {snapshot.n_waiting} wait" if snapshot.n_waiting else "active"
+    unit = tr("active · {n_waiting} wait", n_waiting=snapshot.n_waiting) if snapshot.n_waiting else tr("active")
     if n_slots > _MOST_SEGMENTS:
         return GaugeFace(str(snapshot.n_active), unit, snapshot.n_active / n_slots, hint=hint)
     return GaugeFace(str(snapshot.n_active), unit, n_segments=n_slots, lit=tuple(range(snapshot.n_active)), hint=hint)

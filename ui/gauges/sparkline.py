@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from models.formatting.figures import speed
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette
 
@@ -25,7 +26,7 @@ class Sparkline(QWidget):
         super().__init__(parent)
         self._clock, self._palette = clock, LIGHT
         self._marks: deque[tuple[float, float]] = deque()
-        self.setAccessibleName("Speed of the last minute")
+        self.setAccessibleName(tr("Speed of the last minute"))
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
     @property
@@ -42,7 +43,11 @@ class Sparkline(QWidget):
             self._marks.popleft()
         if had or rate > 0:
             fastest = max(self.rates)
-            words = f"Fastest of the last minute: {speed(fastest)}" if fastest > 0 else "Nothing in the last minute"
+            words = (
+                tr("Fastest of the last minute: {fastest}", fastest=speed(fastest))
+                if fastest > 0
+                else tr("Nothing in the last minute")
+            )
             self.setToolTip(words)
             self.setAccessibleDescription(words)
             self.update()

@@ -12,13 +12,14 @@ from ui.gauges import faces
 from ui.gauges.faces import GaugeFace
 from ui.gauges.gauge import Gauge
 from ui.gauges.sparkline import Sparkline
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, Palette, Space
 
 HEIGHT = 36
 _SIDE = Space.L  # where the icons of the pages above begin and end
 _ROOMY = 700
-NOW, LAST_REPLY = "Now", "Last reply"
+NOW, LAST_REPLY = tr("Now"), tr("Last reply")
 
 
 class SpeedBar(QFrame):
@@ -33,13 +34,15 @@ class SpeedBar(QFrame):
         super().__init__(parent)
         self.setObjectName("speedBar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setAccessibleName("Speed")
+        self.setAccessibleName(tr("Speed"))
         self.setFixedHeight(HEIGHT)
-        self.speed = Gauge("Tokens per second", GaugeFace("8,888", "tok/s prompt"))
-        self.bandwidth = Gauge("Memory bandwidth", GaugeFace("888.8", "of 8,888 GB/s"))
-        self.bound = Gauge("What sets the speed", GaugeFace(max(faces.LIMITS.values(), key=len), "", lead="limited by"))
-        self.drafts = Gauge("Accepted drafts", GaugeFace("100%", "drafts · 8.8×"))
-        self.requests = Gauge("Requests", GaugeFace("88", "active · 88 wait"))
+        self.speed = Gauge(tr("Tokens per second"), GaugeFace("8,888", tr("tok/s prompt")))
+        self.bandwidth = Gauge(tr("Memory bandwidth"), GaugeFace("888.8", tr("of 8,888 GB/s")))
+        self.bound = Gauge(
+            tr("What sets the speed"), GaugeFace(max(faces.LIMITS.values(), key=len), "", lead=tr("limited by"))
+        )
+        self.drafts = Gauge(tr("Accepted drafts"), GaugeFace("100%", tr("drafts · 8.8×")))
+        self.requests = Gauge(tr("Requests"), GaugeFace("88", tr("active · 88 wait")))
         self.bound.set_clickable()
         self.bound.clicked.connect(self.why_wanted)
         self.minute = Sparkline()

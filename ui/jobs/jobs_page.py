@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushBut
 from models.formatting.figures import duration
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
@@ -25,22 +26,22 @@ QUESTION_HEIGHT = 74  # pixels: three lines
 _FIRST_BYTES = 1 << 16  # of a file: where its first line is
 _TITLE = 60  # letters of a question
 OPEN = ("validating", "in_progress", "finalizing", "cancelling")
-PAUSE, RESUME, CANCEL, REMOVE = "Pause", "Resume", "Cancel", "Remove"
-SAVE, SAVE_ANSWER, SAVE_ERRORS = "Save results", "Save answer", "Save errors"
+PAUSE, RESUME, CANCEL, REMOVE = tr("Pause"), tr("Resume"), tr("Cancel"), tr("Remove")
+SAVE, SAVE_ANSWER, SAVE_ERRORS = tr("Save results"), tr("Save answer"), tr("Save errors")
 STATUS = {
-    "validating": "waits for its turn",
-    "in_progress": "at work",
-    "finalizing": "writes the results",
-    "cancelling": "is being cancelled",
+    "validating": tr("waits for its turn"),
+    "in_progress": tr("at work"),
+    "finalizing": tr("writes the results"),
+    "cancelling": tr("is being cancelled"),
     "completed": "done",
     "failed": "failed",
     "cancelled": "cancelled",
 }
-FILES = (
+FILES = tr(
     "A .jsonl file with a request in each line, as OpenAI's batches have it. It uses the time that chats and other "
     "programs leave, and goes on after a restart."
 )
-DEEP = (
+DEEP = tr(
     "Several drafts are written at once and distilled into one answer. That takes minutes; here it happens beside "
     "everything else."
 )
@@ -55,35 +56,35 @@ class JobsPage(PageColumn):
         self._found: dict[str, dict[str, Any]] = {}
         # When a job was first seen at work, and how many lines were over: its pace since then.
         self._began: dict[str, tuple[float, int]] = {}
-        self.setAccessibleName("Jobs")
+        self.setAccessibleName(tr("Jobs"))
         self.setAcceptDrops(True)
-        section = self.add_section("A file of requests", FILES)
-        self.choose = QPushButton("Choose a file…")
-        self.choose.setToolTip("Choose a .jsonl file; one can also be dropped anywhere on this page")
+        section = self.add_section(tr("A file of requests"), FILES)
+        self.choose = QPushButton(tr("Choose a file…"))
+        self.choose.setToolTip(tr("Choose a .jsonl file; one can also be dropped anywhere on this page"))
         self.choose.clicked.connect(self._on_choose)
         row = QHBoxLayout()
         row.addWidget(self.choose)
-        row.addWidget(plain_label("or drop one here", "caption"), 1)
+        row.addWidget(plain_label(tr("or drop one here"), "caption"), 1)
         section.addLayout(row)
-        section = self.add_section("A hard question", DEEP)
+        section = self.add_section(tr("A hard question"), DEEP)
         self.question = QPlainTextEdit()
         self.question.setProperty("kind", "field")
-        self.question.setAccessibleName("Question")
-        self.question.setPlaceholderText("What shall be thought over?")
+        self.question.setAccessibleName(tr("Question"))
+        self.question.setPlaceholderText(tr("What shall be thought over?"))
         self.question.setTabChangesFocus(True)
         self.question.setAcceptDrops(False)  # files are for the page
-        self.ask = QPushButton("Answer it deeply")
-        self.ask.setToolTip("Answer this question in the background")
+        self.ask = QPushButton(tr("Answer it deeply"))
+        self.ask.setToolTip(tr("Answer this question in the background"))
         self.ask.clicked.connect(self._on_ask)
         foot = QHBoxLayout()
         foot.addWidget(self.ask)
         foot.addStretch()
         section.addWidget(self.question)
         section.addLayout(foot)
-        section = self.add_section("Jobs")
+        section = self.add_section(tr("Jobs"))
         self.problem = plain_label(tone="problem")
         self.problem.hide()
-        self.rows = ActionRows("Jobs", "No jobs yet: choose a file, or ask a hard question.")
+        self.rows = ActionRows(tr("Jobs"), tr("No jobs yet: choose a file, or ask a hard question."))
         self.rows.wanted.connect(self._on_wanted)
         section.addWidget(self.problem)
         section.addWidget(self.rows)
@@ -129,7 +130,7 @@ class JobsPage(PageColumn):
     # What begins.
 
     def _on_choose(self) -> None:
-        dialog = QFileDialog(self, "A file of requests", "", "Requests (*.jsonl);;All files (*)")
+        dialog = QFileDialog(self, tr("A file of requests"), "", tr("Requests (*.jsonl);;All files (*)"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(lambda name: self.run_file(Path(name)))
         dialog.open()
@@ -140,11 +141,14 @@ class JobsPage(PageColumn):
             with path.open("rb") as file:
                 url = _url_of(file.readline(_FIRST_BYTES))
         except OSError as error:
-            self._say(f"{path.name} cannot be read: {error.strerror}.")
+            self._say(tr("{name} cannot be read: {strerror}.", name=path.name, strerror=error.strerror))
             return
         if url is None:
             self._say(
-                f"{path.name} is no file of requests: each line is a JSON object with custom_id, method, url and body."
+                tr(
+                    "{name} is no file of requests: each line is a JSON object with custom_id, method, url and body.",
+                    name=path.name,
+                )
             )
             return
         self._upload(path, url, {"title": path.name})
@@ -152,7 +156,7 @@ class JobsPage(PageColumn):
     def _on_ask(self) -> None:
         question = self.question.toPlainText().strip()
         if not question:
-            self._say("Write the question first.")
+            self._say(tr("Write the question first."))
             return
         body = {"messages": [{"role": "user", "content": question}], "speed": "deep"}
         if self._watch.state.model:
@@ -160,7 +164,13 @@ class JobsPage(PageColumn):
         line = json.dumps({"custom_id": "1", "method": "POST", "url": CHATS, "body": body})
         file = QTemporaryFile(f"{QDir.tempPath()}/question-XXXXXX.jsonl", self)
         if not file.open():
-            self._say(f"The question cannot be written to {QDir.tempPath()}: {file.errorString()}.")
+            self._say(
+                tr(
+                    "The question cannot be written to {tempPath}: {problem}.",
+                    tempPath=QDir.tempPath(),
+                    problem=file.errorString(),
+                )
+            )
             return
         file.write(line.encode("utf-8", "replace") + b"\n")
         file.close()
@@ -198,7 +208,7 @@ class JobsPage(PageColumn):
         if n_over == n_before:
             return ""
         seconds = (time.monotonic() - began) / (n_over - n_before) * (total - n_over)
-        return f"≈ {duration(max(1.0, seconds))} left"
+        return tr("≈ {duration} left", duration=duration(max(1.0, seconds)))
 
     def _on_wanted(self, key: str, action: str) -> None:
         self.problem.hide()
@@ -234,7 +244,13 @@ class JobsPage(PageColumn):
             try:
                 path.write_text(_answer_of(line), encoding="utf-8")
             except OSError as error:
-                self._say(f"{path} cannot be written: {error.strerror}. Choose another place.")
+                self._say(
+                    tr(
+                        "{path} cannot be written: {strerror}. Choose another place.",
+                        path=path,
+                        strerror=error.strerror,
+                    )
+                )
 
         if action == SAVE_ANSWER:  # the one line of its file
             self._api.ask("GET", content, None, write, self._say)
@@ -269,8 +285,8 @@ def job_row(job: dict[str, Any], time_left: str = "") -> ActionRow:
     is_open = status in OPEN
     parts = (
         "paused" if is_open and is_paused else STATUS.get(status, status),
-        f"{n_over:,} of {total:,}" if total else "",
-        f"{n_failed:,} failed" if n_failed else "",
+        tr("{n_over:,} of {total:,}", n_over=n_over, total=total) if total else "",
+        tr("{n_failed:,} failed", n_failed=n_failed) if n_failed else "",
         time_left,
     )
     errors = ((job.get("errors") or {}).get("data") or [{}])[0]

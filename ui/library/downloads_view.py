@@ -18,6 +18,7 @@ from models.download.progress import DownloadPhase
 from models.library import requests as ask
 from models.library.values import Download, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.library.labels import download_line, share
 from ui.library.quantise_rows import QuantiseRows
 from ui.theme.tokens import COLUMN, LIGHT, Palette, Space
@@ -47,13 +48,13 @@ class DownloadRow(QFrame):
         self.problem.setProperty("tone", "problem")
         self.problem.setWordWrap(True)
         self.bar = QProgressBar()
-        self.bar.setAccessibleName("Download")
+        self.bar.setAccessibleName(tr("Download"))
         self.bar.setObjectName("downloadBar")
         self.bar.setRange(0, 1_000)
         self.bar.setTextVisible(False)
-        self.up, self.down = IconButton("up", "Earlier", size=16), IconButton("down", "Later", size=16)
-        self.toggle = IconButton("pause", "Pause", size=16)
-        self.cancel = IconButton("close", "Cancel and remove what has arrived", size=16)
+        self.up, self.down = IconButton("up", tr("Earlier"), size=16), IconButton("down", tr("Later"), size=16)
+        self.toggle = IconButton("pause", tr("Pause"), size=16)
+        self.cancel = IconButton("close", tr("Cancel and remove what has arrived"), size=16)
         number = download.number
         self.up.clicked.connect(lambda: self.moved.emit(number, -1))
         self.down.clicked.connect(lambda: self.moved.emit(number, 1))
@@ -97,9 +98,9 @@ class DownloadRow(QFrame):
         for button in (self.up, self.down, self.toggle, self.cancel):
             button.setVisible(not is_over)
         if download.phase in RESUMABLE:
-            self.toggle.show_as("play", "Try again" if download.phase is DownloadPhase.FAILED else "Resume")
+            self.toggle.show_as("play", tr("Try again") if download.phase is DownloadPhase.FAILED else tr("Resume"))
         else:
-            self.toggle.show_as("pause", "Pause")
+            self.toggle.show_as("pause", tr("Pause"))
 
     def set_place(self, is_first: bool, is_last: bool) -> None:
         """Say which moves there are."""
@@ -133,7 +134,7 @@ class DownloadsView(QWidget):
         self.copies = QuantiseRows(link)
         self.state = StatePane()
         self.stack = QStackedWidget()
-        self.clear = TextButton("Clear finished")
+        self.clear = TextButton(tr("Clear finished"))
         self.clear.clicked.connect(lambda: link.ask(ask.ClearEnded()))
         self._lay_out()
         link.downloads_changed.connect(self.show_downloads)
@@ -196,8 +197,8 @@ class DownloadsView(QWidget):
         self.clear.setVisible(any(download.phase is DownloadPhase.DONE for download in downloads))
         is_empty = not downloads and not self._link.quantisings
         if is_empty:
-            text = "Models that you download are here, with their speed and how long they take."
-            self.state.say("download", "Nothing is downloaded", text, ("Find models", self.find_wanted.emit))
+            text = tr("Models that you download are here, with their speed and how long they take.")
+            self.state.say("download", tr("Nothing is downloaded"), text, (tr("Find models"), self.find_wanted.emit))
         self.stack.setCurrentWidget(self.state if is_empty else self.area)
 
     def _show_others(self) -> None:
@@ -245,10 +246,12 @@ class DownloadsView(QWidget):
         self.banner.say(trouble.sentence, "danger")
 
     def _on_lost(self) -> None:
-        self.banner.say("The library stopped and is starting again. Downloads go on where they were.", can_close=False)
+        self.banner.say(
+            tr("The library stopped and is starting again. Downloads go on where they were."), can_close=False
+        )
 
     def _on_gave_up(self, sentence: str) -> None:
-        self.banner.say(sentence, "danger", ("Try again", self._on_again), can_close=False)
+        self.banner.say(sentence, "danger", (tr("Try again"), self._on_again), can_close=False)
 
     def _on_again(self) -> None:
         self.banner.hide()

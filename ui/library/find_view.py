@@ -24,6 +24,7 @@ from models.library.values import (
     TroubleKind,
 )
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
 from ui.theme.icons import icon
@@ -34,13 +35,13 @@ from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
 
 PAUSE_MS = 400  # typing ends before the Hub is asked
-ESTIMATED = "Fit and speed are estimates for the quantisation in the row, refined when a model is opened."
+ESTIMATED = tr("Fit and speed are estimates for the quantisation in the row, refined when a model is opened.")
 ORDERS = {
-    "downloads": "Most downloads",
-    "likes": "Most likes",
-    "trending": "Trending",
-    "updated": "Updated last",
-    "newest": "Newest",
+    "downloads": tr("Most downloads"),
+    "likes": tr("Most likes"),
+    "trending": tr("Trending"),
+    "updated": tr("Updated last"),
+    "newest": tr("Newest"),
 }
 
 
@@ -61,8 +62,8 @@ class FindView(QWidget):
         self._search = self._repository = self._recommendation = 0
         self._shown: str | None = None
         self.field = QLineEdit()
-        self.field.setPlaceholderText("Search the Hugging Face Hub")
-        self.field.setAccessibleName("Search the Hugging Face Hub")
+        self.field.setPlaceholderText(tr("Search the Hugging Face Hub"))
+        self.field.setAccessibleName(tr("Search the Hugging Face Hub"))
         self.field.setClearButtonEnabled(True)
         self._field_icon = QAction(self.field)
         self.field.addAction(self._field_icon, QLineEdit.ActionPosition.LeadingPosition)
@@ -72,11 +73,11 @@ class FindView(QWidget):
         self.order.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
         self.order.setIconSize(QSize(12, 12))
         self.order.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.order.setAccessibleName("Order")
+        self.order.setAccessibleName(tr("Order"))
         self.order.setMenu(self._order_menu())
         self.head = QLabel()
         self.head.setProperty("tone", "section")
-        self.list = RowList("Models to find")
+        self.list = RowList(tr("Models to find"))
         self.foot = ElidedLabel()
         self.foot.setProperty("tone", "caption")
         self.state = StatePane()
@@ -106,7 +107,7 @@ class FindView(QWidget):
         column.addWidget(self.stack, 1)
         self.foot.setContentsMargins(Space.L, Space.XS, Space.L, Space.S)
         column.addWidget(self.foot)
-        self.panes = TwoPanes(listed, self.pane, "All results")
+        self.panes = TwoPanes(listed, self.pane, tr("All results"))
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self.panes)
@@ -161,8 +162,8 @@ class FindView(QWidget):
 
     def _ask_for_search(self) -> None:
         self._link.forget(self._search)
-        self._say_head(f"“{self._words}” on the Hub", "")
-        self.state.say_loading("Asking the Hub…")
+        self._say_head(tr("“{words}” on the Hub", words=self._words), "")
+        self.state.say_loading(tr("Asking the Hub…"))
         self.stack.setCurrentWidget(self.state)
         self._search = self._link.ask(ask.SearchHub(self._words, self._order), self._on_found, self._on_search_trouble)
 
@@ -175,23 +176,25 @@ class FindView(QWidget):
         if found:
             self.stack.setCurrentWidget(self.list)
             return
-        text = "The Hub has no GGUF models by these words. Try fewer or other words."
-        self.state.say("search", "Nothing was found", text)
+        text = tr("The Hub has no GGUF models by these words. Try fewer or other words.")
+        self.state.say("search", tr("Nothing was found"), text)
         self.stack.setCurrentWidget(self.state)
 
     def _on_search_trouble(self, trouble: Trouble) -> None:
-        title = "The Hub cannot be reached" if trouble.kind is TroubleKind.OFFLINE else "The search did not work"
-        action = ("Try again", self._ask_for_search)
+        title = (
+            tr("The Hub cannot be reached") if trouble.kind is TroubleKind.OFFLINE else tr("The search did not work")
+        )
+        action = (tr("Try again"), self._ask_for_search)
         if trouble.kind in (TroubleKind.ACCESS, TroubleKind.SETTING):
-            action = ("Hub settings…", self.settings_wanted.emit)
+            action = (tr("Hub settings…"), self.settings_wanted.emit)
         self.state.say("alert", title, trouble.sentence, action, "danger")
         self.stack.setCurrentWidget(self.state)
 
     def _show_curated(self) -> None:
         self._link.forget(self._search)
-        self._say_head("To begin with", "")
+        self._say_head(tr("To begin with"), "")
         if self._suggested is None:
-            self.state.say_loading("Judging the list for this machine…")
+            self.state.say_loading(tr("Judging the list for this machine…"))
             self.stack.setCurrentWidget(self.state)
         else:
             self._show_suggested(self._suggested)
@@ -204,8 +207,11 @@ class FindView(QWidget):
 
     def _show_suggested(self, known: Suggested) -> None:
         is_measured = any(row.rate is not None for row in known.rows)
-        speeds = "predicted for this machine" if is_measured else "not known until this machine was measured"
-        self._say_head("To begin with", f"Speeds are {speeds}. {known.source} As of {known.date}.")
+        speeds = tr("predicted for this machine") if is_measured else tr("not known until this machine was measured")
+        self._say_head(
+            tr("To begin with"),
+            tr("Speeds are {speeds}. {source} As of {date}.", speeds=speeds, source=known.source, date=known.date),
+        )
         self.list.show_rows([_suggested_row(row) for row in known.rows])
         self.stack.setCurrentWidget(self.list)
 
@@ -301,8 +307,8 @@ def _found_row(model: FoundModel) -> ListRow:
         found.architecture or "",
         n_parameters(found.n_params, 0),
         model.quantisation,
-        f"{count(found.downloads)} downloads",
-        f"{count(found.likes)} likes",
+        tr("{downloads} downloads", downloads=count(found.downloads)),
+        tr("{likes} likes", likes=count(found.likes)),
         found.licence or "",
     )
     badge, tone = FITS[model.verdict] if model.verdict is not None else ("", "warning")

@@ -23,6 +23,7 @@ from models.download.progress import DownloadPhase
 from models.library import requests as ask
 from models.library.values import Choice, Download, MachineFacts, ModelRow, ModelRows, Suggested, SuggestedRow, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.library.labels import about, download_line, joined, share, size
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
@@ -30,8 +31,8 @@ from ui.widgets.icon_button import IconButton, TextButton
 
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
 SIDE_BY_SIDE = 560  # pixels from which the three stand beside each other
-MEASURING = "Measuring how fast its memory is…"
-_TITLES = {Choice.QUICK: "Quick", Choice.BALANCED: "Balanced", Choice.BEST: "Best answers"}
+MEASURING = tr("Measuring how fast its memory is…")
+_TITLES = {Choice.QUICK: tr("Quick"), Choice.BALANCED: tr("Balanced"), Choice.BEST: tr("Best answers")}
 _AT_REST = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
 
 
@@ -50,10 +51,10 @@ class FirstStart(QFrame):
         self._awaited: tuple[str, str] | None = None  # what is used as soon as it is there
         self._is_measured = False
         self.machine, self.speed, self.note = QLabel(), QLabel(), QLabel()
-        self.close_button = IconButton("close", "Close this card", size=16)
+        self.close_button = IconButton("close", tr("Close this card"), size=16)
         self.offers = [OfferedModel(choice) for choice in Choice]
-        self.file = TextButton("Choose a file…", "Use a .gguf file of this machine; this needs no network")
-        self.more = TextButton("All models…", "Find other models, or use files that you have")
+        self.file = TextButton(tr("Choose a file…"), tr("Use a .gguf file of this machine; this needs no network"))
+        self.more = TextButton(tr("All models…"), tr("Find other models, or use files that you have"))
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
         self._again.timeout.connect(self._measure)
         self._lay_out()
@@ -67,7 +68,7 @@ class FirstStart(QFrame):
         link.downloads_changed.connect(self._on_downloads)
 
     def _lay_out(self) -> None:
-        head = QLabel("Your machine")
+        head = QLabel(tr("Your machine"))
         head.setProperty("tone", "section")
         self.machine.setProperty("tone", "strong")
         for label in (self.speed, self.note):
@@ -135,14 +136,19 @@ class FirstStart(QFrame):
         self._link.ask(ask.ListCurated(), self._on_suggested)
 
     def _on_machine(self, found: MachineFacts) -> None:
-        gpus = [f"{gpu.name} with {size(gpu.memory)}" for gpu in found.gpus] or ["no GPU that llama.cpp can use"]
-        cores = f"{found.n_cores} core" + "s" * (found.n_cores != 1)
-        self.machine.setText(joined(found.cpu, cores, f"{size(found.memory)} of memory", *gpus))
+        gpus = [tr("{name} with {memory}", name=gpu.name, memory=size(gpu.memory)) for gpu in found.gpus] or [
+            tr("no GPU that llama.cpp can use")
+        ]
+        cores = tr("{n} cores", n=found.n_cores) if found.n_cores != 1 else tr("1 core")
+        self.machine.setText(joined(found.cpu, cores, tr("{memory} of memory", memory=size(found.memory)), *gpus))
         self._is_measured = found.bandwidth is not None
         if found.bandwidth is not None:
             self.speed.setText(
-                f"Its memory reads {size(found.bandwidth)} a second. That sets how fast a model can write: each token "
-                "reads the model's weights once."
+                tr(
+                    "Its memory reads {bandwidth} a second. That sets how fast a model can write: each token "
+                    "reads the model's weights once.",
+                    bandwidth=size(found.bandwidth),
+                )
             )
 
     def _on_suggested(self, found: Suggested) -> None:
@@ -150,13 +156,13 @@ class FirstStart(QFrame):
         for offer in self.offers:
             offer.show_row(chosen.get(offer.choice))
         if chosen:
-            self.note.setText("≈ is an estimate for this machine. People read about five tokens a second.")
+            self.note.setText(tr("≈ is an estimate for this machine. People read about five tokens a second."))
         elif self._is_measured:
-            self.note.setText("None of the usual models fits well into this machine's memory. Smaller ones may.")
+            self.note.setText(tr("None of the usual models fits well into this machine's memory. Smaller ones may."))
         self._on_downloads(self._link.downloads)
 
     def _choose_file(self) -> None:
-        dialog = QFileDialog(self.window(), "Choose a model", "", "Models (*.gguf)")
+        dialog = QFileDialog(self.window(), tr("Choose a model"), "", tr("Models (*.gguf)"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.fileSelected.connect(self.file_chosen)
@@ -261,14 +267,16 @@ class OfferedModel(QFrame):
         if row is None:
             return
         n_bytes = f"≈ {size(row.n_bytes)}" if row.is_size_estimate else size(row.n_bytes)
-        drafted = f"{about(row.drafted_rate)} with its own drafts" if row.drafted_rate else ""
+        drafted = (
+            tr("{drafted_rate} with its own drafts", drafted_rate=about(row.drafted_rate)) if row.drafted_rate else ""
+        )
         self.title.setText(row.title)
         self.speed.setText(joined(about(row.rate), drafted))
         self.line.setText(row.good_for[:1].upper() + row.good_for[1:])
         self.setAccessibleName(f"{self.kind.text()}: {row.title}, {self.speed.text()}")
         self.show_download(None)
-        self._offer(f"Download  {n_bytes}", lambda: self.wanted.emit(row))
-        self.button.setAccessibleName(f"Download {row.title}, {n_bytes}")
+        self._offer(tr("Download  {n_bytes}", n_bytes=n_bytes), lambda: self.wanted.emit(row))
+        self.button.setAccessibleName(tr("Download {title}, {n_bytes}", title=row.title, n_bytes=n_bytes))
 
     def show_download(self, download: Download | None) -> None:
         """Show how its download goes; None where there is none."""
@@ -284,9 +292,9 @@ class OfferedModel(QFrame):
         self.bar.setValue(round(share(download.progress) * 1_000))
         number = download.number
         if download.phase in _AT_REST:
-            self._offer("Try again" if download.problem else "Go on", lambda: self.again_wanted.emit(number))
+            self._offer(tr("Try again") if download.problem else tr("Go on"), lambda: self.again_wanted.emit(number))
         elif is_running:
-            self._offer("Cancel", lambda: self.cancel_wanted.emit(number))
+            self._offer(tr("Cancel"), lambda: self.cancel_wanted.emit(number))
         self.button.setVisible(is_running)
 
     def show_problem(self, sentence: str) -> None:

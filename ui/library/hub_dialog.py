@@ -8,11 +8,12 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QLineEdit, QPushButt
 from models.library import requests as ask
 from models.library.values import HubFacts, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 
 WIDTH = 440
-NOTE = (
+NOTE = tr(
     "HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE in the environment go before what is set here. "
     "The token is kept in the system's keyring."
 )
@@ -27,13 +28,13 @@ class HubDialog(QDialog):
         super().__init__(parent)
         self._link = link
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Hub settings")
+        self.setWindowTitle(tr("Hub settings"))
         width = scaled(WIDTH)
         self.setFixedWidth(min(width, parent.width() - 2 * Space.L) if parent.width() > width // 2 else width)
         self.address, self.proxy, self.token = QLineEdit(), QLineEdit(), QLineEdit()
         self.address.setPlaceholderText("https://huggingface.co")
-        self.proxy.setPlaceholderText("Like the system")
-        self.token.setPlaceholderText("Paste an access token: hf_…")
+        self.proxy.setPlaceholderText(tr("Like the system"))
+        self.token.setPlaceholderText(tr("Paste an access token: hf_…"))
         self.token.setEchoMode(QLineEdit.EchoMode.Password)
         self.who, self.problem, note = QLabel(), QLabel(), QLabel(NOTE)
         note.setProperty("tone", "caption")
@@ -43,8 +44,8 @@ class HubDialog(QDialog):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
         self.problem.hide()
-        self.log_in, self.log_out = QPushButton("Log in"), QPushButton("Log out")
-        self.save, self.close_button = QPushButton("Save"), QPushButton("Close")
+        self.log_in, self.log_out = QPushButton(tr("Log in")), QPushButton(tr("Log out"))
+        self.save, self.close_button = QPushButton(tr("Save")), QPushButton(tr("Close"))
         self.save.setProperty("kind", "primary")
         for button in (self.log_in, self.log_out, self.close_button):
             button.setAutoDefault(False)
@@ -56,7 +57,11 @@ class HubDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.XL, Space.XL, Space.XL, Space.L)
         column.setSpacing(Space.S)
-        for words, field in (("Address", self.address), ("Proxy", self.proxy), ("Access token", self.token)):
+        for words, field in (
+            (tr("Address"), self.address),
+            (tr("Proxy"), self.proxy),
+            (tr("Access token"), self.token),
+        ):
             label = QLabel(words)
             label.setProperty("tone", "section")
             label.setBuddy(field)
@@ -82,8 +87,10 @@ class HubDialog(QDialog):
         self.problem.hide()
         self.address.setText(facts.address)
         self.proxy.setText(facts.proxy or "")
-        offline = " HF_HUB_OFFLINE is set: the Hub is not asked." if facts.is_offline else ""
-        self.who.setText((f"Logged in by {facts.token}." if facts.token else "Not logged in.") + offline)
+        offline = tr(" HF_HUB_OFFLINE is set: the Hub is not asked.") if facts.is_offline else ""
+        self.who.setText(
+            (tr("Logged in by {token}.", token=facts.token) if facts.token else tr("Not logged in.")) + offline
+        )
         self.log_out.setVisible(facts.token == "the system keyring")
 
     def _on_trouble(self, trouble: Trouble) -> None:

@@ -20,13 +20,14 @@ from models.library.values import (
     SuggestedRow,
 )
 from models.quantise.progress import QuantisePhase, QuantiseProgress
+from ui.language import tr
 
 DASH = "–"
 DOT = "  ·  "
 FITS = {
     FitVerdict.GREEN: ("fits", "accent"),
     FitVerdict.TIGHT: ("tight", "warning"),
-    FitVerdict.NO: ("does not fit", "danger"),
+    FitVerdict.NO: (tr("does not fit"), "danger"),
     FitVerdict.UNUSABLE: ("", "warning"),
 }
 Facts = list[tuple[str, str]]
@@ -47,7 +48,11 @@ def n_parameters(total: int, active: int) -> str:
     if not total:
         return ""
     is_mixture = 0 < active < 0.9 * total
-    return f"{parameters(total)}, {parameters(active)} active" if is_mixture else parameters(total)
+    return (
+        tr("{total}, {active} active", total=parameters(total), active=parameters(active))
+        if is_mixture
+        else parameters(total)
+    )
 
 
 def day(seconds: float | None) -> str:
@@ -93,75 +98,105 @@ def model_facts(row: ModelRow) -> Facts:
     """Return what a row says of a model, a dash where it does not."""
     header = row.header
     facts = [
-        ("Architecture", header.architecture),
-        ("Parameters", n_parameters(header.n_params, header.n_active_params)),
-        ("Quantisation", header.quantisation),
-        ("Size", size(row.n_bytes)),
-        ("Context", f"{count(header.n_ctx_train)} tokens" if header.n_ctx_train else ""),
-        ("Licence", header.licence or ""),
-        ("Source", row.source or row.origin or ("comes with Slipstream" if row.is_toy else "")),
-        ("Verified", _verified(row)),
-        ("Last used", day(row.last_used)),
+        (tr("Architecture"), header.architecture),
+        (tr("Parameters"), n_parameters(header.n_params, header.n_active_params)),
+        (tr("Quantisation"), header.quantisation),
+        (tr("Size"), size(row.n_bytes)),
+        (
+            tr("Context"),
+            tr("{n_ctx_train} tokens", n_ctx_train=count(header.n_ctx_train)) if header.n_ctx_train else "",
+        ),
+        (tr("Licence"), header.licence or ""),
+        (tr("Source"), row.source or row.origin or (tr("comes with Slipstream") if row.is_toy else "")),
+        (tr("Verified"), _verified(row)),
+        (tr("Last used"), day(row.last_used)),
     ]
     return [(label, value or DASH) for label, value in facts]
 
 
 def _verified(row: ModelRow) -> str:
     if row.is_verified:
-        return "yes, against the Hub's SHA-256"
-    return "no, changed since download" if row.has_changed else "" if row.is_toy else "no"
+        return tr("yes, against the Hub's SHA-256")
+    return tr("no, changed since download") if row.has_changed else "" if row.is_toy else "no"
 
 
 def machine_facts(judged: ModelFitReport) -> Facts:
     """Return how fast a model is here: expected, with drafts, and measured."""
     predicted = judged.fit.speed
     facts = [
-        ("Memory", FITS[judged.fit.verdict][0]),
-        ("Expected", speed(predicted.empty) if predicted is not None else "not known yet"),
+        (tr("Memory"), FITS[judged.fit.verdict][0]),
+        (tr("Expected"), speed(predicted.empty) if predicted is not None else tr("not known yet")),
     ]
     if predicted is not None:
-        facts.append(("At full context", f"{speed(predicted.full)} behind {count(predicted.n_ctx)} tokens"))
+        facts.append(
+            (
+                tr("At full context"),
+                tr("{full} behind {n_ctx} tokens", full=speed(predicted.full), n_ctx=count(predicted.n_ctx)),
+            )
+        )
         if judged.gain is not None:
             known = "measured" if judged.is_gain_measured else "expected"
-            facts.append(("With drafts", f"{speed(predicted.empty * judged.gain)} ({judged.gain:.2f}× {known})"))
-    facts.append(("Measured", _measured(judged.fit.measured)))
+            facts.append((tr("With drafts"), f"{speed(predicted.empty * judged.gain)} ({judged.gain:.2f}× {known})"))
+    facts.append((tr("Measured"), _measured(judged.fit.measured)))
     return [(label, value or DASH) for label, value in facts]
 
 
 def _measured(found: MeasuredSpeed | None) -> str:
     if found is None:
-        return "not yet: it is when you chat with it"
-    without = f", {speed(found.plain_rate)} without drafts" if found.rate > 1.05 * found.plain_rate > 0 else ""
-    return f"{speed(found.rate)}{without}, behind {count(found.n_past)} tokens"
+        return tr("not yet: it is when you chat with it")
+    without = (
+        tr(", {plain_rate} without drafts", plain_rate=speed(found.plain_rate))
+        if found.rate > 1.05 * found.plain_rate > 0
+        else ""
+    )
+    return tr(
+        "{rate}{without}, behind {n_past} tokens", rate=speed(found.rate), without=without, n_past=count(found.n_past)
+    )
 
 
 def partner_gain(partner: PartnerRow) -> str:
     """Return what a partner gains: measured with what was expected, or expected."""
-    expected = f"{partner.predicted:.2f}× expected" if partner.predicted else ""
+    expected = tr("{predicted:.2f}× expected", predicted=partner.predicted) if partner.predicted else ""
     if partner.measured is None:
         return expected
-    return f"{partner.measured:.2f}× measured" + (f" ({expected})" if expected else "")
+    return tr("{measured:.2f}× measured", measured=partner.measured) + (f" ({expected})" if expected else "")
 
 
 def offer_line(offer: OfferRow) -> str:
     """Return what could be downloaded to draft, and what that would bring."""
     name = f"{offer.repo_id}:{offer.wanted}" if offer.wanted else offer.repo_id
-    doubt = "" if offer.is_checked else ". Its vocabulary is compared once it is here"
-    return f"{name} ({offer.kind}, {size(offer.n_bytes)}) would draft: {offer.gain:.1f}× expected{doubt}."
+    doubt = "" if offer.is_checked else tr(". Its vocabulary is compared once it is here")
+    return tr(
+        "{name} ({kind}, {n_bytes}) would draft: {gain:.1f}× expected{doubt}.",
+        name=name,
+        kind=offer.kind,
+        n_bytes=size(offer.n_bytes),
+        gain=offer.gain,
+        doubt=doubt,
+    )
 
 
 def header_facts(row: ModelRow) -> Facts:
     """Return what else a model's header says, and which files it has."""
     header, files = row.header, row.files
     facts = [
-        ("Layers", count(header.n_layers) if header.n_layers else ""),
-        ("Experts", f"{header.n_experts_used} of {header.n_experts} for each token" if header.n_experts else "none"),
-        ("Read per token", size(header.bytes_per_token)),
-        ("Cache per token", size(header.kv_bytes_per_token)),
-        ("Vocabulary", f"{count(header.n_vocab)} tokens" if header.n_vocab else ""),
-        ("Tokenizer", header.tokenizer or ""),
-        ("Chat template", "yes" if header.has_chat_template else "no"),
-        ("Files" if len(files) > 1 else "File", "\n".join(files)),
+        (tr("Layers"), count(header.n_layers) if header.n_layers else ""),
+        (
+            tr("Experts"),
+            tr(
+                "{n_experts_used} of {n_experts} for each token",
+                n_experts_used=header.n_experts_used,
+                n_experts=header.n_experts,
+            )
+            if header.n_experts
+            else "none",
+        ),
+        (tr("Read per token"), size(header.bytes_per_token)),
+        (tr("Cache per token"), size(header.kv_bytes_per_token)),
+        (tr("Vocabulary"), tr("{n_vocab} tokens", n_vocab=count(header.n_vocab)) if header.n_vocab else ""),
+        (tr("Tokenizer"), header.tokenizer or ""),
+        (tr("Chat template"), "yes" if header.has_chat_template else "no"),
+        (tr("Files") if len(files) > 1 else tr("File"), "\n".join(files)),
     ]
     return [(label, value or DASH) for label, value in facts]
 
@@ -170,51 +205,58 @@ def judged_facts(judged: RemoteFitReport) -> Facts:
     """Return what is known of a model before it is downloaded."""
     header, predicted = judged.header, judged.fit.speed
     facts = [
-        ("Parameters", n_parameters(header.n_params, header.n_active_params)),
-        ("Context", f"{count(header.n_ctx_train)} tokens" if header.n_ctx_train else ""),
-        ("Read per token", size(header.bytes_per_token)),
-        ("Cache per token", size(header.kv_bytes_per_token)),
-        ("Memory", FITS[judged.fit.verdict][0]),
-        ("Expected speed", speed(predicted.empty) if predicted is not None else ""),
+        (tr("Parameters"), n_parameters(header.n_params, header.n_active_params)),
+        (
+            tr("Context"),
+            tr("{n_ctx_train} tokens", n_ctx_train=count(header.n_ctx_train)) if header.n_ctx_train else "",
+        ),
+        (tr("Read per token"), size(header.bytes_per_token)),
+        (tr("Cache per token"), size(header.kv_bytes_per_token)),
+        (tr("Memory"), FITS[judged.fit.verdict][0]),
+        (tr("Expected speed"), speed(predicted.empty) if predicted is not None else ""),
     ]
     if predicted is not None:
-        facts.append((f"At {count(predicted.n_ctx)} tokens", speed(predicted.full)))
+        facts.append((tr("At {n_ctx} tokens", n_ctx=count(predicted.n_ctx)), speed(predicted.full)))
     return [(label, value or DASH) for label, value in facts]
 
 
 _PHASES = {
-    DownloadPhase.QUEUED: "Waits for its turn",
-    DownloadPhase.OTHER_INSTANCE: "Another Slipstream downloads it",
-    DownloadPhase.CHECKING: "Checking what is there",
+    DownloadPhase.QUEUED: tr("Waits for its turn"),
+    DownloadPhase.OTHER_INSTANCE: tr("Another Slipstream downloads it"),
+    DownloadPhase.CHECKING: tr("Checking what is there"),
     DownloadPhase.DOWNLOADING: "",
-    DownloadPhase.VERIFYING: "Verifying",
-    DownloadPhase.PAUSED: "Paused",
-    DownloadPhase.FAILED: "Failed",
-    DownloadPhase.CANCELLED: "Cancelled",
-    DownloadPhase.DONE: "Downloaded and verified",
+    DownloadPhase.VERIFYING: tr("Verifying"),
+    DownloadPhase.PAUSED: tr("Paused"),
+    DownloadPhase.FAILED: tr("Failed"),
+    DownloadPhase.CANCELLED: tr("Cancelled"),
+    DownloadPhase.DONE: tr("Downloaded and verified"),
 }
 
 
 _QUANTISE_PHASES = {
-    QuantisePhase.QUEUED: "Waits for its turn",
-    QuantisePhase.WAITING: "Another Slipstream makes it",
-    QuantisePhase.SIZING: "Looking at the model",
-    QuantisePhase.QUANTISING: "Quantising",
-    QuantisePhase.VERIFYING: "Loading the result, to see that it works",
-    QuantisePhase.FAILED: "Failed",
+    QuantisePhase.QUEUED: tr("Waits for its turn"),
+    QuantisePhase.WAITING: tr("Another Slipstream makes it"),
+    QuantisePhase.SIZING: tr("Looking at the model"),
+    QuantisePhase.QUANTISING: tr("Quantising"),
+    QuantisePhase.VERIFYING: tr("Loading the result, to see that it works"),
+    QuantisePhase.FAILED: tr("Failed"),
 }
 
 
 def quantise_line(quantising: Quantising) -> str:
     """Return how the making of a copy goes: what it does, how much is done, how long still."""
-    made_of = f"{quantising.type} of {quantising.source}"
+    made_of = tr("{type} of {source}", type=quantising.type, source=quantising.source)
     if quantising.phase is QuantisePhase.DONE:
-        return joined("Made, and it loads", made_of, size(quantising.n_bytes))
+        return joined(tr("Made, and it loads"), made_of, size(quantising.n_bytes))
     progress = quantising.progress
     phase = _QUANTISE_PHASES[progress.phase]
     is_going = progress.phase is QuantisePhase.QUANTISING
-    done = f"{share(progress):.0%} of {size(progress.n_total)}" if is_going else ""
-    left = f"{figures.duration(max(1.0, progress.eta))} left" if is_going and progress.eta is not None else ""
+    done = tr("{share:.0%} of {n_total}", share=share(progress), n_total=size(progress.n_total)) if is_going else ""
+    left = (
+        tr("{duration} left", duration=figures.duration(max(1.0, progress.eta)))
+        if is_going and progress.eta is not None
+        else ""
+    )
     return joined(phase, done, left, "" if is_going else made_of)
 
 
@@ -224,9 +266,13 @@ def download_line(download: Download) -> str:
     phase = _PHASES[progress.phase]
     if progress.phase is DownloadPhase.DONE:
         return joined(phase, size(progress.n_total))
-    there = f"{size(progress.n_done) or '0 MB'} of {size(progress.n_total)}" if progress.n_total else ""
+    there = (
+        tr("{value} of {n_total}", value=size(progress.n_done) or tr("0 MB"), n_total=size(progress.n_total))
+        if progress.n_total
+        else ""
+    )
     pace = f"{size(progress.bytes_per_second)}/s" if progress.bytes_per_second > 0 else ""
-    left = f"{figures.duration(progress.eta)} left" if progress.eta is not None and pace else ""
+    left = tr("{duration} left", duration=figures.duration(progress.eta)) if progress.eta is not None and pace else ""
     return joined(phase, there, pace, left)
 
 

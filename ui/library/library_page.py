@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.library.downloads_view import DownloadsView
 from ui.library.find_view import FindView, downloads_at_work
 from ui.library.hub_dialog import HubDialog
@@ -15,7 +16,7 @@ from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import PageTabs
 from ui.widgets.toast import Toast
 
-HERE, FIND, DOWNLOADS = "On this machine", "Find", "Downloads"
+HERE, FIND, DOWNLOADS = tr("On this machine"), tr("Find"), tr("Downloads")
 PREPARE_MS = 50
 
 
@@ -41,7 +42,7 @@ class LibraryPage(QWidget):
         self._top = PageTabs((HERE, FIND, DOWNLOADS), self)
         self.tabs = self._top.tabs
         self._holders: dict[str, QVBoxLayout] = {}
-        self.settings_button = IconButton("panel", "How the Hub is reached")
+        self.settings_button = IconButton("panel", tr("How the Hub is reached"))
         self.settings_button.clicked.connect(self.show_settings)
         self._lay_out()
         self.toast = Toast(self)
@@ -78,7 +79,7 @@ class LibraryPage(QWidget):
             view.find_wanted.connect(lambda: self.show_tab(FIND))
             view.downloads_wanted.connect(lambda: self.show_tab(DOWNLOADS))
             view.told.connect(self.toast.tell)
-            view.removed.connect(lambda name: self.toast.tell(f"{name} is in the trash"))
+            view.removed.connect(lambda name: self.toast.tell(tr("{name} is in the trash", name=name)))
             self._place(HERE, view)
         return self._models
 

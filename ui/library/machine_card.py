@@ -9,11 +9,12 @@ from models.estimate.fit.summary import FitVerdict
 from models.library import requests as ask
 from models.library.values import ModelFitReport, ModelRow, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 
-MEASURE, AGAIN, MEASURING = "Measure this machine", "Measure this machine again", "Measuring this machine…"
+MEASURE, AGAIN, MEASURING = tr("Measure this machine"), tr("Measure this machine again"), tr("Measuring this machine…")
 TONES = {FitVerdict.GREEN: "muted", FitVerdict.TIGHT: "warning"}
 
 
@@ -24,14 +25,16 @@ class MachineCard(QWidget):
         super().__init__(parent)
         self._link, self._asked = link, 0
         self._name = ""
-        title = QLabel("On this machine")
+        title = QLabel(tr("On this machine"))
         title.setProperty("tone", "section")
         self.sentence, self.facts = QLabel(), FactsGrid()
         self.sentence.setWordWrap(True)
         self.sentence.setTextFormat(Qt.TextFormat.PlainText)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.measure, self.problem = QPushButton(MEASURE), QLabel()
-        self.measure.setToolTip("How fast memory and processor are, in about ten seconds: speeds are predicted from it")
+        self.measure.setToolTip(
+            tr("How fast memory and processor are, in about ten seconds: speeds are predicted from it")
+        )
         self.measure.clicked.connect(self._on_measure)
         self.problem.setProperty("tone", "problem")
         self.problem.setWordWrap(True)
@@ -56,7 +59,7 @@ class MachineCard(QWidget):
             return
         if row.name != self._name:
             self.facts.hide()
-            self._say("Judging it…", "muted")
+            self._say(tr("Judging it…"), "muted")
         self._name = row.name
         self.look()
 
@@ -68,7 +71,7 @@ class MachineCard(QWidget):
 
     def _on_judged(self, judged: ModelFitReport) -> None:
         fit = judged.fit
-        why = [f"The speed is not known yet: “{MEASURE}” finds it out."] if fit.lacks_speed else []
+        why = [tr("The speed is not known yet: “{MEASURE}” finds it out.", MEASURE=MEASURE)] if fit.lacks_speed else []
         self._say(" ".join((fit.sentence, *fit.notes, *why)), TONES.get(fit.verdict, "problem"))
         self.facts.show_facts(machine_facts(judged))
         self.facts.show()

@@ -12,6 +12,7 @@ from models.download.progress import DownloadPhase
 from models.formatting.safe_text import one_line
 from models.library.values import Download, ModelRow, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.library.labels import header_facts, model_facts
 from ui.library.machine_card import MachineCard
 from ui.library.partners_card import PartnersCard
@@ -19,9 +20,9 @@ from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import WARNING, NoteCard
 
-TOY_NOTE = "A toy that comes with Slipstream, to try everything with. It is wrong about most things."
-AGAIN, ON_ITS_WAY = "Download again", "Show in downloads"
-MENDING = "It is being downloaded again. The changed file stays until the right one is whole."
+TOY_NOTE = tr("A toy that comes with Slipstream, to try everything with. It is wrong about most things.")
+AGAIN, ON_ITS_WAY = tr("Download again"), tr("Show in downloads")
+MENDING = tr("It is being downloaded again. The changed file stays until the right one is whole.")
 
 
 class ModelDetailsPane(QScrollArea):
@@ -49,12 +50,12 @@ class ModelDetailsPane(QScrollArea):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.use = QPushButton("Use")
+        self.use = QPushButton(tr("Use"))
         self.use.setProperty("kind", "primary")
-        self.use.setToolTip("Load this model and chat with it")
-        self.reveal = QPushButton("Reveal in folder")
-        self.remove = QPushButton("Remove…")
-        self.settings, self.smaller = QPushButton("Settings…"), QPushButton("Make a smaller copy…")
+        self.use.setToolTip(tr("Load this model and chat with it"))
+        self.reveal = QPushButton(tr("Reveal in folder"))
+        self.remove = QPushButton(tr("Remove…"))
+        self.settings, self.smaller = QPushButton(tr("Settings…")), QPushButton(tr("Make a smaller copy…"))
         self.settings.clicked.connect(lambda: self.row and self.settings_wanted.emit(self.row.name))
         self.smaller.clicked.connect(lambda: self.row and self.smaller_wanted.emit(self.row.name))
         self.mending = NoteCard(WARNING, AGAIN)
@@ -62,7 +63,7 @@ class ModelDetailsPane(QScrollArea):
         self.facts, self.header = FactsGrid(), FactsGrid()
         self.machine, self.partners = MachineCard(link), PartnersCard(link)
         self.partners.changed.connect(self.machine.look)
-        self._header_title = QLabel("From its header")
+        self._header_title = QLabel(tr("From its header"))
         self._header_title.setProperty("tone", "section")
         self.use.clicked.connect(lambda: self.row and self.use_wanted.emit(self.row.name))
         self.reveal.clicked.connect(self._on_reveal)
@@ -121,7 +122,7 @@ class ModelDetailsPane(QScrollArea):
         self._note(row)
         self._show_mending()
         self.use.setVisible(row.problem is None)
-        self.use.setText("In use" if is_used else "Use")
+        self.use.setText(tr("In use") if is_used else tr("Use"))
         self.use.setEnabled(not is_used)
         self.remove.setVisible(row.can_remove)
         self.settings.setVisible(row.problem is None)
@@ -188,11 +189,11 @@ class ModelDetailsPane(QScrollArea):
             return
         box = QMessageBox(self.window())
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle("Remove model")
+        box.setWindowTitle(tr("Remove model"))
         box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(f"Move {one_line(row.name)} to the trash?")
-        box.setInformativeText("All files of this model are moved. Chats that used it stay.")
-        removes = box.addButton("Move to trash", QMessageBox.ButtonRole.AcceptRole)
+        box.setText(tr("Move {name} to the trash?", name=one_line(row.name)))
+        box.setInformativeText(tr("All files of this model are moved. Chats that used it stay."))
+        removes = box.addButton(tr("Move to trash"), QMessageBox.ButtonRole.AcceptRole)
         box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
         box.buttonClicked.connect(lambda button: self.remove_wanted.emit(row.name) if button is removes else None)
         box.open()

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from models.library import requests as ask
 from models.library.values import FolderPlace, ModelRow, ModelRows, Notice, RowReport, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.library.labels import model_line, model_speed
 from ui.library.model_details import ModelDetailsPane
 from ui.library.quantise_dialog import QuantiseDialog
@@ -59,18 +60,18 @@ class ModelsView(QWidget):
         self._palette = LIGHT
         self._offered: str | None = None  # a folder is offered once
         self.filter = QLineEdit()
-        self.filter.setPlaceholderText("Filter models")
-        self.filter.setAccessibleName("Filter models")
+        self.filter.setPlaceholderText(tr("Filter models"))
+        self.filter.setAccessibleName(tr("Filter models"))
         self.filter.setClearButtonEnabled(True)
         self._filter_icon = QAction(self.filter)
         self.filter.addAction(self._filter_icon, QLineEdit.ActionPosition.LeadingPosition)
-        self.import_button = QPushButton("Import folder…")
-        self.import_button.setToolTip("Use the models of a folder where they are")
-        self.folders_button = TextButton("Imported folders…")
+        self.import_button = QPushButton(tr("Import folder…"))
+        self.import_button.setToolTip(tr("Use the models of a folder where they are"))
+        self.folders_button = TextButton(tr("Imported folders…"))
         self.folders_button.setMenu(QMenu(self))
         self.folders_button.hide()
         self.banner, self.notice = Banner(), Banner()
-        self.list = RowList("Models on this machine")
+        self.list = RowList(tr("Models on this machine"))
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.foot = ElidedLabel()
@@ -79,7 +80,7 @@ class ModelsView(QWidget):
         self._timer = QTimer(self, interval=LOOK_MS)
         self._lay_out()
         self._connect_signals()
-        self.state.say_loading("Looking for models…")
+        self.state.say_loading(tr("Looking for models…"))
         self.stack.setCurrentWidget(self.state)
 
     def _lay_out(self) -> None:
@@ -103,7 +104,7 @@ class ModelsView(QWidget):
         foot.addWidget(self.foot, 1)
         foot.addWidget(self.folders_button)
         column.addLayout(foot)
-        self.panes = TwoPanes(listed, self.details, "All models")
+        self.panes = TwoPanes(listed, self.details, tr("All models"))
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self.panes)
@@ -183,7 +184,7 @@ class ModelsView(QWidget):
             self.list.choose(self._to_show)
             self._to_show = None
         problems = " ".join(self._last.problems)
-        self.foot.setText(problems or f"Looked for in {', '.join(self._last.folders)}")
+        self.foot.setText(problems or tr("Looked for in {names}", names=", ".join(self._last.folders)))
         self.foot.setToolTip("\n".join((*self._last.problems, *self._last.folders)))
         self._show_notices(self._last.notices)
         if self._was_asked:
@@ -203,10 +204,10 @@ class ModelsView(QWidget):
             self.notice.hide()
             return
         first, n_more = notices[0], len(notices) - 1
-        text = first.sentence + (f" ({n_more} more)" if n_more else "")
+        text = first.sentence + (tr(" ({n_more} more)", n_more=n_more) if n_more else "")
         if text == self.notice.text:
             return
-        label = "Download again" if first.repo_id else "OK"
+        label = tr("Download again") if first.repo_id else "OK"
         self.notice.say(text, "warning", (label, lambda: self._settle(first, brings_back=bool(first.repo_id))))
         self.notice.close_button.clicked.disconnect()
         self.notice.close_button.clicked.connect(lambda: self._settle(first))
@@ -221,12 +222,12 @@ class ModelsView(QWidget):
         self._is_asking = self._was_asked = False
         if not self._rows:
             self.state.say(
-                "alert", "The models cannot be listed", trouble.sentence, ("Try again", self._retry), "danger"
+                "alert", tr("The models cannot be listed"), trouble.sentence, (tr("Try again"), self._retry), "danger"
             )
             self.stack.setCurrentWidget(self.state)
 
     def _retry(self) -> None:
-        self.state.say_loading("Looking for models…")
+        self.state.say_loading(tr("Looking for models…"))
         self._link.start()
         self.look()
 
@@ -237,16 +238,18 @@ class ModelsView(QWidget):
         if shown:
             self.stack.setCurrentWidget(self.list)
         elif words and self._rows:
-            self.state.say("search", "No model like that here", "", ("Find it on the Hub", self.find_wanted.emit))
+            self.state.say(
+                "search", tr("No model like that here"), "", (tr("Find it on the Hub"), self.find_wanted.emit)
+            )
             self.stack.setCurrentWidget(self.state)
         elif self._was_listed:
-            text = "Download one from the Hub, or import a folder that has GGUF files."
-            self.state.say("library", "No models yet", text, ("Find models", self.find_wanted.emit))
+            text = tr("Download one from the Hub, or import a folder that has GGUF files.")
+            self.state.say("library", tr("No models yet"), text, (tr("Find models"), self.find_wanted.emit))
             self.stack.setCurrentWidget(self.state)
         self._show_details(self.list.key)
 
     def _row(self, row: ModelRow) -> ListRow:
-        badge, tone = ("in use", "accent") if row.name == self._used else (_badge(row), "warning")
+        badge, tone = (tr("in use"), "accent") if row.name == self._used else (_badge(row), "warning")
         line = row.problem or model_line(row)
         return ListRow(row.name, row.name, line, model_speed(row), badge, tone, row.problem is not None)
 
@@ -295,7 +298,7 @@ class ModelsView(QWidget):
         self.look()
 
     def _choose_folder(self) -> None:
-        dialog = QFileDialog(self.window(), "Import folder")
+        dialog = QFileDialog(self.window(), tr("Import folder"))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -322,8 +325,8 @@ class ModelsView(QWidget):
         menu.clear()
         imported = [place for place in places if place.is_imported]
         for place in imported:
-            action = menu.addAction(f"Forget {place.path}")
-            action.setToolTip("Its files stay where they are")
+            action = menu.addAction(tr("Forget {path}", path=place.path))
+            action.setToolTip(tr("Its files stay where they are"))
             action.triggered.connect(lambda checked=False, path=place.path: self.forget_folder(path))
         self.folders_button.setVisible(bool(imported))
 
@@ -333,8 +336,8 @@ class ModelsView(QWidget):
         if other is None or self._offered == other.path:
             return
         self._offered = other.path
-        text = f"{other.kind} has models on this machine, in {other.path}."
-        self.banner.say(text, "plain", ("Use them", lambda: self.import_folder(other.path)))
+        text = tr("{kind} has models on this machine, in {path}.", kind=other.kind, path=other.path)
+        self.banner.say(text, "plain", (tr("Use them"), lambda: self.import_folder(other.path)))
 
 
 def _searched(row: ModelRow) -> str:

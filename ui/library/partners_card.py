@@ -10,6 +10,7 @@ from models.formatting.safe_text import lines, one_line
 from models.library import requests as ask
 from models.library.values import Choosing, DraftOffers, ModelRow, OfferRow, PairStep, PartnerRow, Partners, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.library.labels import joined, offer_line, partner_gain, size
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
@@ -18,19 +19,23 @@ from ui.widgets.note_card import CALM, NoteCard
 
 MOST_REFUSED = 4
 MOST_TESTED = 3
-STAGES = {"loading": "Loading {}…", "measuring": "Measuring with {}…"}
+STAGES = {"loading": tr("Loading {}…"), "measuring": tr("Measuring with {}…")}
 WAITING = {
-    "replies": "A reply is being written on this machine. The test begins when that is done: beside it, its figures "
-    "would be wrong and the reply slower.",
-    "a load": "A model is being loaded on this machine. The test begins when that is done: beside it, its figures "
-    "would be wrong.",
+    "replies": tr(
+        "A reply is being written on this machine. The test begins when that is done: beside it, its figures "
+        "would be wrong and the reply slower."
+    ),
+    "a load": tr(
+        "A model is being loaded on this machine. The test begins when that is done: beside it, its figures "
+        "would be wrong."
+    ),
 }
-STOPPED = "Stopped. What had been measured is kept; who drafts is as before."
-WHO = "Who drafts when this model is loaded"
-WHO_BY_SETTINGS = "The model's settings name it. What is chosen here takes its place."
-HOLDS = "This holds from the next time the model is loaded."
-RESET = "The draft in the model's settings is reset."
-NO_OFFER = "There is nothing to download that is known to fit."
+STOPPED = tr("Stopped. What had been measured is kept; who drafts is as before.")
+WHO = tr("Who drafts when this model is loaded")
+WHO_BY_SETTINGS = tr("The model's settings name it. What is chosen here takes its place.")
+HOLDS = tr("This holds from the next time the model is loaded.")
+RESET = tr("The draft in the model's settings is reset.")
+NO_OFFER = tr("There is nothing to download that is known to fit.")
 
 
 class PartnersCard(QWidget):
@@ -46,19 +51,19 @@ class PartnersCard(QWidget):
         self._was_stopped = False
         self._results: dict[str, str] = {}
         self.shown: Partners | None = None
-        title = QLabel("Drafts for it")
+        title = QLabel(tr("Drafts for it"))
         title.setProperty("tone", "section")
         self.why, self.refused, self.result = _words(), _words("muted"), _words()
         self.facts = FactsGrid()
-        self.choice, self.test = QPushButton("Automatic"), QPushButton("Test this pair")
+        self.choice, self.test = QPushButton(tr("Automatic")), QPushButton(tr("Test this pair"))
         self.choice.setToolTip(WHO)
-        self.test.setToolTip("Measures on this machine and keeps the fastest; takes about a minute for each")
+        self.test.setToolTip(tr("Measures on this machine and keeps the fastest; takes about a minute for each"))
         self.test.clicked.connect(self._on_test)
-        self.wait = NoteCard(CALM, "Test anyway")
+        self.wait = NoteCard(CALM, tr("Test anyway"))
         self.wait.button.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
         self._waits_for = ""
         self.bar = QProgressBar()
-        self.bar.setAccessibleName("Test of the pair")
+        self.bar.setAccessibleName(tr("Test of the pair"))
         self.bar.setObjectName("downloadBar")
         self.bar.setRange(0, 1_000)
         self.bar.setTextVisible(False)
@@ -110,7 +115,7 @@ class PartnersCard(QWidget):
     # What came.
 
     def _say_loading(self) -> None:
-        self.why.setText("Comparing with the models here…")
+        self.why.setText(tr("Comparing with the models here…"))
         for part in (self.facts, self.refused, self.choice, self.test):
             part.hide()
         self._clear_offers()
@@ -126,13 +131,13 @@ class PartnersCard(QWidget):
         self._show_refused([partner for partner in found.partners if partner.problem is not None])
         self._show_choice(found, usable)
         n_tested = min(len(usable), MOST_TESTED)
-        self.test.setText("Test this pair" if n_tested == 1 else f"Test the best {n_tested}")
+        self.test.setText(tr("Test this pair") if n_tested == 1 else tr("Test the best {n_tested}", n_tested=n_tested))
         self._show_test()
         self._link.forget(self._asked_offers)
         if found.has_worthy:
             self._clear_offers()
         else:
-            self._clear_offers("Looking for a small model to download…")
+            self._clear_offers(tr("Looking for a small model to download…"))
             request = ask.FindOffers(self._name)
             self._asked_offers = self._link.ask(request, self._on_offers, self._on_no_offers)
 
@@ -140,23 +145,28 @@ class PartnersCard(QWidget):
         self.why.setText(trouble.sentence)
 
     def _show_refused(self, refused: list[PartnerRow]) -> None:
-        lines = [f"{partner.name} cannot draft. {partner.problem}" for partner in refused[:MOST_REFUSED]]
+        lines = [
+            tr("{name} cannot draft. {problem}", name=partner.name, problem=partner.problem)
+            for partner in refused[:MOST_REFUSED]
+        ]
         if len(refused) > MOST_REFUSED:
-            lines.append(f"{len(refused) - MOST_REFUSED} more cannot either.")
+            lines.append(tr("{n_refused} more cannot either.", n_refused=len(refused) - MOST_REFUSED))
         self.refused.setText("\n".join(map(one_line, lines)))
         self.refused.setToolTip(in_tip("\n".join(f"{one_line(one.name)}: {one.problem}" for one in refused[:40])))
         self.refused.setVisible(bool(lines))
 
     def _show_choice(self, found: Partners, usable: list[PartnerRow]) -> None:
-        now = {Choosing.AUTOMATIC: "Automatic", Choosing.NONE: "None"}.get(found.choosing, found.used or "None")
+        now = {Choosing.AUTOMATIC: tr("Automatic"), Choosing.NONE: tr("None")}.get(
+            found.choosing, found.used or tr("None")
+        )
         is_set = found.choosing is Choosing.SETTINGS
         self.choice.setVisible(bool(usable) or is_set)
-        self.choice.setText(on_button(f"{now}, by its settings  ▾" if is_set else f"{now}  ▾"))
+        self.choice.setText(on_button(tr("{now}, by its settings  ▾", now=now) if is_set else f"{now}  ▾"))
         self.choice.setToolTip(WHO_BY_SETTINGS if is_set else WHO)
-        self.choice.setAccessibleName(f"Who drafts: {now}")
+        self.choice.setAccessibleName(tr("Who drafts: {now}", now=now))
         menu = QMenu(self)
         group = QActionGroup(menu)
-        ways = [("Automatic", Choosing.AUTOMATIC, ""), ("None", Choosing.NONE, "")]
+        ways = [(tr("Automatic"), Choosing.AUTOMATIC, ""), (tr("None"), Choosing.NONE, "")]
         for words, way, partner in [*ways, *((one.name, Choosing.NAMED, one.name) for one in usable)]:
             action = QAction(on_button(words), menu)
             action.setCheckable(True)
@@ -185,7 +195,7 @@ class PartnersCard(QWidget):
         self._clear_offers(trouble.sentence)
 
     def _add_offer(self, offer: OfferRow) -> None:
-        words, button = _words(), QPushButton("Download")
+        words, button = _words(), QPushButton(tr("Download"))
         words.setText(one_line(offer_line(offer)))
         button.clicked.connect(lambda: self._download(offer, button))
         holder = QWidget()
@@ -202,7 +212,7 @@ class PartnersCard(QWidget):
 
     def _download(self, offer: OfferRow, button: QPushButton) -> None:
         button.setEnabled(False)
-        button.setText("In the queue")
+        button.setText(tr("In the queue"))
         self._link.ask(ask.StartDownload(offer.repo_id, offer.wanted), failed=self._on_refused)
 
     def _add_note(self, text: str) -> None:
@@ -246,7 +256,7 @@ class PartnersCard(QWidget):
         name = self._tested = self._name
         self._was_stopped = False
         self._results.pop(name, None)
-        self.stage.setText("Starting…")
+        self.stage.setText(tr("Starting…"))
         self._waits_for = ""
         self.bar.setValue(0)
         self._show_test()
@@ -287,9 +297,9 @@ class PartnersCard(QWidget):
         is_own = bool(self._tested) and self._tested == self._name
         has_usable = self.shown is not None and any(one.problem is None for one in self.shown.partners)
         if is_own:
-            self.test.setText("Stop the test")
-        elif has_usable and self.test.text() == "Stop the test":
-            self.test.setText("Test again")
+            self.test.setText(tr("Stop the test"))
+        elif has_usable and self.test.text() == tr("Stop the test"):
+            self.test.setText(tr("Test again"))
         self.test.setVisible(is_own or has_usable)
         self.test.setEnabled(is_own or not self._tested)
         self.choice.setEnabled(not self._tested)

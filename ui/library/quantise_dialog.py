@@ -20,6 +20,7 @@ from models.library import requests as ask
 from models.library.values import QuantiseOffer, QuantiseTarget, Quantising, Trouble
 from models.quantise.progress import QuantisePhase
 from ui.client.library_link import LOST, LibraryLink
+from ui.language import tr
 from ui.library.labels import joined, quantise_line, share, size
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
@@ -43,11 +44,11 @@ class QuantiseRow(QFrame):
         self.line.setProperty("tone", "caption")
         self.problem.setWordWrap(True)
         self.bar = QProgressBar()
-        self.bar.setAccessibleName("Making of the copy")
+        self.bar.setAccessibleName(tr("Making of the copy"))
         self.bar.setObjectName("downloadBar")
         self.bar.setRange(0, 1_000)
         self.bar.setTextVisible(False)
-        self.cancel = IconButton("close", "Cancel", size=16)
+        self.cancel = IconButton("close", tr("Cancel"), size=16)
         self.cancel.clicked.connect(lambda: self.cancel_wanted.emit(self.quantising.number))
         head = QHBoxLayout()
         head.setSpacing(0)
@@ -81,7 +82,9 @@ class QuantiseRow(QFrame):
         words = quantising.problem or quantising.notice or ""
         self.problem.setText(words)
         self.problem.setVisible(bool(words))
-        self.cancel.show_as("close", "Take off the list" if quantising.is_over else "Cancel; nothing of it stays")
+        self.cancel.show_as(
+            "close", tr("Take off the list") if quantising.is_over else tr("Cancel; nothing of it stays")
+        )
 
     def set_palette(self, palette: Palette) -> None:
         """Draw the icon for another palette."""
@@ -90,12 +93,12 @@ class QuantiseRow(QFrame):
 
 WIDTH, HEIGHT = 520, 600
 FOLLOWED_HEIGHT = 280
-LOSES = (
+LOSES = tr(
     "{model} is quantised already ({type}): quantised again it loses more than the original would when it is quantised "
     "once. A smaller file from the maker, or one made of the F16 or BF16 file, is better."
 )
 _CENTRE = RowList.ScrollHint.PositionAtCenter
-GOES_ON = "It goes on when you close this, and is under Downloads. When you quit Slipstream, it ends."
+GOES_ON = tr("It goes on when you close this, and is under Downloads. When you quit Slipstream, it ends.")
 
 
 class QuantiseDialog(QDialog):
@@ -110,22 +113,22 @@ class QuantiseDialog(QDialog):
         self._number: int | None = None
         self._was_told = False  # that it is there: an answer and news may cross
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Make a smaller copy")
+        self.setWindowTitle(tr("Make a smaller copy"))
         self._height = min(HEIGHT, parent.height() - 2 * Space.L)
         self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), self._height)
-        self.title, self.about = QLabel("Make a smaller copy"), QLabel(model)
-        self.list = RowList("Types, the best first")
+        self.title, self.about = QLabel(tr("Make a smaller copy")), QLabel(model)
+        self.list = RowList(tr("Types, the best first"))
         self.list.setObjectName("framedList")
         self.list.set_palette(palette)
-        self.warning, self.anyway = QFrame(), CheckField("Make it all the same")
+        self.warning, self.anyway = QFrame(), CheckField(tr("Make it all the same"))
         self.name, self.room, self.problem = QLineEdit(), QLabel(), QLabel()
         self.goes_on = QLabel(GOES_ON)
         self.row = QuantiseRow(Quantising(0, model, "", ""))
         self.row.set_palette(palette)
         self.row.cancel.hide()
         self.stack, self.chooser, self.follower = QStackedWidget(), QWidget(), QWidget()
-        self.make, self.close_button = QPushButton("Make copy"), QPushButton("Cancel")
-        self.stop, self.show_it = QPushButton("Cancel the copy"), QPushButton("Show it")
+        self.make, self.close_button = QPushButton(tr("Make copy")), QPushButton(tr("Cancel"))
+        self.stop, self.show_it = QPushButton(tr("Cancel the copy")), QPushButton(tr("Show it"))
         self._dress()
         self._lay_out()
         self._connect_signals()
@@ -150,7 +153,7 @@ class QuantiseDialog(QDialog):
             button.setProperty("kind", "primary")
         for button in (self.close_button, self.stop):
             button.setAutoDefault(False)
-        self.name.setAccessibleName("Name of the copy")
+        self.name.setAccessibleName(tr("Name of the copy"))
         self.warning.setObjectName("warningNote")
         self.warning.hide()
         self.problem.hide()
@@ -163,7 +166,7 @@ class QuantiseDialog(QDialog):
         warned.setSpacing(Space.XS)
         warned.addWidget(self._warning_text)
         warned.addWidget(self.anyway)
-        name_label = QLabel("Name")
+        name_label = QLabel(tr("Name"))
         name_label.setProperty("tone", "section")
         name_label.setBuddy(self.name)
         choosing = QVBoxLayout(self.chooser)
@@ -224,7 +227,7 @@ class QuantiseDialog(QDialog):
 
     def _on_offer(self, offer: QuantiseOffer) -> None:
         self.offer = offer
-        self.about.setText(joined(offer.model, offer.source_type, size(offer.n_bytes), "stays as it is"))
+        self.about.setText(joined(offer.model, offer.source_type, size(offer.n_bytes), tr("stays as it is")))
         self._warning_text.setText(LOSES.format(model=offer.model, type=offer.source_type))
         self.warning.setVisible(not offer.is_original and bool(offer.targets))
         self.list.show_rows([_row(target) for target in offer.targets])
@@ -250,9 +253,18 @@ class QuantiseDialog(QDialog):
             return
         self.name.setPlaceholderText(target.name)
         free = size(offer.n_free) or "nothing"
-        room = f"Takes about {size(target.n_bytes)} of the {free} that are free, in {offer.folder}."
+        room = tr(
+            "Takes about {n_bytes} of the {free} that are free, in {folder}.",
+            n_bytes=size(target.n_bytes),
+            free=free,
+            folder=offer.folder,
+        )
         if not has_room:
-            room = f"There is no room for it: it takes about {size(target.n_bytes)}, and {free} is free. Free some."
+            room = tr(
+                "There is no room for it: it takes about {n_bytes}, and {free} is free. Free some.",
+                n_bytes=size(target.n_bytes),
+                free=free,
+            )
         self.room.setText(room)
         self.room.setProperty("tone", "caption" if has_room else "problem")
         self.room.style().polish(self.room)
@@ -302,9 +314,9 @@ class QuantiseDialog(QDialog):
         self.goes_on.setVisible(not is_over)
         self.make.setVisible(not follows)
         self.stop.setVisible((follows and not is_over) or (is_over and shown.problem is not None))
-        self.stop.setText("Choose another" if is_over else "Cancel the copy")
+        self.stop.setText(tr("Choose another") if is_over else tr("Cancel the copy"))
         self.show_it.setVisible(is_over and shown.problem is None)
-        self.close_button.setText("Close" if follows else "Cancel")
+        self.close_button.setText(tr("Close") if follows else tr("Cancel"))
         default = self.show_it if not self.show_it.isHidden() else self.close_button if follows else self.make
         default.setDefault(True)
         if (follows and self.focusWidget() is None) or self.focusWidget() is self.make:
@@ -336,5 +348,7 @@ class QuantiseDialog(QDialog):
 
 
 def _row(target: QuantiseTarget) -> ListRow:
-    badge = "usual choice" if target.is_usual else ""
-    return ListRow(target.type, target.type, target.quality, f"about {size(target.n_bytes)}", badge, "accent")
+    badge = tr("usual choice") if target.is_usual else ""
+    return ListRow(
+        target.type, target.type, target.quality, tr("about {n_bytes}", n_bytes=size(target.n_bytes)), badge, "accent"
+    )

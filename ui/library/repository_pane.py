@@ -22,6 +22,7 @@ from models.library.values import (
     Trouble,
     TroubleKind,
 )
+from ui.language import tr
 from ui.library.labels import FITS, joined, judged_facts, offer_line, size
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import in_tip, on_button
@@ -33,9 +34,9 @@ from ui.widgets.state_pane import StatePane
 
 USUAL = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q8_0")  # chosen first where nothing better is known
 SIDE_ROLES = {
-    FileRole.PROJECTOR: "for images, beside a model",
-    FileRole.DRAFT: "drafts for a model",
-    FileRole.OTHER: "no model",
+    FileRole.PROJECTOR: tr("for images, beside a model"),
+    FileRole.DRAFT: tr("drafts for a model"),
+    FileRole.OTHER: tr("no model"),
 }
 
 
@@ -68,9 +69,9 @@ class RepositoryPane(QWidget):
         self.recommendation = QLabel()
         self.recommendation.setWordWrap(True)
         self.recommendation.setTextFormat(Qt.TextFormat.PlainText)
-        self.page_button = TextButton("Open its page")
+        self.page_button = TextButton(tr("Open its page"))
         self.page_button.clicked.connect(self._on_page)
-        self.list = RowList("Quantisations")
+        self.list = RowList(tr("Quantisations"))
         self.list.chosen.connect(self._on_chosen)
         self.card = QFrame()
         self.card.setObjectName("judgeCard")
@@ -80,7 +81,7 @@ class RepositoryPane(QWidget):
         self.draft = CheckField()
         self.draft.hide()
         self.draft.toggled.connect(lambda on: self._show_card())
-        self.download = QPushButton("Download")
+        self.download = QPushButton(tr("Download"))
         self.download.setProperty("kind", "primary")
         self.download.clicked.connect(self._on_download)
         self.state = StatePane()
@@ -124,7 +125,7 @@ class RepositoryPane(QWidget):
     def show_loading(self, repo_id: str, wanted: str = "") -> None:
         """Say that a repository is on its way; ``wanted`` is the quantisation to begin with."""
         self.repository, self._wanted = None, wanted
-        self.state.say_loading(f"Asking the Hub about {repo_id}…")
+        self.state.say_loading(tr("Asking the Hub about {repo_id}…", repo_id=repo_id))
         self.stack.setCurrentWidget(self.state)
 
     def show_repository(self, repository: Repository) -> None:
@@ -133,13 +134,15 @@ class RepositoryPane(QWidget):
         self._judged.clear()
         self._drafts.clear()
         self.title.setText(one_line(repository.repo_id))
-        made_from = f"made from {', '.join(repository.base_models)}" if repository.base_models else ""
+        made_from = tr("made from {names}", names=", ".join(repository.base_models)) if repository.base_models else ""
         facts = (
             repository.architecture or "",
-            f"{parameters(repository.n_params)} parameters" if repository.n_params else "",
-            f"{count(repository.n_ctx_train)} tokens of context" if repository.n_ctx_train else "",
-            f"licence {repository.licence}" if repository.licence else "",
-            f"{count(repository.downloads)} downloads",
+            tr("{n_params} parameters", n_params=parameters(repository.n_params)) if repository.n_params else "",
+            tr("{n_ctx_train} tokens of context", n_ctx_train=count(repository.n_ctx_train))
+            if repository.n_ctx_train
+            else "",
+            tr("licence {licence}", licence=repository.licence) if repository.licence else "",
+            tr("{downloads} downloads", downloads=count(repository.downloads)),
             made_from,
         )
         self.line.setText(one_line(joined(*facts)))
@@ -150,19 +153,21 @@ class RepositoryPane(QWidget):
             self.stack.setCurrentWidget(self._body)
             self._first_key, self._waits = self._first(repository), True
             self._recommended = ""
-            self._say_recommendation("Which of these suits this machine?")
+            self._say_recommendation(tr("Which of these suits this machine?"))
             self.list.choose(self._first_key)
             self.recommendation_wanted.emit(repository.repo_id)
         else:
-            text = "This repository has no GGUF files, which is what Slipstream runs. Search for one that has."
-            self.state.say("search", "Nothing to run here", text)
+            text = tr("This repository has no GGUF files, which is what Slipstream runs. Search for one that has.")
+            self.state.say("search", tr("Nothing to run here"), text)
             self.stack.setCurrentWidget(self.state)
 
     def show_trouble(self, trouble: Trouble) -> None:
         """Say why there is nothing to show."""
         can_log_in = trouble.kind in (TroubleKind.ACCESS, TroubleKind.SETTING)
-        action = ("Hub settings…", self.login_wanted.emit) if can_log_in else ("Try again", self.again_wanted.emit)
-        self.state.say("alert", "This cannot be shown", trouble.sentence, action, "danger")
+        action = (
+            (tr("Hub settings…"), self.login_wanted.emit) if can_log_in else (tr("Try again"), self.again_wanted.emit)
+        )
+        self.state.say("alert", tr("This cannot be shown"), trouble.sentence, action, "danger")
         self.stack.setCurrentWidget(self.state)
 
     def show_recommendation(self, found: Recommended) -> None:
@@ -172,7 +177,9 @@ class RepositoryPane(QWidget):
             return
         models = [model for model in repository.models if model.name == found.name and model.role is FileRole.MODEL]
         self._recommended = _key(models[0]) if models else ""
-        self._say_recommendation(f"Recommended here: {found.sentence}" if models else found.sentence)
+        self._say_recommendation(
+            tr("Recommended here: {sentence}", sentence=found.sentence) if models else found.sentence
+        )
         self.list.show_rows([self._row(model) for model in repository.models])
         self._judge_first(self._recommended if models and not self._wanted else "")
 
@@ -240,9 +247,9 @@ class RepositoryPane(QWidget):
     def _show_note(self, repository: Repository) -> None:
         words = ""
         if repository.access is Access.GATED:
-            words = "Gated: its makers ask you to accept their conditions on its page before you can download it."
+            words = tr("Gated: its makers ask you to accept their conditions on its page before you can download it.")
         elif repository.was_renamed:
-            words = f"{repository.asked_as} has been renamed to this."
+            words = tr("{asked_as} has been renamed to this.", asked_as=repository.asked_as)
         self.note.setText(words)
         self.note.setVisible(bool(words))
 
@@ -260,8 +267,8 @@ class RepositoryPane(QWidget):
         badge, tone = FITS[judged.fit.verdict] if judged is not None else ("", "warning")
         if _key(model) == self._recommended:
             badge, tone = "recommended", "accent"
-        parts = f"{len(model.files)} files" if len(model.files) > 1 else ""
-        missing = f"{model.missing} of its files are missing" if model.missing else ""
+        parts = tr("{n_files} files", n_files=len(model.files)) if len(model.files) > 1 else ""
+        missing = tr("{missing} of its files are missing", missing=model.missing) if model.missing else ""
         is_model = model.role is FileRole.MODEL
         title = model.quantisation if is_model and model.quantisation else model.name
         line = joined(SIDE_ROLES.get(model.role, ""), model.name if title != model.name else "", parts, missing)
@@ -278,7 +285,7 @@ class RepositoryPane(QWidget):
         self._show_card()
         if key not in self._judged and model.role is FileRole.MODEL and not model.missing:
             self.facts.hide()
-            self._say("Reading its header…", "muted")
+            self._say(tr("Reading its header…"), "muted")
             if key == self._first_key and self._waits:
                 return  # the recommendation may choose another
             self.judge_wanted.emit(self.repository.repo_id, model.files[0].path)
@@ -308,7 +315,15 @@ class RepositoryPane(QWidget):
         offer = self._offer_for(model)
         self.draft.setVisible(offer is not None)
         if offer is not None:
-            self.draft.setText(on_button(f"With its draft ({size(offer.n_bytes)}), about {offer.gain:.1f}× as fast"))
+            self.draft.setText(
+                on_button(
+                    tr(
+                        "With its draft ({n_bytes}), about {gain:.1f}× as fast",
+                        n_bytes=size(offer.n_bytes),
+                        gain=offer.gain,
+                    )
+                )
+            )
             self.draft.setToolTip(in_tip(offer_line(offer)))
 
     def _offer_for(self, model: RemoteModel) -> OfferRow | None:
@@ -326,10 +341,10 @@ class RepositoryPane(QWidget):
             offer = self._offer_for(model) if self.draft.isChecked() else None
             what = f"{model.quantisation or model.name}{' and its draft' if offer is not None else ''}"
             n_bytes = model.n_bytes + (offer.n_bytes if offer is not None else 0)
-            self.download.setText(on_button(f"Download  {what}  ({size(n_bytes)})"))
+            self.download.setText(on_button(tr("Download  {what}  ({n_bytes})", what=what, n_bytes=size(n_bytes))))
             self.download.setEnabled(not model.missing)
         else:
-            words = "Downloaded" if going.phase is DownloadPhase.DONE else "Show in downloads"
+            words = tr("Downloaded") if going.phase is DownloadPhase.DONE else tr("Show in downloads")
             self.download.setText(words)
             self.download.setEnabled(True)
 

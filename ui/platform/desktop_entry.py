@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from ui.language import tr
+
 LAUNCHER = Path(__file__).resolve().parents[2] / "slipstream"
 NAME = "slipstream"
 MIME_TYPE = "application/x-gguf"
@@ -105,7 +107,7 @@ class DesktopEntry:
 
     def _refuse_elsewhere(self) -> None:
         if not self.is_offered:
-            raise EntryRefused("Menus of this kind are those of Linux desktops; there are none on this system.")
+            raise EntryRefused(tr("Menus of this kind are those of Linux desktops; there are none on this system."))
 
     def _renew_indexes(self) -> None:
         """Let desktops see it at once; those without these tools see it after a while."""
@@ -158,11 +160,11 @@ def _write(path: Path, text: str) -> None:
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(path)
     except OSError as error:
-        raise EntryRefused(f"{path} cannot be written: {error.strerror}.") from error
+        raise EntryRefused(tr("{path} cannot be written: {strerror}.", path=path, strerror=error.strerror)) from error
 
 
 def _remove(path: Path) -> None:
     try:
         path.unlink()
     except OSError as error:
-        raise EntryRefused(f"{path} cannot be removed: {error.strerror}.") from error
+        raise EntryRefused(tr("{path} cannot be removed: {strerror}.", path=path, strerror=error.strerror)) from error

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QWidget
 from models.formatting.figures import rate, size
 from ui.client.api import Api
 from ui.client.server_watch import ModelChoice, ServerWatch
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
@@ -19,8 +20,13 @@ from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import PageColumn, plain_label
 
 LOG_MS, LOG_LINES = 3_000, 100
-PHASES = {"waiting": "waits", "prefill": "reads the prompt", "decode": "writes", "embed": "makes vectors"}
-MODEL_PHASES = {"ready": "", "loading": "loading", "restarting": "starting again", "failed": "did not load"}
+PHASES = {
+    "waiting": tr("waits"),
+    "prefill": tr("reads the prompt"),
+    "decode": tr("writes"),
+    "embed": tr("makes vectors"),
+}
+MODEL_PHASES = {"ready": "", "loading": tr("loading"), "restarting": tr("starting again"), "failed": tr("did not load")}
 LOG_HEIGHT = 220  # pixels
 
 
@@ -32,31 +38,31 @@ class ActivityView(PageColumn):
         self._api, self._watch = api, watch
         self.problem = plain_label(tone="problem")
         self.problem.hide()
-        section = self.add_section("Now", "Who asks, how urgent it is, and how fast the reply comes.")
+        section = self.add_section(tr("Now"), tr("Who asks, how urgent it is, and how fast the reply comes."))
         section.addWidget(self.problem)
-        self.requests = ActionRows("Requests", "Nothing runs or waits.")
+        self.requests = ActionRows(tr("Requests"), tr("Nothing runs or waits."))
         self.requests.wanted.connect(lambda key, action: self._ask("DELETE", f"/slipstream/requests/{key}"))
         section.addWidget(self.requests)
-        section = self.add_section("Models in memory", "A model that a program names is loaded by itself.")
-        self.models = ActionRows("Models in memory", "No model is loaded.")
+        section = self.add_section(tr("Models in memory"), tr("A model that a program names is loaded by itself."))
+        self.models = ActionRows(tr("Models in memory"), tr("No model is loaded."))
         self.models.wanted.connect(lambda key, action: self._ask("POST", "/slipstream/unload", {"model": key}))
         section.addWidget(self.models)
-        self.model = ChoiceField("Model to load")
-        self.load = QPushButton("Load")
-        self.load.setToolTip("Load this model now")
+        self.model = ChoiceField(tr("Model to load"))
+        self.load = QPushButton(tr("Load"))
+        self.load.setToolTip(tr("Load this model now"))
         self.load.clicked.connect(self._on_load)
         row = QHBoxLayout()
         row.addWidget(self.model, 1)
         row.addWidget(self.load)
         section.addLayout(row)
-        section = self.add_section("Log", "What the server noted last, the newest below.")
+        section = self.add_section(tr("Log"), tr("What the server noted last, the newest below."))
         self.log = QPlainTextEdit(readOnly=True)
         self.log.setObjectName("snippet")
-        self.log.setAccessibleName("Log")
+        self.log.setAccessibleName(tr("Log"))
         self.log.setTabChangesFocus(True)
         self.log.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.log.setPlaceholderText("The log is empty.")
-        self.copy = TextButton("Copy the log")
+        self.log.setPlaceholderText(tr("The log is empty."))
+        self.copy = TextButton(tr("Copy the log"))
         self.copy.clicked.connect(self._on_copy)
         section.addWidget(self.log)
         foot = QHBoxLayout()
@@ -124,14 +130,18 @@ class ActivityView(PageColumn):
         cursor = self.log.textCursor()
         cursor.clearSelection()
         self.log.setTextCursor(cursor)
-        self.copy.say("Copied")
+        self.copy.say(tr("Copied"))
 
 
 def _amount(one: dict[str, Any]) -> str:
     n_generated, n_inputs = one.get("n_generated") or 0, one.get("n_inputs")
     if n_inputs is not None:
-        return f"{n_inputs:,} texts" if n_inputs != 1 else "1 text"
-    return f"{n_generated:,} tokens" if n_generated else f"{one.get('n_prompt') or 0:,} tokens of prompt"
+        return tr("{n_inputs:,} texts", n_inputs=n_inputs) if n_inputs != 1 else tr("1 text")
+    return (
+        tr("{n_generated:,} tokens", n_generated=n_generated)
+        if n_generated
+        else tr("{n_prompt:,} tokens of prompt", n_prompt=one.get("n_prompt") or 0)
+    )
 
 
 def _request_row(one: dict[str, Any]) -> ActionRow:
@@ -143,15 +153,17 @@ def _request_row(one: dict[str, Any]) -> ActionRow:
         f"{rate(speed)} tok/s" if speed else "",
         f"{one.get('seconds') or 0:.0f} s",
     ]
-    who = str(one.get("who") or "This window")
-    return ActionRow(str(one["id"]), f"{who}  ·  {one.get('model')}", "  ·  ".join(filter(None, parts)), ("Cancel",))
+    who = str(one.get("who") or tr("This window"))
+    return ActionRow(
+        str(one["id"]), f"{who}  ·  {one.get('model')}", "  ·  ".join(filter(None, parts)), (tr("Cancel"),)
+    )
 
 
 def _model_row(one: dict[str, Any]) -> ActionRow:
     phase, n_bytes, n_active = str(one.get("phase")), one.get("n_bytes"), int(one.get("active") or 0)
-    work = f"{n_active} at work" if n_active else "idle"
+    work = tr("{n_active} at work", n_active=n_active) if n_active else tr("idle")
     said = MODEL_PHASES.get(phase, phase) or work
     share = float(one.get("progress") or 0.0) if phase == "loading" else None
     line = "  ·  ".join(part for part in (size(n_bytes) if n_bytes else "", said) if part)
-    actions = ("Unload",) if phase == "ready" else ()
+    actions = (tr("Unload"),) if phase == "ready" else ()
     return ActionRow(str(one["model"]), str(one["model"]), line, actions, share)

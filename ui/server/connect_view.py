@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPlai
 
 from ui.client.api import Api, ServerState
 from ui.client.server_watch import ServerWatch
+from ui.language import tr
 from ui.server.endpoint import Endpoint, EndpointState
 from ui.server.snippets import Address, snippets
 from ui.theme.text_size import scaled
@@ -22,8 +23,8 @@ from ui.widgets.icon_button import TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
 from ui.widgets.page_layout import PageColumn, plain_label
 
-OFF = "Off: only this window uses the models."
-LAN = (
+OFF = tr("Off: only this window uses the models.")
+LAN = tr(
     "Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow "
     "this only in a network that you trust."
 )
@@ -47,34 +48,40 @@ class ConnectView(PageColumn):
         self._show_endpoint(endpoint.state)
 
     def _add_switch(self) -> None:
-        section = self.add_section("Use the models in other programs", "Editors, agents and scripts on this machine.")
-        self.switch = CheckField("Let other programs use this server")
+        section = self.add_section(
+            tr("Use the models in other programs"), tr("Editors, agents and scripts on this machine.")
+        )
+        self.switch = CheckField(tr("Let other programs use this server"))
         self.switch.toggled.connect(self._on_changed)
-        self.lan = CheckField("Also from other machines in this network")
+        self.lan = CheckField(tr("Also from other machines in this network"))
         self.lan.toggled.connect(self._on_changed)
         self.lan_note, self.problem = NoteCard(WARNING), NoteCard(WARNING)
-        self.address, self.outside = CopyLine("Address"), CopyLine("Address in the network")
-        self.key = CopyLine("Key", is_secret=True)
-        self.port = WholeField("Port")
+        self.address, self.outside = CopyLine(tr("Address")), CopyLine(tr("Address in the network"))
+        self.key = CopyLine(tr("Key"), is_secret=True)
+        self.port = WholeField(tr("Port"))
         self.port.setRange(1_024, 65_535)
         self.port.setFixedWidth(scaled(76))
-        self.port.setToolTip("Programs keep the address: change it only where another program has this port")
+        self.port.setToolTip(tr("Programs keep the address: change it only where another program has this port"))
         self.port.editingFinished.connect(self._on_changed)
-        self.new_key = TextButton("New key")
-        self.new_key.setToolTip("Make another key; programs that have the old one are refused")
+        self.new_key = TextButton(tr("New key"))
+        self.new_key.setToolTip(tr("Make another key; programs that have the old one are refused"))
         self.new_key.clicked.connect(lambda: self._change(new_key=True))
         self.grid = QWidget()
         grid = QGridLayout(self.grid)
         grid.setContentsMargins(0, Space.XS, 0, Space.XS)
         grid.setHorizontalSpacing(Space.M)
         grid.setColumnMinimumWidth(0, _LABELS)
-        self._outside_label = QLabel("In the network")
-        lines = ((QLabel("Address"), self.address), (self._outside_label, self.outside), (QLabel("Key"), self.key))
+        self._outside_label = QLabel(tr("In the network"))
+        lines = (
+            (QLabel(tr("Address")), self.address),
+            (self._outside_label, self.outside),
+            (QLabel(tr("Key")), self.key),
+        )
         for at, (label, line) in enumerate(lines):
             label.setProperty("tone", "caption")
             grid.addWidget(label, at, 0)
             grid.addWidget(line, at, 1)
-        port_label = QLabel("Port")
+        port_label = QLabel(tr("Port"))
         port_label.setProperty("tone", "caption")
         ports = QHBoxLayout()
         ports.addWidget(self.port)
@@ -87,13 +94,15 @@ class ConnectView(PageColumn):
             section.addWidget(widget)
 
     def _add_snippets(self) -> None:
-        section = self.add_section("What to enter", "With this server's address, key and model: copy it as it is.")
-        self.client = ChoiceField("Client")
-        self.client.setToolTip("The program that is to use this server")
+        section = self.add_section(
+            tr("What to enter"), tr("With this server's address, key and model: copy it as it is.")
+        )
+        self.client = ChoiceField(tr("Client"))
+        self.client.setToolTip(tr("The program that is to use this server"))
         self.client.addItems([snippet.client for snippet in snippets(Address("", "", "", 0))])
         self.client.currentIndexChanged.connect(self._show_snippet)
-        self.copy = QPushButton("Copy")
-        self.copy.setToolTip("Copy this text")
+        self.copy = QPushButton(tr("Copy"))
+        self.copy.setToolTip(tr("Copy this text"))
         self.copy.clicked.connect(self._on_copy)
         row = QHBoxLayout()
         row.addWidget(self.client)
@@ -103,7 +112,7 @@ class ConnectView(PageColumn):
         self.place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.text = QPlainTextEdit(readOnly=True)
         self.text.setObjectName("snippet")
-        self.text.setAccessibleName("What to enter")
+        self.text.setAccessibleName(tr("What to enter"))
         self.text.setTabChangesFocus(True)
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         section.addLayout(row)
@@ -112,23 +121,24 @@ class ConnectView(PageColumn):
 
     def _add_keys(self) -> None:
         section = self.add_section(
-            "Keys of others", "A key of its own for each person or machine, so that one can be taken back alone."
+            tr("Keys of others"),
+            tr("A key of its own for each person or machine, so that one can be taken back alone."),
         )
-        self.key_rows = ActionRows("Keys", "No keys yet.")
+        self.key_rows = ActionRows(tr("Keys"), tr("No keys yet."))
         self.key_rows.wanted.connect(self._on_revoke)
         self.key_name = QLineEdit()
-        self.key_name.setPlaceholderText("Whose key, as “laptop” or “Ana”")
-        self.key_name.setAccessibleName("Whose key")
+        self.key_name.setPlaceholderText(tr("Whose key, as “laptop” or “Ana”"))
+        self.key_name.setAccessibleName(tr("Whose key"))
         self.key_name.setMaxLength(64)
         self.key_name.returnPressed.connect(self._on_add)
-        self.add = QPushButton("Make a key")
-        self.add.setToolTip("Make a key of this name")
+        self.add = QPushButton(tr("Make a key"))
+        self.add.setToolTip(tr("Make a key of this name"))
         self.add.clicked.connect(self._on_add)
         row = QHBoxLayout()
         row.addWidget(self.key_name, 1)
         row.addWidget(self.add)
         self._new = ""
-        self.made = NoteCard(CALM, "Copy the key")
+        self.made = NoteCard(CALM, tr("Copy the key"))
         self.made.button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._new))
         self.key_problem = plain_label(tone="problem")
         self.key_problem.hide()
@@ -182,7 +192,7 @@ class ConnectView(PageColumn):
         self._show_snippet()
 
     def _show_problem(self, sentence: str) -> None:
-        self.problem.say(f"{sentence} Choose another port below and switch it on again.")
+        self.problem.say(tr("{sentence} Choose another port below and switch it on again.", sentence=sentence))
         self.grid.show()
 
     # The snippets.
@@ -195,7 +205,9 @@ class ConnectView(PageColumn):
         url = state.urls[0] if state.urls else f"http://127.0.0.1:{state.port}"
         to = Address(url, state.key or "KEY", server.model or "MODEL", server.n_ctx or 4_096)
         shown = snippets(to)[max(0, self.client.currentIndex())]
-        self.place.setText(shown.place if state.is_open else f"Switch the server on first. {shown.place}")
+        self.place.setText(
+            shown.place if state.is_open else tr("Switch the server on first. {place}", place=shown.place)
+        )
         self.copy.setEnabled(state.is_open)
         if self.text.toPlainText() != shown.text:
             self.text.setPlainText(shown.text)
@@ -219,12 +231,12 @@ class ConnectView(PageColumn):
         if name:
             self._api.ask("POST", "/slipstream/keys", {"name": name}, self._on_added, self._say_key_problem)
         else:
-            self._say_key_problem("Give the key a name first.")
+            self._say_key_problem(tr("Give the key a name first."))
 
     def _on_added(self, found: dict[str, Any]) -> None:
         self._new = str(found.get("key"))
         self.key_name.clear()
-        self.made.say(f"The key “{found.get('name')}”, which is shown this once:\n{self._new}")
+        self.made.say(tr("The key “{name}”, which is shown this once:\n{new}", name=found.get("name"), new=self._new))
         self.look()
 
     def _on_revoke(self, key: str, action: str) -> None:
@@ -239,8 +251,13 @@ class ConnectView(PageColumn):
 
 
 def _key_row(key: dict[str, Any]) -> ActionRow:
-    used = f"used last on {_day(key['used'])}" if key.get("used") else "not used yet"
-    return ActionRow(str(key["name"]), str(key["name"]), f"made on {_day(key['made'])}, {used}", ("Revoke",))
+    used = tr("used last on {day}", day=_day(key["used"])) if key.get("used") else tr("not used yet")
+    return ActionRow(
+        str(key["name"]),
+        str(key["name"]),
+        tr("made on {day}, {used}", day=_day(key["made"]), used=used),
+        (tr("Revoke"),),
+    )
 
 
 def _day(seconds: float) -> str:

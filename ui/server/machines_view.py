@@ -11,17 +11,18 @@ from models.formatting.figures import size
 from models.formatting.program import PROGRAM
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
+from ui.language import tr
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CopyLine
 from ui.widgets.page_layout import PageColumn, plain_label
 
 WORKER = "rpc://"
-HOW_TO_LEND = (
+HOW_TO_LEND = tr(
     "A worker is another machine with Slipstream that lends its memory and its GPU to a model that fits neither "
     "machine alone. There, this command prints the worker's address and a token:"
 )
-HOW_TO_USE = (
+HOW_TO_USE = tr(
     "Add it here by that address. Then choose it in the settings of a model, in the library: “Also use worker”. What "
     "is computed crosses the network unencrypted, prompts and replies too: do this in a network that you trust."
 )
@@ -35,31 +36,33 @@ class MachinesView(PageColumn):
         super().__init__(parent)
         self._api, self._watch = api, watch
         section = self.add_section(
-            "Other servers",
-            "Their models are in the list of models as NAME/MODEL: another Slipstream, vLLM, llama-server, or a "
-            "service that speaks OpenAI's protocol. What you send to them leaves this machine.",
+            tr("Other servers"),
+            tr(
+                "Their models are in the list of models as NAME/MODEL: another Slipstream, vLLM, llama-server, or a "
+                "service that speaks OpenAI's protocol. What you send to them leaves this machine."
+            ),
         )
-        self.remotes = ActionRows("Other servers", "None yet: add one by its address.")
+        self.remotes = ActionRows(tr("Other servers"), tr("None yet: add one by its address."))
         self.remotes.wanted.connect(self._on_wanted)
         self.name, self.url, self.key = QLineEdit(), QLineEdit(), QLineEdit()
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         grid = QGridLayout()
         rows = (
-            ("Name", self.name, "As you want to call it: rack"),
-            ("Address", self.url, "http://192.168.1.20:8642/v1"),
-            ("Key", self.key, "Empty where it needs none"),
+            (tr("Name"), self.name, tr("As you want to call it: rack")),
+            (tr("Address"), self.url, "http://192.168.1.20:8642/v1"),
+            (tr("Key"), self.key, tr("Empty where it needs none")),
         )
         for at, (words, field, example) in enumerate(rows):
             label = QLabel(words)
             label.setProperty("tone", "caption")
             label.setBuddy(field)
             field.setPlaceholderText(example)
-            field.setAccessibleName(f"{words} of the other server")
+            field.setAccessibleName(tr("{words} of the other server", words=words))
             field.returnPressed.connect(self._on_add)
             grid.addWidget(label, at, 0)
             grid.addWidget(field, at, 1)
-        self.add = QPushButton("Add this server")
-        self.add.setToolTip("Ask the server for its models, and keep it")
+        self.add = QPushButton(tr("Add this server"))
+        self.add.setToolTip(tr("Ask the server for its models, and keep it"))
         self.add.clicked.connect(self._on_add)
         self.problem = plain_label(tone="problem")
         self.problem.hide()
@@ -70,26 +73,29 @@ class MachinesView(PageColumn):
         section.addLayout(grid)
         section.addWidget(self.problem)
         section.addLayout(foot)
-        section = self.add_section("Workers", HOW_TO_LEND)
-        self.lend = CopyLine("Command for the worker")
+        section = self.add_section(tr("Workers"), HOW_TO_LEND)
+        self.lend = CopyLine(tr("Command for the worker"))
         self.lend.show_text(LEND)
-        self.workers = ActionRows("Workers", "None yet: add one by its address and its token.")
+        self.workers = ActionRows(tr("Workers"), tr("None yet: add one by its address and its token."))
         self.workers.wanted.connect(self._on_worker_wanted)
         self.worker, self.token = QLineEdit(), QLineEdit()
         self.token.setEchoMode(QLineEdit.EchoMode.Password)
         form = QGridLayout()
-        fields = (("Address", self.worker, "rpc://192.168.1.20:8643"), ("Token", self.token, "As it is shown there"))
+        fields = (
+            (tr("Address"), self.worker, "rpc://192.168.1.20:8643"),
+            (tr("Token"), self.token, tr("As it is shown there")),
+        )
         for at, (words, field, example) in enumerate(fields):
             label = QLabel(words)
             label.setProperty("tone", "caption")
             label.setBuddy(field)
             field.setPlaceholderText(example)
-            field.setAccessibleName(f"{words} of the worker")
+            field.setAccessibleName(tr("{words} of the worker", words=words))
             field.returnPressed.connect(self._on_add_worker)
             form.addWidget(label, at, 0)
             form.addWidget(field, at, 1)
-        self.add_worker = QPushButton("Add this worker")
-        self.add_worker.setToolTip("Try the worker with its token, and keep both")
+        self.add_worker = QPushButton(tr("Add this worker"))
+        self.add_worker.setToolTip(tr("Try the worker with its token, and keep both"))
         self.add_worker.clicked.connect(self._on_add_worker)
         self.worker_problem = plain_label(tone="problem")
         self.worker_problem.hide()
@@ -127,7 +133,7 @@ class MachinesView(PageColumn):
     def _on_add(self) -> None:
         name, url, key = (field.text().strip() for field in (self.name, self.url, self.key))
         if not name or not url:
-            self._say("A server needs a name and an address.")
+            self._say(tr("A server needs a name and an address."))
             return
         self.problem.hide()
         self.add.setEnabled(False)
@@ -146,7 +152,7 @@ class MachinesView(PageColumn):
 
     def _on_wanted(self, name: str, action: str) -> None:
         path = f"/slipstream/remotes/{quote(name, safe='')}"
-        if action == "Remove":
+        if action == tr("Remove"):
             self._api.ask("DELETE", path, None, lambda found: self.look(), self._say)
         else:
             self._api.ask("POST", f"{path}/test", {}, lambda found: self.look(), self._say)
@@ -162,7 +168,9 @@ class MachinesView(PageColumn):
         known = {row.key for row in rows}
         # Those that the server was started with are in no list.
         others = sorted({device.rpartition("/")[0] for device in self._lent} - known)
-        self.workers.show_rows([*rows, *(ActionRow(name, name, f"used by {self._model}") for name in others)])
+        self.workers.show_rows(
+            [*rows, *(ActionRow(name, name, tr("used by {model}", model=self._model)) for name in others)]
+        )
 
     def _uses(self, address: str) -> bool:
         return any(device.startswith(f"{address}/") for device in self._lent)
@@ -170,11 +178,11 @@ class MachinesView(PageColumn):
     def _on_add_worker(self) -> None:
         address, token = self.worker.text().strip(), self.token.text().strip()
         if not address or not token:
-            self._say_of_worker("A worker needs an address and its token.")
+            self._say_of_worker(tr("A worker needs an address and its token."))
             return
         self.worker_problem.hide()
         self.add_worker.setEnabled(False)
-        self.add_worker.setText("Trying it…")
+        self.add_worker.setText(tr("Trying it…"))
         body = {"address": address, "token": token}
         self._api.ask("POST", "/slipstream/workers", body, self._on_worker_added, self._on_worker_refused)
 
@@ -190,10 +198,10 @@ class MachinesView(PageColumn):
 
     def _may_add_worker(self) -> None:
         self.add_worker.setEnabled(True)
-        self.add_worker.setText("Add this worker")
+        self.add_worker.setText(tr("Add this worker"))
 
     def _on_worker_wanted(self, address: str, action: str) -> None:
-        if action == "Remove":
+        if action == tr("Remove"):
             place = quote(address.removeprefix(WORKER), safe="")
             done, failed = (lambda found: self.look()), self._say_of_worker
             self._api.ask("DELETE", f"/slipstream/workers/{place}", None, done, failed)
@@ -214,16 +222,16 @@ def _worker_row(one: dict[str, Any], model: str) -> ActionRow:
         f"{device.get('name')}: {size(int(device.get('free') or 0))} free of {size(int(device.get('total') or 0))}"
         for device in one.get("devices") or ()
     ]
-    link = f"{float(one['bandwidth']) / 1e6:,.0f} MB/s" if one.get("bandwidth") else ""
-    use = f"used by {model}" if model else "used by another program" if one.get("is_busy") else ""
+    link = tr("{bandwidth:,.0f} MB/s", bandwidth=float(one["bandwidth"]) / 1000000.0) if one.get("bandwidth") else ""
+    use = tr("used by {model}", model=model) if model else tr("used by another program") if one.get("is_busy") else ""
     line = "  ·  ".join(part for part in (*devices, link, use) if part)
     address = str(one["address"])
-    return ActionRow(address, address, line, ("Try again", "Remove"), problem=str(one.get("problem") or ""))
+    return ActionRow(address, address, line, (tr("Try again"), tr("Remove")), problem=str(one.get("problem") or ""))
 
 
 def _remote_row(one: dict[str, Any]) -> ActionRow:
     models = one.get("models") or ()
     line = f"{one.get('url')}  ·  {len(models)} {'model' if len(models) == 1 else 'models'}"
     return ActionRow(
-        str(one["name"]), str(one["name"]), line, ("Try again", "Remove"), problem=str(one.get("problem") or "")
+        str(one["name"]), str(one["name"]), line, (tr("Try again"), tr("Remove")), problem=str(one.get("problem") or "")
     )

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 from ui.client.api import Api
 from ui.client.live_events import LiveEvents
 from ui.client.server_watch import ServerWatch
+from ui.language import tr
 from ui.server.activity_view import ActivityView
 from ui.server.connect_view import ConnectView
 from ui.server.endpoint import Endpoint
@@ -18,7 +19,7 @@ from ui.server.machines_view import MachinesView
 from ui.theme.tokens import Palette
 from ui.widgets.page_layout import PageTabs
 
-CONNECT, ACTIVITY, MACHINES = "Connect", "Activity", "Other machines"
+CONNECT, ACTIVITY, MACHINES = tr("Connect"), tr("Activity"), tr("Other machines")
 
 
 class ServerPage(QWidget):

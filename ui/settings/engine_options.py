@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ui.language import tr
+
 PROCESSOR = "processor"
 
 
@@ -34,45 +36,50 @@ class EngineOption:
 
 
 def _sizes(*sizes: str) -> tuple[tuple[str, str], ...]:
-    return (("", "Automatic"), ("0", "None"), *((size, f"{size[:-1]} GB") for size in sizes))
+    return (("", tr("Automatic")), ("0", tr("None")), *((size, tr("{size} GB", size=size[:-1])) for size in sizes))
 
 
 ENGINE_OPTIONS = {
     "slots": EngineOption(
-        "Replies at once",
-        "How many requests are written at the same time; others wait. More need more memory for their texts.",
+        tr("Replies at once"),
+        tr("How many requests are written at the same time; others wait. More need more memory for their texts."),
         "--parallel",
-        (("", "4 (recommended)"), *((str(number), str(number)) for number in (1, 2, 8, 16, 32))),
+        (("", tr("4 (recommended)")), *((str(number), str(number)) for number in (1, 2, 8, 16, 32))),
     ),
     "context": EngineOption(
-        "Context",
-        "How much of a chat the model sees, in tokens: a token is about three quarters of a word. "
-        "A model's own settings hold where this is automatic.",
+        tr("Context"),
+        tr(
+            "How much of a chat the model sees, in tokens: a token is about three quarters of a word. "
+            "A model's own settings hold where this is automatic."
+        ),
         "--ctx",
-        (("", "Automatic"), *((str(size), f"{size:,} tokens") for size in (4096, 8192, 16384, 32768, 65536, 131072))),
+        (
+            ("", tr("Automatic")),
+            *((str(size), tr("{size:,} tokens", size=size)) for size in (4096, 8192, 16384, 32768, 65536, 131072)),
+        ),
     ),
     "device": EngineOption(
-        "Runs on",
-        "Automatic uses every GPU there is and keeps the rest of a model on the processor.",
+        tr("Runs on"),
+        tr("Automatic uses every GPU there is and keeps the rest of a model on the processor."),
         "--device",
-        (("", "Automatic"), (PROCESSOR, "Processor only")),
+        (("", tr("Automatic")), (PROCESSOR, tr("Processor only"))),
         is_open=True,
     ),
     "drafting": EngineOption(
-        "Drafting",
-        "Guesses the next words and checks them in one step. It switches itself off where it would be slower.",
+        tr("Drafting"),
+        tr("Guesses the next words and checks them in one step. It switches itself off where it would be slower."),
         "--speculation",
-        (("", "Automatic"), ("draft", "With a draft model"), ("off", "Never")),
+        (("", tr("Automatic")), ("draft", tr("With a draft model")), ("off", tr("Never"))),
     ),
     "cache_ram": EngineOption(
-        "Texts kept in memory",
-        "So that a chat goes on without being read again. Automatic takes a share of what is free.",
+        tr("Texts kept in memory"),
+        tr("So that a chat goes on without being read again. Automatic takes a share of what is free."),
         "--cache-ram",
         _sizes("1G", "2G", "4G", "8G", "16G", "32G"),
     ),
     "cache_disk": EngineOption(
-        "Texts kept on disk",
-        "The same after a restart. These files hold what was written in your chats; None writes nothing.",
+        tr("Texts kept on disk"),
+        tr("The same after a restart. These files hold what was written in your chats; None writes nothing."),
         "--cache-disk",
         _sizes("2G", "4G", "8G", "16G", "32G"),
     ),

@@ -25,6 +25,7 @@ from models.formatting.figures import size
 from models.library import requests as ask
 from models.library.values import FolderPlace, ModelRows, MoveStep, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import LANGUAGES, tr
 from ui.library.hub_dialog import HubDialog
 from ui.platform.desktop_entry import DesktopEntry, EntryRefused
 from ui.platform.desktop_notices import has_tray
@@ -42,18 +43,18 @@ from ui.widgets.note_card import CALM, NoteCard
 from ui.widgets.state_pane import StatePane
 
 THEMES = (
-    (ThemeChoice.SYSTEM.value, "Like the system"),
-    (ThemeChoice.LIGHT.value, "Light"),
-    (ThemeChoice.DARK.value, "Dark"),
-    (ThemeChoice.CONTRAST.value, "High contrast"),
+    (ThemeChoice.SYSTEM.value, tr("Like the system")),
+    (ThemeChoice.LIGHT.value, tr("Light")),
+    (ThemeChoice.DARK.value, tr("Dark")),
+    (ThemeChoice.CONTRAST.value, tr("High contrast")),
 )
 SCROLL_BAR = 12  # as in the style sheet: the field stands above the middle of what is below it
-PRIVACY = (
+PRIVACY = tr(
     "Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub "
     "when you search or download, and other servers only where you add one. Links open in your browser after a "
     "question."
 )
-OLD_ENGINE = (
+OLD_ENGINE = tr(
     "The server still runs as it was started. A restart takes a few seconds; replies that are being written end, and "
     "what has come of them is kept."
 )
@@ -76,13 +77,13 @@ class SettingsPage(QWidget):
         self._models_folder = ""
         self._imported: list[SettingLine] = []
         self.search = QLineEdit()
-        self.search.setPlaceholderText("Search settings")
-        self.search.setAccessibleName("Search settings")
+        self.search.setPlaceholderText(tr("Search settings"))
+        self.search.setAccessibleName(tr("Search settings"))
         self.search.setClearButtonEnabled(True)
         self._search_icon = QAction(self.search)
         self.search.addAction(self._search_icon, QLineEdit.ActionPosition.LeadingPosition)
         self.banner, self.state, self.area, self.stack = Banner(), StatePane(), QScrollArea(), QStackedWidget()
-        self.engine_note = NoteCard(CALM, "Restart the server")
+        self.engine_note = NoteCard(CALM, tr("Restart the server"))
         self.sections: list[SettingSection] = []
         self._body = QWidget()
         self._lay_out()
@@ -167,7 +168,7 @@ class SettingsPage(QWidget):
         return made
 
     def _add_looks(self) -> None:
-        looks, appearance = self._section("Looks"), self._appearance
+        looks, appearance = self._section(tr("Looks")), self._appearance
         dots = [icon("dot", colours[appearance.palette.is_dark], size=16) for colours in ACCENTS.values()]
         self.theme = choice(THEMES, appearance.choice.value, lambda value: self._look("theme", value))
         self.accent = choice(
@@ -178,19 +179,27 @@ class SettingsPage(QWidget):
             str(appearance.percent),
             lambda value: self._look("textSize", value),
         )
+        self.language = choice(
+            [("", tr("Like the system")), *LANGUAGES.items()],
+            str(self._kept.value("language") or ""),
+            lambda code: self._kept.keep("language", code),
+        )
         looks.add(
             SettingLine(
-                "Theme", "High contrast draws edges and text as strong as they can be, light or dark.", self.theme
+                tr("Theme"),
+                tr("High contrast draws edges and text as strong as they can be, light or dark."),
+                self.theme,
             )
         )
-        looks.add(SettingLine("Accent", "The one colour beside grey; high contrast has its own.", self.accent))
-        looks.add(SettingLine("Text size", "Also Ctrl with + or −, and Ctrl+0 for 100 %.", self.text))
+        looks.add(SettingLine(tr("Accent"), tr("The one colour beside grey; high contrast has its own."), self.accent))
+        looks.add(SettingLine(tr("Text size"), tr("Also Ctrl with + or −, and Ctrl+0 for 100 %."), self.text))
+        looks.add(SettingLine(tr("Language"), tr("Counts when Slipstream is started next."), self.language))
 
     def _add_folders(self) -> None:
-        self.folders = self._section("Folders")
-        self.models_button = button("Open", self._open_models, "Open the folder of models")
+        self.folders = self._section(tr("Folders"))
+        self.models_button = button(tr("Open"), self._open_models, tr("Open the folder of models"))
         self.models_button.setEnabled(False)
-        self.move_button = button("Move…", self._on_move, "Move the folder of models")
+        self.move_button = button(tr("Move…"), self._on_move, tr("Move the folder of models"))
         self.move_button.setEnabled(False)
         self._is_moving = False
         both = QWidget()
@@ -198,54 +207,56 @@ class SettingsPage(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.move_button)
         row.addWidget(self.models_button)
-        self._models_line = self.folders.add(SettingLine("Models", "Looking for the folder…", both))
-        self.chats_button = button("Open", lambda: self._open(str(self._chats.parent)), "Open the folder of chats")
-        self.folders.add(SettingLine("Chats", f"In one file, {self._chats}", self.chats_button))
-        self.import_button = button("Import folder…", self._choose_folder)
+        self._models_line = self.folders.add(SettingLine(tr("Models"), tr("Looking for the folder…"), both))
+        self.chats_button = button(
+            tr("Open"), lambda: self._open(str(self._chats.parent)), tr("Open the folder of chats")
+        )
+        self.folders.add(SettingLine(tr("Chats"), tr("In one file, {chats}", chats=self._chats), self.chats_button))
+        self.import_button = button(tr("Import folder…"), self._choose_folder)
         self.folders.add(
             SettingLine(
-                "Models of other programs",
-                "Files of Ollama, LM Studio, Jan, GPT4All or your own are used where they are; nothing is copied.",
+                tr("Models of other programs"),
+                tr("Files of Ollama, LM Studio, Jan, GPT4All or your own are used where they are; nothing is copied."),
                 self.import_button,
             )
         )
 
     def _add_system(self) -> None:
         desktop, kept = self._desktop, self._kept
-        self.system = self._section("This computer")
+        self.system = self._section(tr("This computer"))
         self.notices = switch(
-            "Notices of the desktop", kept.is_on("notices", usually=True), partial(kept.keep, "notices")
+            tr("Notices of the desktop"), kept.is_on("notices", usually=True), partial(kept.keep, "notices")
         )
         self.system.add(
             SettingLine(
-                "Notices of the desktop",
-                "When a download or a long reply ends while you look elsewhere.",
+                tr("Notices of the desktop"),
+                tr("When a download or a long reply ends while you look elsewhere."),
                 self.notices,
             )
         )
-        stays = "Keep running without the window"
+        stays = tr("Keep running without the window")
         self.stays = switch(stays, kept.is_on("keepsRunning", usually=False), partial(kept.keep, "keepsRunning"))
         self.stays.setEnabled(has_tray())
         self.system.add(
             SettingLine(
                 stays,
-                "Closing it leaves an icon in the tray, and other programs reach the models as before."
+                tr("Closing it leaves an icon in the tray, and other programs reach the models as before.")
                 if has_tray()
-                else "This desktop has no tray, in which an icon could show that Slipstream still runs.",
+                else tr("This desktop has no tray, in which an icon could show that Slipstream still runs."),
                 self.stays,
             )
         )
         if desktop.is_offered:
-            self.login = switch("Start at login", desktop.starts_at_login, self._on_login)
+            self.login = switch(tr("Start at login"), desktop.starts_at_login, self._on_login)
             self.system.add(
-                SettingLine("Start at login", "The window opens when you log in to your desktop.", self.login)
+                SettingLine(tr("Start at login"), tr("The window opens when you log in to your desktop."), self.login)
             )
             self.menu_button = button("", self._on_menu)
-            self._menu_line = self.system.add(SettingLine("In the desktop's menus", "", self.menu_button))
+            self._menu_line = self.system.add(SettingLine(tr("In the desktop's menus"), "", self.menu_button))
             self._show_menu_line()
 
     def _add_engine(self) -> None:
-        self.engine = self._section("Engine")
+        self.engine = self._section(tr("Engine"))
         self.engine_fields: dict[str, ChoiceField] = {}
         self.engine.column.addWidget(self.engine_note)
         self.engine.column.addSpacing(Space.XS)
@@ -259,22 +270,27 @@ class SettingsPage(QWidget):
             self.engine.add(SettingLine(option.label, option.help, field))
 
     def _add_the_rest(self) -> None:
-        hub = self._section("Hub account")
-        self.hub_button = button("Account and address…", self._open_hub)
+        hub = self._section(tr("Hub account"))
+        self.hub_button = button(tr("Account and address…"), self._open_hub)
         hub.add(
             SettingLine(
-                "Hugging Face Hub",
-                "An access token opens models whose licence has to be accepted. It is kept in the system's keyring.",
+                tr("Hugging Face Hub"),
+                tr(
+                    "An access token opens models whose licence has to be accepted. It is kept in the system's keyring."
+                ),
                 self.hub_button,
             )
         )
-        self._section("Privacy").add(SettingLine("No telemetry", PRIVACY))
-        self.reset_button = button("Reset…", self._ask_reset, "Reset all settings")
-        self._section("Reset").add(
+        self._section(tr("Privacy")).add(SettingLine(tr("No telemetry"), PRIVACY))
+        self.reset_button = button(tr("Reset…"), self._ask_reset, tr("Reset all settings"))
+        self._section(tr("Reset")).add(
             SettingLine(
-                "All settings of this page",
-                "Looks, notices and the engine as recommended again. Chats, models, their own settings, folders and "
-                "your account stay.",
+                tr("All settings of this page"),
+                tr(
+                    "Looks, notices and the engine as recommended again. Chats, models, their own settings, folders "
+                    "and "
+                    "your account stay."
+                ),
                 self.reset_button,
             )
         )
@@ -303,7 +319,7 @@ class SettingsPage(QWidget):
         field = self.engine_fields["device"]
         for name in devices:
             if name != "CPU" and field.findData(name) < 0:
-                field.addItem(f"{name} only", name)
+                field.addItem(tr("{name} only", name=name), name)
 
     def show_setting(self, name: str) -> None:
         """Show one setting and give it the keyboard."""
@@ -327,8 +343,8 @@ class SettingsPage(QWidget):
         if any(found):
             self.stack.setCurrentWidget(self.area)
         else:
-            hint = "What belongs to one model is set in the library, with the model."
-            self.state.say("search", "No setting like that", hint, ("Show all settings", self.search.clear))
+            hint = tr("What belongs to one model is set in the library, with the model.")
+            self.state.say("search", tr("No setting like that"), hint, (tr("Show all settings"), self.search.clear))
             self.stack.setCurrentWidget(self.state)
 
     def _look(self, name: str, value: str) -> None:
@@ -341,20 +357,28 @@ class SettingsPage(QWidget):
             (self.theme, appearance.choice.value),
             (self.accent, appearance.accent),
             (self.text, str(appearance.percent)),
+            (self.language, str(self._kept.value("language") or "")),
         ):
             field.setCurrentIndex(field.findData(value))
         self.accent.setEnabled(appearance.choice is not ThemeChoice.CONTRAST)
 
     def _open(self, folder: str) -> None:
         if not QDesktopServices.openUrl(QUrl.fromLocalFile(folder)):
-            self.banner.say(f"No program here shows folders. It is {folder}.")
+            self.banner.say(tr("No program here shows folders. It is {folder}.", folder=folder))
 
     def _open_models(self) -> None:
         try:
             # Before the first download it is not there.
             Path(self._models_folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            self.banner.say(f"{self._models_folder} cannot be made: {error.strerror}.", "danger")
+            self.banner.say(
+                tr(
+                    "{models_folder} cannot be made: {strerror}.",
+                    models_folder=self._models_folder,
+                    strerror=error.strerror,
+                ),
+                "danger",
+            )
         else:
             self._open(self._models_folder)
 
@@ -363,7 +387,7 @@ class SettingsPage(QWidget):
             self.move_button.setEnabled(False)
             self._link.ask(ask.CancelMove())
             return
-        dialog = QFileDialog(self.window(), "Move the models to")
+        dialog = QFileDialog(self.window(), tr("Move the models to"))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -374,18 +398,24 @@ class SettingsPage(QWidget):
         """Copy the models there and check them; then they are used there and deleted here."""
         self.banner.hide()
         self._show_moving(True)
-        self._models_line.explain(f"Looking at {folder}…")
+        self._models_line.explain(tr("Looking at {folder}…", folder=folder))
         self._link.ask(ask.MoveModels(folder), self._on_move_ended, self._on_move_failed, self._on_move_step)
 
     def _on_move_step(self, step: MoveStep) -> None:
         if step.is_over:
             self._models_folder = step.folder
-            left = f" {step.n_left} files could not be deleted in the old folder." if step.n_left else ""
-            self.banner.say(f"The models are in {step.folder} now.{left}", "warning" if left else "plain")
+            left = (
+                tr(" {n_left} files could not be deleted in the old folder.", n_left=step.n_left) if step.n_left else ""
+            )
+            self.banner.say(
+                tr("The models are in {folder} now.{left}", folder=step.folder, left=left),
+                "warning" if left else "plain",
+            )
             return
         self.move_button.setEnabled(True)  # also where a wish to cancel came before the move had begun
-        what = "Checking the copies in" if step.stage == "checking" else "Copying to"
-        self._models_line.explain(f"{what} {step.folder}: {size(step.n_done)} of {size(step.n_total)}")
+        what = tr("Checking the copies in") if step.stage == "checking" else tr("Copying to")
+        share = tr("{used} of {total}", used=size(step.n_done), total=size(step.n_total))
+        self._models_line.explain(f"{what} {step.folder}: {share}")
 
     def _on_move_ended(self, done: object) -> None:
         self._show_moving(False)
@@ -398,15 +428,15 @@ class SettingsPage(QWidget):
 
     def _show_moving(self, is_moving: bool) -> None:
         self._is_moving = is_moving
-        self.move_button.setText("Cancel" if is_moving else "Move…")
-        self.move_button.setAccessibleName("Cancel the move" if is_moving else "Move the folder of models")
+        self.move_button.setText(tr("Cancel") if is_moving else tr("Move…"))
+        self.move_button.setAccessibleName(tr("Cancel the move") if is_moving else tr("Move the folder of models"))
         self.move_button.setEnabled(True)
         self.models_button.setEnabled(not is_moving)
         if not is_moving:
-            self._models_line.explain(f"Downloads go to {self._models_folder}")
+            self._models_line.explain(tr("Downloads go to {models_folder}", models_folder=self._models_folder))
 
     def _choose_folder(self) -> None:
-        dialog = QFileDialog(self.window(), "Import folder")
+        dialog = QFileDialog(self.window(), tr("Import folder"))
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.setOption(QFileDialog.Option.ShowDirsOnly)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -436,8 +466,8 @@ class SettingsPage(QWidget):
         self._imported = []
         for place in places:
             if place.is_imported:
-                forget = button("Forget", self._forgets(place.path), f"Forget {place.path}")
-                line = SettingLine(f"Models of {place.kind}", place.path, forget)
+                forget = button(tr("Forget"), self._forgets(place.path), tr("Forget {path}", path=place.path))
+                line = SettingLine(tr("Models of {kind}", kind=place.kind), place.path, forget)
                 self._imported.append(self.folders.add(line))
         self._on_search(self.search.text())
 
@@ -478,12 +508,15 @@ class SettingsPage(QWidget):
 
     def _show_menu_line(self) -> None:
         if self._desktop.is_installed:
-            self._menu_line.explain("Slipstream is among your programs, and opens .gguf files.")
-            self.menu_button.setText("Remove")
+            self._menu_line.explain(tr("Slipstream is among your programs, and opens .gguf files."))
+            self.menu_button.setText(tr("Remove"))
         else:
-            self._menu_line.explain("Adds Slipstream to your programs, with its icon, and lets it open .gguf files.")
-            self.menu_button.setText("Add")
-        self.menu_button.setAccessibleName(f"{self.menu_button.text()}: in the desktop's menus")
+            self._menu_line.explain(
+                tr("Adds Slipstream to your programs, with its icon, and lets it open .gguf files.")
+            )
+            self.menu_button.setText(tr("Add"))
+        where = tr("In the desktop's menus")
+        self.menu_button.setAccessibleName(f"{self.menu_button.text()}: {where}")
         self.login.setChecked(self._desktop.starts_at_login)
 
     def _show_engine_note(self) -> None:
@@ -503,10 +536,10 @@ class SettingsPage(QWidget):
     def _ask_reset(self) -> None:
         box = QMessageBox(self.window())
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle("Reset settings")
-        box.setText("Reset all settings of this page?")
-        box.setInformativeText("Chats, models, their own settings, folders and your account stay.")
-        resets = box.addButton("Reset", QMessageBox.ButtonRole.DestructiveRole)
+        box.setWindowTitle(tr("Reset settings"))
+        box.setText(tr("Reset all settings of this page?"))
+        box.setInformativeText(tr("Chats, models, their own settings, folders and your account stay."))
+        resets = box.addButton(tr("Reset"), QMessageBox.ButtonRole.DestructiveRole)
         box.addButton(QMessageBox.StandardButton.Cancel)
         box.buttonClicked.connect(lambda pressed: self.reset() if pressed is resets else None)
         box.open()

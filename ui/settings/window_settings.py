@@ -74,7 +74,7 @@ class WindowSettings(QObject):
 
     def forget(self) -> None:
         """Forget everything that was set; what follows from use, as the window's place, stays."""
-        for name in ("theme", "accent", "textSize", "tintDrafts", "notices", "keepsRunning"):
+        for name in ("theme", "accent", "textSize", "language", "tintDrafts", "notices", "keepsRunning"):
             self._file.remove(name)
             self.changed.emit(name)
         self.forget_engine()

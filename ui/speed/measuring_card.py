@@ -10,19 +10,23 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayou
 from models.library import requests as ask
 from models.library.values import MeasuringStep, PairStep, Partners, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.speed.bars import Bar, BarList
 from ui.theme.tokens import Palette, Space
 from ui.widgets.page_layout import plain_label
 
-MEASURE, PAIR, VERIFY = "Measure this machine", "Test this pair", "Is it the same model?"
+MEASURE, PAIR, VERIFY = tr("Measure this machine"), tr("Test this pair"), tr("Is it the same model?")
 HINTS = {
-    MEASURE: "How fast memory and processor are, in some ten seconds: speeds are predicted from it",
-    PAIR: "Measures who drafts best for this model, a minute for each, and keeps the fastest",
-    VERIFY: "Answers the same questions with drafts and without, and compares the texts; takes some minutes",
+    MEASURE: tr("How fast memory and processor are, in some ten seconds: speeds are predicted from it"),
+    PAIR: tr("Measures who drafts best for this model, a minute for each, and keeps the fastest"),
+    VERIFY: tr("Answers the same questions with drafts and without, and compares the texts; takes some minutes"),
 }
-WAITS = {"replies": "Waits for a reply that is being written…", "a load": "Waits for a model that is being loaded…"}
-NO_MODEL = "Load a model first: choose one above the chat."
-STOPPED = "Stopped."
+WAITS = {
+    "replies": tr("Waits for a reply that is being written…"),
+    "a load": tr("Waits for a model that is being loaded…"),
+}
+NO_MODEL = tr("Load a model first: choose one above the chat.")
+STOPPED = tr("Stopped.")
 
 
 class MeasuringCard(QWidget):
@@ -49,14 +53,14 @@ class MeasuringCard(QWidget):
         self.bar = QProgressBar()
         self.bar.setObjectName("downloadBar")
         self.bar.setTextVisible(False)
-        self.bar.setAccessibleName("How far the measurement is")
-        self.stop = QPushButton("Stop")
-        self.stop.setToolTip("End the measurement; what is known already is kept")
+        self.bar.setAccessibleName(tr("How far the measurement is"))
+        self.stop = QPushButton(tr("Stop"))
+        self.stop.setToolTip(tr("End the measurement; what is known already is kept"))
         self.stop.clicked.connect(self._on_stop)
         going = QHBoxLayout()
         going.addWidget(self.bar, 1)
         going.addWidget(self.stop)
-        self.result, self.bars = plain_label(tone=""), BarList("Result")
+        self.result, self.bars = plain_label(tone=""), BarList(tr("Result"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(Space.S)
@@ -87,7 +91,7 @@ class MeasuringCard(QWidget):
             request = ask.Verify(self._model)
         self._running, self._was_stopped, self._results = name, False, ""
         self.bars.show_bars(())
-        self.stage.setText("Measuring this machine…" if name == MEASURE else "Starting…")
+        self.stage.setText(tr("Measuring this machine…") if name == MEASURE else tr("Starting…"))
         self.bar.setRange(0, 0 if name == MEASURE else 1_000)
         self.bar.setValue(0)
         self._asked = self._link.ask(request, lambda value: self._on_end(), self._on_trouble, self._on_step)
@@ -95,7 +99,7 @@ class MeasuringCard(QWidget):
 
     def _on_stop(self) -> None:
         self._was_stopped = True
-        self.stage.setText("Stopping…")
+        self.stage.setText(tr("Stopping…"))
         if self._running == PAIR:
             self._link.ask(ask.StopPairTest())
         else:
@@ -125,7 +129,7 @@ class MeasuringCard(QWidget):
 
     def _on_end(self) -> None:
         was, self._running = self._running, ""
-        self._say(self._results or "Measured. What is predicted is renewed.", "")
+        self._say(self._results or tr("Measured. What is predicted is renewed."), "")
         if was == PAIR:
             self._link.ask(ask.ShowPartners(self._model), self._on_partners, lambda trouble: None)
         self.measured.emit()

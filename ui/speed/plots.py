@@ -9,12 +9,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QWidget
 
+from ui.language import tr
 from ui.speed.history import SECONDS
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Type
 
 HEIGHT = 150  # pixels
-_TICKS = ((-SECONDS, "−3 min"), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, "now"))
+_TICKS = ((-SECONDS, tr("−3 min")), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, "now"))
 _SIDES = 0.05  # of the width, for the words below both ends
 _FILL = 40  # of 255: how much of the colour is below the line
 
@@ -52,7 +53,9 @@ class LinePlot(pyqtgraph.PlotWidget):  # type: ignore[misc]
             self._mark.setValue(peak)
         self._mark.setVisible(peak is not None)
         now = values[-1] if values else 0.0
-        self.setAccessibleDescription(f"{now:.1f} {self._unit} now, {max([*values, 0.0]):.1f} at most")
+        self.setAccessibleDescription(
+            tr("{now:.1f} {unit} now, {value:.1f} at most", now=now, unit=self._unit, value=max([*values, 0.0]))
+        )
 
     def set_palette(self, palette: Palette) -> None:
         """Draw in another palette, or in another size."""

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from core.values.snapshot import Bottleneck, Snapshot
 from models.library.values import ModelFitReport, Partners, QuantiseOffer
+from ui.language import tr
 
 LIMITS = {
-    Bottleneck.BANDWIDTH: "limited by memory speed",
-    Bottleneck.COMPUTE: "limited by arithmetic",
-    Bottleneck.OVERHEAD: "limited by work between steps",
-    Bottleneck.UNKNOWN: "the limit is not known yet",
+    Bottleneck.BANDWIDTH: tr("limited by memory speed"),
+    Bottleneck.COMPUTE: tr("limited by arithmetic"),
+    Bottleneck.OVERHEAD: tr("limited by work between steps"),
+    Bottleneck.UNKNOWN: tr("the limit is not known yet"),
 }
 _CHEAP = 1.75  # so much longer than a step of one row takes a step with all ``cheap_rows``
 _WORTH = 1.1  # what gains less is not worth a line
@@ -33,7 +34,7 @@ class Help:
 def limit(snapshot: Snapshot) -> str:
     """Return what sets the speed, in words for anybody."""
     if snapshot.is_in_cache:
-        return "so small that memory speed hardly matters"
+        return tr("so small that memory speed hardly matters")
     return LIMITS[snapshot.bound]
 
 
@@ -42,10 +43,14 @@ def decision(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
     parts = []
     if snapshot.n_active > 1:
         is_cheap = snapshot.cheap_rows >= snapshot.n_active
-        how = f": up to {snapshot.cheap_rows} rows take hardly longer than one" if is_cheap else ", which takes longer"
-        parts.append(f"{snapshot.n_active} requests share each step{how}.")
+        how = (
+            tr(": up to {n_rows} rows take hardly longer than one", n_rows=snapshot.cheap_rows)
+            if is_cheap
+            else tr(", which takes longer")
+        )
+        parts.append(tr("{n_active} requests share each step{how}.", n_active=snapshot.n_active, how=how))
     if snapshot.n_waiting:
-        parts.append(f"{snapshot.n_waiting} wait for a place.")
+        parts.append(tr("{n_waiting} wait for a place.", n_waiting=snapshot.n_waiting))
     parts.append(_drafting(snapshot, why_draft, is_last))
     return " ".join(filter(None, parts))
 
@@ -53,16 +58,34 @@ def decision(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
 def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
     if not snapshot.n_drafted:
         if is_last:
-            return f"{why_draft} For the last reply plain steps were expected to be faster: no guesses.".strip()
+            return tr(
+                "{why_draft} For the last reply plain steps were expected to be faster: no guesses.",
+                why_draft=why_draft,
+            ).strip()
         if snapshot.n_active:
-            return f"{why_draft} Just now plain steps are expected to be faster: nothing is guessed ahead.".strip()
+            return tr(
+                "{why_draft} Just now plain steps are expected to be faster: nothing is guessed ahead.",
+                why_draft=why_draft,
+            ).strip()
         return why_draft
-    share = f"{snapshot.n_accepted:,} of {snapshot.n_drafted:,} guessed tokens were right"
+    share = tr(
+        "{n_accepted:,} of {n_drafted:,} guessed tokens were right",
+        n_accepted=snapshot.n_accepted,
+        n_drafted=snapshot.n_drafted,
+    )
     if snapshot.speedup is None:
-        return f"Drafting is on: {share}."
+        return tr("Drafting is on: {share}.", share=share)
     if snapshot.speedup >= 1:
-        return f"Drafting is on: {share}, which makes it {snapshot.speedup:.2f} times as fast as plain steps."
-    return f"Drafting is being tried: {share}, which does not pay yet ({snapshot.speedup:.2f} times plain steps)."
+        return tr(
+            "Drafting is on: {share}, which makes it {speedup:.2f} times as fast as plain steps.",
+            share=share,
+            speedup=snapshot.speedup,
+        )
+    return tr(
+        "Drafting is being tried: {share}, which does not pay yet ({speedup:.2f} times plain steps).",
+        share=share,
+        speedup=snapshot.speedup,
+    )
 
 
 def helps(
@@ -71,7 +94,7 @@ def helps(
     """Return what would help, the largest gain first; gains are estimates."""
     found: list[Help] = []
     if fit is not None and fit.fit.lacks_speed:
-        found.append(Help("“Measure this machine” below: then gains can be predicted."))
+        found.append(Help(tr("“Measure this machine” below: then gains can be predicted.")))
     found += _draft_helps(partners)
     is_bound = snapshot.bound is Bottleneck.COMPUTE or snapshot.is_in_cache
     if copies is not None and copies.problem is None and not is_bound:
@@ -79,11 +102,23 @@ def helps(
         if usual is not None:
             gain = copies.n_bytes / usual.n_bytes
             found.append(
-                Help(f"A smaller copy ({usual.type}), of which each token reads less.", gain, "Show in the library")
+                Help(
+                    tr("A smaller copy ({type}), of which each token reads less.", type=usual.type),
+                    gain,
+                    tr("Show in the library"),
+                )
             )
     if snapshot.cheap_rows > 1 and snapshot.n_active <= 1 and not snapshot.is_in_cache:
         gain = snapshot.cheap_rows / _CHEAP
-        found.append(Help(f"Several requests at once: {snapshot.cheap_rows} share a step. For all together", gain))
+        found.append(
+            Help(
+                tr(
+                    "Several requests at once: {cheap_rows} share a step. For all together",
+                    cheap_rows=snapshot.cheap_rows,
+                ),
+                gain,
+            )
+        )
     worthy = [one for one in found if one.gain is None or one.gain >= _WORTH]
     return sorted(worthy, key=lambda one: one.gain or 99.0, reverse=True)
 
@@ -96,7 +131,7 @@ def _draft_helps(partners: Partners | None) -> list[Help]:
         best = max(usable, key=lambda one: one.measured or one.predicted or 0.0, default=None)
         if best is not None and (best.measured or best.predicted):
             gain = best.measured or best.predicted
-            return [Help(f"Let {best.name} guess ahead.", gain, "Let it draft", best.name)]
+            return [Help(tr("Let {name} guess ahead.", name=best.name), gain, tr("Let it draft"), best.name)]
     if not partners.has_worthy:
-        return [Help("A small model that guesses ahead.", None, "Show in the library")]
+        return [Help(tr("A small model that guesses ahead."), None, tr("Show in the library"))]
     return []

@@ -19,6 +19,7 @@ from ui.client.api import Api, ServerState, snapshot_from
 from ui.client.library_link import LibraryLink
 from ui.client.live_events import LiveEvents
 from ui.client.server_watch import ServerWatch
+from ui.language import tr
 from ui.speed import sentences
 from ui.speed.bars import Bar, BarList, Part, StackedBar
 from ui.speed.history import History
@@ -56,7 +57,7 @@ class SpeedPage(PageColumn):
         self._model: str | None = None
         self.plots: tuple[LinePlot, LinePlot] | None = None
         self._imports: threading.Thread | None = None
-        self.setAccessibleName("Speed")
+        self.setAccessibleName(tr("Speed"))
         self._add_now()
         self._add_reasons()
         self._add_machine()
@@ -75,8 +76,8 @@ class SpeedPage(PageColumn):
         watch.state_changed.connect(self._on_state)
 
     def _add_now(self) -> None:
-        section = self.add_section("Speed")
-        self.rate, self.unit, self.limit = QLabel(DASH), QLabel("tokens per second"), plain_label()
+        section = self.add_section(tr("Speed"))
+        self.rate, self.unit, self.limit = QLabel(DASH), QLabel(tr("tokens per second")), plain_label()
         self.rate.setProperty("tone", "hero")
         self.unit.setProperty("tone", "muted")
         row = QHBoxLayout()
@@ -90,11 +91,11 @@ class SpeedPage(PageColumn):
         self._plot_row.setHorizontalSpacing(Space.XL)
         self._plot_row.setColumnStretch(0, 1)
         self._plot_row.setColumnStretch(1, 1)
-        self.rate_label = plain_label("Tokens per second, the last three minutes", "caption")
-        self.bytes_label = plain_label("Memory read, GB per second", "caption")
+        self.rate_label = plain_label(tr("Tokens per second, the last three minutes"), "caption")
+        self.bytes_label = plain_label(tr("Memory read, GB per second"), "caption")
         self._plot_row.addWidget(self.rate_label, 0, 0)
         self._plot_row.addWidget(self.bytes_label, 0, 1)
-        self.no_plots = plain_label("The lines come in a moment…", "caption")
+        self.no_plots = plain_label(tr("The lines come in a moment…"), "caption")
         self._plot_row.addWidget(self.no_plots, 1, 0)
         section.addLayout(self._plot_row)
 
@@ -102,7 +103,7 @@ class SpeedPage(PageColumn):
         row = QHBoxLayout()
         row.setSpacing(Space.XL)
         why, helps = QVBoxLayout(), QVBoxLayout()
-        for column, words in ((why, "Why"), (helps, "What would help")):
+        for column, words in ((why, tr("Why")), (helps, tr("What would help"))):
             head = QLabel(words)
             head.setProperty("tone", "title")
             column.addWidget(head)
@@ -110,8 +111,8 @@ class SpeedPage(PageColumn):
             row.addLayout(column, 1)
         self.why = plain_label(tone="")
         self.depths_label, self.depths = (
-            plain_label("Guessed tokens that were right, by place", "caption"),
-            BarList("Acceptance by depth"),
+            plain_label(tr("Guessed tokens that were right, by place"), "caption"),
+            BarList(tr("Acceptance by depth")),
         )
         for widget in (self.why, self.depths_label, self.depths):
             why.addWidget(widget)
@@ -120,20 +121,20 @@ class SpeedPage(PageColumn):
         self._helps.setSpacing(Space.S)
         self._help_rows: list[QWidget] = []
         helps.addLayout(self._helps)
-        self.estimate = plain_label("Gains are estimates.", "caption")
+        self.estimate = plain_label(tr("Gains are estimates."), "caption")
         helps.addWidget(self.estimate)
         helps.addStretch()
         self.column.insertLayout(self.column.count() - 1, row)
 
     def _add_machine(self) -> None:
-        section = self.add_section("This machine")
-        self.memory = StackedBar("Memory")
+        section = self.add_section(tr("This machine"))
+        self.memory = StackedBar(tr("Memory"))
         self.facts = FactsGrid(can_halve=True)
         section.addWidget(self.memory)
         section.addWidget(self.facts)
 
     def _add_measuring(self) -> None:
-        section = self.add_section("Measure")
+        section = self.add_section(tr("Measure"))
         self.measuring = MeasuringCard(self._link)
         self.measuring.measured.connect(self._look_at_model)
         # In a small window it is below what is seen.
@@ -183,7 +184,10 @@ class SpeedPage(PageColumn):
         from ui.speed.plots import LinePlot
 
         self.no_plots.hide()
-        self.plots = (LinePlot("Tokens per second", "tokens per second"), LinePlot("Memory read", "GB per second"))
+        self.plots = (
+            LinePlot(tr("Tokens per second"), tr("tokens per second")),
+            LinePlot(tr("Memory read"), tr("GB per second")),
+        )
         for at, plot in enumerate(self.plots):
             plot.set_palette(self._palette)
             self._plot_row.addWidget(plot, 1, at)
@@ -210,13 +214,17 @@ class SpeedPage(PageColumn):
         reads = shown.prefill_rate > shown.decode_rate
         speed = max(shown.prefill_rate, shown.decode_rate)
         self.rate.setText(rate(speed) if speed > 0 else DASH)
-        what = "tokens per second, reading the prompt" if reads else "tokens per second"
-        self.unit.setText(f"{what}, the last reply" if self._is_last else what)
-        self.limit.setText(self._limit(shown) if speed > 0 else "Nothing runs. Figures come with the next reply.")
-        self.why.setText(sentences.decision(shown, self._why, self._is_last) or "Nothing was decided yet.")
+        what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
+        self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
+        self.limit.setText(self._limit(shown) if speed > 0 else tr("Nothing runs. Figures come with the next reply."))
+        self.why.setText(sentences.decision(shown, self._why, self._is_last) or tr("Nothing was decided yet."))
         pairs = list(zip(shown.drafted_at, shown.accepted_at, strict=False))[:MOST_DEPTHS]
         bars = [
-            Bar(f"Token {depth}", right / guessed, f"{right / guessed:.0%} of {guessed:,}")
+            Bar(
+                tr("Token {depth}", depth=depth),
+                right / guessed,
+                tr("{right:.0%} of {guessed:,}", right=right / guessed, guessed=guessed),
+            )
             for depth, (guessed, right) in enumerate(pairs, 1)
             if guessed
         ]
@@ -225,12 +233,22 @@ class SpeedPage(PageColumn):
 
     def _limit(self, shown: Snapshot) -> str:
         read = f"{shown.bytes_per_second / 1e9:,.1f}"
-        of_peak = f"{read} of {shown.peak / 1e9:,.1f} GB/s measured" if shown.peak else f"{read} GB/s"
+        of_peak = (
+            tr("{read} of {peak:,.1f} GB/s measured", read=read, peak=shown.peak / 1000000000.0)
+            if shown.peak
+            else tr("{read} GB/s", read=read)
+        )
         if shown.is_in_cache:
-            of_peak = f"{read} GB/s from the processor's cache"
-        share = f", {shown.peak_share:.0%} of what memory can" if shown.peak_share and not shown.is_in_cache else ""
+            of_peak = tr("{read} GB/s from the processor's cache", read=read)
+        share = (
+            tr(", {peak_share:.0%} of what memory can", peak_share=shown.peak_share)
+            if shown.peak_share and not shown.is_in_cache
+            else ""
+        )
         limit = sentences.limit(shown)
-        return f"{limit[0].upper()}{limit[1:]}: it reads {of_peak}{share}."
+        return tr(
+            "{limit}: it reads {of_peak}{share}.", limit=limit[0].upper() + limit[1:], of_peak=of_peak, share=share
+        )
 
     def _draw_lines(self) -> None:
         now = time.monotonic()
@@ -250,11 +268,11 @@ class SpeedPage(PageColumn):
 
     def _on_machine(self, found: dict[str, Any]) -> None:
         kinds = (
-            ("Weights", "weights", "accent"),
-            ("KV cache", "kv", "warning"),
-            ("Kept prompts", "kept", "code_name"),
-            ("Other programs", "other", "muted"),
-            ("Free", "free", "pressed"),
+            (tr("Weights"), "weights", "accent"),
+            (tr("KV cache"), "kv", "warning"),
+            (tr("Kept prompts"), "kept", "code_name"),
+            (tr("Other programs"), "other", "muted"),
+            (tr("Free"), "free", "pressed"),
         )
         sizes = [(name, int(found.get(key) or 0), colour) for name, key, colour in kinds]
         self.memory.show_parts([Part(name, n, size(n) if n else "0", colour) for name, n, colour in sizes])
@@ -301,8 +319,8 @@ class SpeedPage(PageColumn):
         for one in helps:
             self._add_help(one)
         if not helps:
-            words = "Nothing that is known here." if self._fit is not None else "Asking…"
-            self._add_row(plain_label(words if self._model else "Load a model first."))
+            words = tr("Nothing that is known here.") if self._fit is not None else tr("Asking…")
+            self._add_row(plain_label(words if self._model else tr("Load a model first.")))
         self.estimate.setVisible(any(one.gain is not None for one in helps))
 
     def _add_help(self, one: sentences.Help) -> None:
@@ -335,14 +353,14 @@ class SpeedPage(PageColumn):
 
 def machine_facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what the machine is busy with; what cannot be read is left out."""
-    facts = [("Processor", f"{float(found['cpu']):.0%} busy")] if found.get("cpu") is not None else []
+    facts = [(tr("Processor"), tr("{cpu:.0%} busy", cpu=float(found["cpu"])))] if found.get("cpu") is not None else []
     if found.get("watts") is not None:
-        facts.append(("Power", f"{float(found['watts']):.0f} W, the processor"))
+        facts.append((tr("Power"), tr("{watts:.0f} W, the processor", watts=float(found["watts"]))))
     for gpu in found.get("gpus") or ():
         load, used, total, watts = (gpu.get(name) for name in ("load", "used", "total", "watts"))
         parts = (
-            f"{load:.0%} busy" if load is not None else "",
-            f"{size(used)} of {size(total)}" if used is not None and total else "",
+            tr("{load:.0%} busy", load=load) if load is not None else "",
+            tr("{used} of {total}", used=size(used), total=size(total)) if used is not None and total else "",
             f"{watts:.0f} W" if watts is not None else "",
         )
         facts.append((str(gpu.get("name")), "  ·  ".join(filter(None, parts))))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
+from ui.language import tr
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.icon_button import TextButton
@@ -78,7 +79,7 @@ class _RowView(QFrame):
         self.line.setProperty("tone", "caption")
         self.bar = QProgressBar()
         self.bar.setObjectName("downloadBar")
-        self.bar.setAccessibleName("Progress")
+        self.bar.setAccessibleName(tr("Progress"))
         self.bar.setRange(0, 1_000)
         self.bar.setTextVisible(False)
         self.buttons: dict[str, TextButton] = {}
@@ -109,7 +110,7 @@ class _RowView(QFrame):
         self.line.setToolTip(in_tip(row.line))
         self.line.setVisible(bool(row.line))
         self.bar.setVisible(row.share is not None)
-        self.bar.setAccessibleName(f"How far {row.title} is")
+        self.bar.setAccessibleName(tr("How far {title} is", title=row.title))
         self.bar.setValue(round((row.share or 0.0) * 1_000))
         tone = "calm" if row.is_calm else "busy"
         if self.bar.property("tone") != tone:

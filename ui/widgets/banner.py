@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
+from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.icon_button import IconButton
@@ -23,7 +24,7 @@ class Banner(QFrame):
         self.action = QPushButton()
         self._act: Callable[[], object] = lambda: None
         self.action.clicked.connect(self._on_action)
-        self.close_button = IconButton("close", "Dismiss", size=16)
+        self.close_button = IconButton("close", tr("Dismiss"), size=16)
         self.close_button.clicked.connect(self.hide)
         row = QHBoxLayout(self)
         row.setContentsMargins(Space.L, Space.S, Space.S, Space.S)

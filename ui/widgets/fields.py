@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from ui.language import tr
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
 
@@ -141,9 +142,9 @@ class CopyLine(QWidget):
         super().__init__(parent)
         self.field = QLineEdit(readOnly=True)
         self.field.setAccessibleName(name)
-        self.copy = IconButton("copy", f"Copy the {name.lower()}", size=16)
+        self.copy = IconButton("copy", tr("Copy the {lower}", lower=name.lower()), size=16)
         self.copy.clicked.connect(self._on_copy)
-        self.reveal = TextButton("Show", f"Show the {name.lower()}")
+        self.reveal = TextButton(tr("Show"), tr("Show the {lower}", lower=name.lower()))
         self.reveal.clicked.connect(self._on_reveal)
         if not is_secret:
             self.reveal.hide()
@@ -174,4 +175,4 @@ class CopyLine(QWidget):
         is_hidden = self.field.echoMode() == QLineEdit.EchoMode.Password
         modes = QLineEdit.EchoMode
         self.field.setEchoMode(modes.Normal if is_hidden else modes.Password)
-        self.reveal.setText("Hide" if is_hidden else "Show")
+        self.reveal.setText(tr("Hide") if is_hidden else tr("Show"))

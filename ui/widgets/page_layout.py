@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
 
@@ -33,7 +34,7 @@ class PageTabs(QFrame):
             tab.setProperty("kind", "tab")
             tab.setCheckable(True)
             tab.setCursor(Qt.CursorShape.PointingHandCursor)
-            tab.setToolTip(f"{name} (Ctrl+{number})")
+            tab.setToolTip(tr("{name} (Ctrl+{number})", name=name, number=number))
             tab.clicked.connect(lambda checked=False, name=name: self.chosen.emit(name))
             # Of the pages that have these keys, only the one that is seen takes them.
             QShortcut(QKeySequence(f"Ctrl+{number}"), parent, lambda name=name: self.chosen.emit(name))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
+from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.tokens import LIGHT, Palette, Space
 
@@ -27,7 +28,7 @@ class StatePane(QWidget):
         self.text.setTextFormat(Qt.TextFormat.PlainText)
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.bar = QProgressBar()
-        self.bar.setAccessibleName("In progress")
+        self.bar.setAccessibleName(tr("In progress"))
         self.bar.setRange(0, 0)
         self.bar.setTextVisible(False)
         self.bar.setFixedWidth(120)

@@ -11,11 +11,15 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from models.download.progress import DownloadPhase
 from models.library.values import Download
+from ui.language import tr
 from ui.platform.desktop_notices import DesktopNotices, has_tray
 from ui.settings.window_settings import WindowSettings
 
 LONG_SECONDS = 10.0  # who waits less has hardly looked elsewhere
-STAYS = ("Slipstream still runs", "Other programs reach its models as before. Its icon here opens it, or quits it.")
+STAYS = (
+    tr("Slipstream still runs"),
+    tr("Other programs reach its models as before. Its icon here opens it, or quits it."),
+)
 
 
 class Background(QObject):
@@ -50,7 +54,7 @@ class Background(QObject):
         ended = [began for chat, began in self._began.items() if chat not in chats]
         self._began = {chat: self._began.get(chat, now) for chat in chats}
         if any(now - began >= LONG_SECONDS for began in ended):
-            self._tell("The reply is there", "A chat has its answer.")
+            self._tell(tr("The reply is there"), tr("A chat has its answer."))
 
     def on_downloads(self, downloads: tuple[Download, ...]) -> None:
         """Take the list of downloads; tell of those that have ended since the last one."""
@@ -60,9 +64,9 @@ class Background(QObject):
             if before in (None, one.phase):
                 continue  # what had ended before is no news
             if one.phase is DownloadPhase.DONE:
-                self._tell("The download is complete", f"{one.repo_id} can be used.")
+                self._tell(tr("The download is complete"), tr("{repo_id} can be used.", repo_id=one.repo_id))
             elif one.phase is DownloadPhase.FAILED:
-                self._tell("The download stopped", f"{one.repo_id}: {one.problem or 'it can go on.'}")
+                self._tell(tr("The download stopped"), f"{one.repo_id}: {one.problem or 'it can go on.'}")
 
     def close(self) -> None:
         """Leave the tray."""

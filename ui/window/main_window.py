@@ -61,6 +61,7 @@ from ui.commands.command_palette import CommandPalette
 from ui.commands.shortcuts_dialog import ShortcutsDialog
 from ui.gauges.speed_bar import SpeedBar
 from ui.jobs.jobs_page import JobsPage
+from ui.language import tr
 from ui.library.find_view import downloads_at_work
 from ui.library.labels import fit_and_speed
 from ui.library.library_page import FIND, LibraryPage
@@ -191,7 +192,7 @@ class MainWindow(QMainWindow):
         self.jobs: JobsPage | None = None
         self.settings: SettingsPage | None = None
         self._chat, self._pages = QWidget(), QStackedWidget()
-        self.theme_button = IconButton("theme", "Light or dark, and the size of text")
+        self.theme_button = IconButton("theme", tr("Light or dark, and the size of text"))
         self.toast = Toast(self._first.stack)  # above what is being written, however tall that is
         self._wants_sidebar, self._is_narrow = True, False
         self._shown_page, self._is_quitting = "chat", False
@@ -252,7 +253,7 @@ class MainWindow(QMainWindow):
         self.exchange.ended.connect(lambda words: self.history.show_exchange(words, is_over=True))
         self.exchange.took_in.connect(self.desk.list_soon)
         self.desk.put_away.connect(
-            lambda chat: self.toast.say("Chat archived", "Undo", lambda: self.desk.archive(chat, False))
+            lambda chat: self.toast.say(tr("Chat archived"), tr("Undo"), lambda: self.desk.archive(chat, False))
         )
         self.history.more_wanted.connect(self.desk.list_more)
         self.desk.listed.connect(self._on_listed)
@@ -281,8 +282,8 @@ class MainWindow(QMainWindow):
         self.desk.running_changed.connect(self.background.on_running)
         self.link.downloads_changed.connect(self.background.on_downloads)
         self.background.notices.opened.connect(self.bring_forward)
-        self.background.menu.addAction("Open Slipstream", self.bring_forward)
-        self.background.menu.addAction("Quit", self.quit)
+        self.background.menu.addAction(tr("Open Slipstream"), self.bring_forward)
+        self.background.menu.addAction(tr("Quit"), self.quit)
         self.newcomer.use_wanted.connect(self._on_use)
         self.newcomer.file_chosen.connect(self.open_file)
         self.newcomer.library_wanted.connect(lambda: self.show_page("library"))
@@ -347,45 +348,50 @@ class MainWindow(QMainWindow):
     def _made_commands(self) -> tuple[Command, ...]:
         """Return what can be done by name anywhere in the window, with its keys."""
         return (
-            Command("New chat", self._on_new_chat, ("Ctrl+N",)),
-            Command("Search this page", self._focus_search, ("Ctrl+F",)),
-            Command("Search commands, chats, models and settings", self.open_palette, ("Ctrl+K",)),
-            *(Command(name, partial(self.show_page, page), (key,), "Page") for page, name, key in named_pages()),
-            Command("Find models", self._find_models, kind="Page"),
-            Command("Show or hide the chats", self.toggle_sidebar, ("Ctrl+B",)),
-            Command("Show or hide the settings of the chat", self.toggle_panel, ("Ctrl+.",)),
-            Command("New chat beside this one", partial(self.open_beside, None), ("Ctrl+Shift+N",)),
-            Command("Go to the other chat", self._switch_chats, ("F6",)),
-            Command("Close the chat beside", self.chats.close_beside, ("Ctrl+Shift+W",)),
-            Command("Attach files", self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
-            Command("Take a prompt", self._offer_prompts, ("Ctrl+P",)),
-            Command("Prompts", self.prompt_menu.manage),
-            Command("MCP servers", self.show_tools),
-            Command("Larger text", partial(self.step_text, 1), ("Ctrl++", "Ctrl+=")),
-            Command("Smaller text", partial(self.step_text, -1), ("Ctrl+-",)),
-            Command("Text of the usual size", partial(self.resize_text, USUAL), ("Ctrl+0",)),
-            *(Command(f"Theme: {name}", partial(self.choose_theme, ThemeChoice(value))) for value, name in THEMES),
-            Command("Answer again", self._with_page(lambda page: page.transcript.answer_again()), ("Ctrl+R",)),
+            Command(tr("New chat"), self._on_new_chat, ("Ctrl+N",)),
+            Command(tr("Search this page"), self._focus_search, ("Ctrl+F",)),
+            Command(tr("Search commands, chats, models and settings"), self.open_palette, ("Ctrl+K",)),
+            *(Command(name, partial(self.show_page, page), (key,), tr("Page")) for page, name, key in named_pages()),
+            Command(tr("Find models"), self._find_models, kind=tr("Page")),
+            Command(tr("Show or hide the chats"), self.toggle_sidebar, ("Ctrl+B",)),
+            Command(tr("Show or hide the settings of the chat"), self.toggle_panel, ("Ctrl+.",)),
+            Command(tr("New chat beside this one"), partial(self.open_beside, None), ("Ctrl+Shift+N",)),
+            Command(tr("Go to the other chat"), self._switch_chats, ("F6",)),
+            Command(tr("Close the chat beside"), self.chats.close_beside, ("Ctrl+Shift+W",)),
+            Command(tr("Attach files"), self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
+            Command(tr("Take a prompt"), self._offer_prompts, ("Ctrl+P",)),
+            Command(tr("Prompts"), self.prompt_menu.manage),
+            Command(tr("MCP servers"), self.show_tools),
+            Command(tr("Larger text"), partial(self.step_text, 1), ("Ctrl++", "Ctrl+=")),
+            Command(tr("Smaller text"), partial(self.step_text, -1), ("Ctrl+-",)),
+            Command(tr("Text of the usual size"), partial(self.resize_text, USUAL), ("Ctrl+0",)),
+            *(
+                Command(tr("Theme: {name}", name=name), partial(self.choose_theme, ThemeChoice(value)))
+                for value, name in THEMES
+            ),
+            Command(tr("Answer again"), self._with_page(lambda page: page.transcript.answer_again()), ("Ctrl+R",)),
             Command(
-                "Continue a reply that was cut",
+                tr("Continue a reply that was cut"),
                 self._with_page(lambda page: page.transcript.continue_last()),
                 ("Ctrl+Shift+R",),
             ),
-            Command("Edit what was said last", self._with_page(lambda page: page.transcript.edit_last()), ("Ctrl+E",)),
             Command(
-                "Earlier version of a message",
+                tr("Edit what was said last"), self._with_page(lambda page: page.transcript.edit_last()), ("Ctrl+E",)
+            ),
+            Command(
+                tr("Earlier version of a message"),
                 self._with_page(lambda page: page.transcript.step_version(-1)),
                 ("Alt+Left",),
             ),
             Command(
-                "Later version of a message",
+                tr("Later version of a message"),
                 self._with_page(lambda page: page.transcript.step_version(1)),
                 ("Alt+Right",),
             ),
-            Command("Race two ways to answer", self.open_race),
-            Command("Tint drafted words", lambda: self.tint_drafts(not self._tints_drafts), ("Ctrl+Shift+D",)),
-            Command("Keyboard shortcuts", self.show_shortcuts, ("F1", "Ctrl+/")),
-            Command("Quit", self.quit, ("Ctrl+Q",)),
+            Command(tr("Race two ways to answer"), self.open_race),
+            Command(tr("Tint drafted words"), lambda: self.tint_drafts(not self._tints_drafts), ("Ctrl+Shift+D",)),
+            Command(tr("Keyboard shortcuts"), self.show_shortcuts, ("F1", "Ctrl+/")),
+            Command(tr("Quit"), self.quit, ("Ctrl+Q",)),
         )
 
     def bring_forward(self) -> None:
@@ -413,14 +419,16 @@ class MainWindow(QMainWindow):
         self.palette_card.open(
             [
                 *self.commands,
-                *(Command(name, partial(self._on_use, name), (), "Model") for name in models),
-                *(Command(name, partial(self._show_setting, name), (), "Setting") for name in settings),
+                *(Command(name, partial(self._on_use, name), (), tr("Model")) for name in models),
+                *(Command(name, partial(self._show_setting, name), (), tr("Setting")) for name in settings),
             ]
         )
         self.archive.chats(self._add_chats)
 
     def _add_chats(self, chats: list[ChatSummary]) -> None:
-        self.palette_card.add([Command(chat.title, partial(self._open_chat, chat.id), (), "Chat") for chat in chats])
+        self.palette_card.add(
+            [Command(chat.title, partial(self._open_chat, chat.id), (), tr("Chat")) for chat in chats]
+        )
 
     def _open_chat(self, chat_id: int) -> None:
         self.show_page("chat")
@@ -545,7 +553,7 @@ class MainWindow(QMainWindow):
         self.link.ask(ask.ImportFile(file), self._on_use, self._on_not_opened)
 
     def _on_not_opened(self, trouble: Trouble) -> None:
-        show = ("Show the models", lambda: self.show_page("library"))
+        show = (tr("Show the models"), lambda: self.show_page("library"))
         self._first.server_banner.say(trouble.sentence, "danger", show)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
@@ -650,7 +658,7 @@ class MainWindow(QMainWindow):
             self.history.hide()
 
     def _on_deleted(self, title: str) -> None:
-        self.toast.say("Chat deleted", "Undo", self.desk.undo_delete)
+        self.toast.say(tr("Chat deleted"), tr("Undo"), self.desk.undo_delete)
 
     def _on_storage_problem(self, problem: str | None) -> None:
         if problem is None:
@@ -658,7 +666,7 @@ class MainWindow(QMainWindow):
             self.desk.list_soon()  # chats that could not be saved until now
         else:
             is_damaged = self.archive.damaged is not None
-            way_out = ("Bring chats back…", self._show_ways_back) if is_damaged else None
+            way_out = (tr("Bring chats back…"), self._show_ways_back) if is_damaged else None
             self._first.storage_banner.say(problem, "warning", way_out)
 
     def _show_ways_back(self) -> None:
@@ -667,27 +675,27 @@ class MainWindow(QMainWindow):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         damaged, backup = self.archive.damaged, self.archive.backup
         if damaged is not None:
-            menu.addAction("Save what can be read of it", partial(self._bring_back, damaged))
+            menu.addAction(tr("Save what can be read of it"), partial(self._bring_back, damaged))
         if backup is not None:
             day = time.strftime("%Y-%m-%d", time.localtime(backup.stat().st_mtime))
-            menu.addAction(f"Take the chats of the backup of {day}", partial(self._bring_back, backup))
-        menu.addAction("Start new, and keep the damaged file", self._first.storage_banner.hide)
+            menu.addAction(tr("Take the chats of the backup of {day}", day=day), partial(self._bring_back, backup))
+        menu.addAction(tr("Start new, and keep the damaged file"), self._first.storage_banner.hide)
         button = self._first.storage_banner.action
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
     def _bring_back(self, source: Path) -> None:
-        self._first.storage_banner.say(f"Reading the chats of {source}…", "plain", can_close=False)
+        self._first.storage_banner.say(tr("Reading the chats of {source}…", source=source), "plain", can_close=False)
         self.archive.bring_back(source, partial(self._on_brought_back, source))
 
     def _on_brought_back(self, source: Path, n_chats: int) -> None:
         self.desk.list_soon()
         if n_chats:
             self._first.storage_banner.hide()
-            self.toast.tell("1 chat is back" if n_chats == 1 else f"{n_chats:,} chats are back")
+            self.toast.tell(tr("1 chat is back") if n_chats == 1 else tr("{n_chats:,} chats are back", n_chats=n_chats))
         else:
-            way_out = ("Other ways…", self._show_ways_back)
+            way_out = (tr("Other ways…"), self._show_ways_back)
             self._first.storage_banner.say(
-                f"{source} has no chat that is not here and can be read.", "warning", way_out
+                tr("{source} has no chat that is not here and can be read.", source=source), "warning", way_out
             )
 
     # Looks.
@@ -695,16 +703,20 @@ class MainWindow(QMainWindow):
     def _show_looks(self) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        themes = ((ThemeChoice.SYSTEM, "Like the system"), (ThemeChoice.LIGHT, "Light"), (ThemeChoice.DARK, "Dark"))
+        themes = (
+            (ThemeChoice.SYSTEM, tr("Like the system")),
+            (ThemeChoice.LIGHT, tr("Light")),
+            (ThemeChoice.DARK, tr("Dark")),
+        )
         _add_choices(menu, themes, self._appearance.choice, self.choose_theme)
         menu.addSeparator()
-        tint = menu.addAction("Tint drafted words in replies", lambda: self.tint_drafts(not self._tints_drafts))
+        tint = menu.addAction(tr("Tint drafted words in replies"), lambda: self.tint_drafts(not self._tints_drafts))
         tint.setCheckable(True)
         tint.setChecked(self._tints_drafts)
-        sizes = menu.addMenu("Text size")
+        sizes = menu.addMenu(tr("Text size"))
         _add_choices(sizes, tuple((size, f"{size}%") for size in PERCENTS), self._appearance.percent, self.resize_text)
         sizes.addSeparator()
-        sizes.addAction("Ctrl and + or −; Ctrl+0 is 100%").setEnabled(False)
+        sizes.addAction(tr("Ctrl and + or −; Ctrl+0 is 100%")).setEnabled(False)
         corner = self.theme_button.mapToGlobal(self.theme_button.rect().topRight())
         menu.popup(QPoint(corner.x(), corner.y() + self.theme_button.height() - menu.sizeHint().height()))
 
@@ -730,7 +742,7 @@ class MainWindow(QMainWindow):
         if names:
             RaceDialog(self._api, self.tools, names, prompt, self).open()
         else:
-            self.toast.say("There is no model here that can race", "Find one", self._find_models)
+            self.toast.say(tr("There is no model here that can race"), tr("Find one"), self._find_models)
 
     def _on_race_wanted(self, page: ChatPage, reply: Message) -> None:
         tree = page.pane.current.tree

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
+from ui.language import tr
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.icon_button import IconButton
 
 WIDTH = 52
+# Each with its name and its keys.
 PAGES = {
-    "chat": "Chat (Ctrl+Shift+C)",
-    "library": "Library (Ctrl+Shift+L)",
-    "speed": "Speed (Ctrl+Shift+G)",
-    "server": "Server (Ctrl+Shift+S)",
-    "jobs": "Jobs (Ctrl+Shift+J)",
-    "settings": "Settings (Ctrl+,)",
+    "chat": (tr("Chat"), "Ctrl+Shift+C"),
+    "library": (tr("Library"), "Ctrl+Shift+L"),
+    "speed": (tr("Speed"), "Ctrl+Shift+G"),
+    "server": (tr("Server"), "Ctrl+Shift+S"),
+    "jobs": (tr("Jobs"), "Ctrl+Shift+J"),
+    "settings": (tr("Settings"), "Ctrl+,"),
 }
 AT_THE_FOOT = ("settings",)
 
 
 def named_pages() -> list[tuple[str, str, str]]:
-    """Return each page with its name and its keys, as the buttons' tips have them."""
-    parts = [(page, *tip.removesuffix(")").rpartition(" (")) for page, tip in PAGES.items()]
-    return [(page, name, keys) for page, name, _, keys in parts]
+    """Return each page with its name and its keys."""
+    return [(page, name, keys) for page, (name, keys) in PAGES.items()]
+
+
+def _tip(page: str) -> str:
+    name, keys = PAGES[page]
+    return f"{name} ({QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)})"
 
 
 class NavigationRail(QFrame):
@@ -36,7 +42,7 @@ class NavigationRail(QFrame):
         super().__init__(parent)
         self.setObjectName("rail")
         self.setFixedWidth(WIDTH)
-        self.buttons = {page: _PageButton(page, name) for page, name in PAGES.items()}
+        self.buttons = {page: _PageButton(page, _tip(page)) for page in PAGES}
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.S, Space.S, Space.S, Space.S)
         column.setSpacing(Space.XS)
@@ -53,7 +59,7 @@ class NavigationRail(QFrame):
         """Mark the page that is shown."""
         for name, button in self.buttons.items():
             button.setChecked(name == page)
-            button.show_as(name, PAGES[name], "accent" if name == page else "muted")
+            button.show_as(name, _tip(name), "accent" if name == page else "muted")
 
     def set_busy(self, page: str, is_busy: bool) -> None:
         """Put a dot on a page's button while something goes on there."""

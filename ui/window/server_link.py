@@ -9,10 +9,11 @@ from PySide6.QtCore import QObject, Signal
 from ui.client.api import Api
 from ui.client.private_server import PrivateServer, last_line
 from ui.client.server_watch import ServerWatch
+from ui.language import tr
 from ui.widgets.banner import Banner
 
-RESTARTING = "The server restarts with the new settings. What you send now waits for it."
-CANNOT_START = "The server that runs the models cannot start"
+RESTARTING = tr("The server restarts with the new settings. What you send now waits for it.")
+CANNOT_START = tr("The server that runs the models cannot start")
 
 
 class ServerLink(QObject):
@@ -61,13 +62,15 @@ class ServerLink(QObject):
     def _on_lost(self, how: str) -> None:
         self._api.expect()
         self._watch.stop()
-        self._banner.say("The server stopped and is starting again. What you send now waits for it.", can_close=False)
+        self._banner.say(
+            tr("The server stopped and is starting again. What you send now waits for it."), can_close=False
+        )
 
     def _on_gave_up(self, last_words: str) -> None:
         self._watch.stop(is_gone=True)
         reason = f"{CANNOT_START}: {last_line(last_words)}"
         self._api.give_up(reason)
-        way_out = ("Try again", self.start)
+        way_out = (tr("Try again"), self.start)
         if not self._is_recommended:
-            way_out = ("Use recommended engine settings", self.recommended_wanted.emit)
+            way_out = (tr("Use recommended engine settings"), self.recommended_wanted.emit)
         self._banner.say(reason, "danger", way_out, can_close=False)

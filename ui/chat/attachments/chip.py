@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
 
 from models.formatting.figures import size as bytes_in_words
 from ui.client.attachments import FOUND, Attachment, Choice, spans
+from ui.language import tr
 from ui.theme.icons import icon
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import in_tip, on_button
@@ -20,10 +21,10 @@ def facts(attachment: Attachment) -> str:
     """Return size, tokens and choice in a few words."""
     words = [bytes_in_words(attachment.n_bytes)]
     if not attachment.image:
-        about = "" if attachment.is_counted and attachment.sent is None else "about "
-        words.append(f"{about}{attachment.tokens:,} tokens")
+        about = "" if attachment.is_counted and attachment.sent is None else tr("about ")
+        words.append(tr("{about}{tokens:,} tokens", about=about, tokens=attachment.tokens))
     if attachment.choice is Choice.PASSAGES:
-        words[-1] = "passages that fit"
+        words[-1] = tr("passages that fit")
     elif attachment.sent is not None:
         words.append(short(spans(attachment.sent_labels), NAME))
     return "  ·  ".join(words)
@@ -38,18 +39,24 @@ def short(text: str, length: int) -> str:
 def how_chosen(attachment: Attachment) -> str:
     """Return in a sentence what of the file is sent."""
     if attachment.image:
-        return "Sent as an image."
+        return tr("Sent as an image.")
     if attachment.choice is Choice.PASSAGES:
-        return "When you send, the passages that fit your question are chosen."
+        return tr("When you send, the passages that fit your question are chosen.")
     if attachment.sent is None:
-        return "Sent whole."
+        return tr("Sent whole.")
     how = {
-        Choice.PAGES: "You chose",
-        Choice.BY_WORDS: "Chosen by the words of the question:",
-        Choice.BY_MEANING: "Chosen by meaning:",
-    }.get(attachment.choice, "Sent:")
+        Choice.PAGES: tr("You chose"),
+        Choice.BY_WORDS: tr("Chosen by the words of the question:"),
+        Choice.BY_MEANING: tr("Chosen by meaning:"),
+    }.get(attachment.choice, tr("Sent:"))
     n_all = len(attachment.labels)
-    return f"{how} {spans(attachment.sent_labels)}, of {n_all} {'part' if n_all == 1 else 'parts'}."
+    return tr(
+        "{how} {spans}, of {n_all} {words}.",
+        how=how,
+        spans=spans(attachment.sent_labels),
+        n_all=n_all,
+        words=tr("part") if n_all == 1 else tr("parts"),
+    )
 
 
 class Chip(QFrame):
@@ -70,7 +77,7 @@ class Chip(QFrame):
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.remove = IconButton("close", f"Remove {name}", size=12)
+        self.remove = IconButton("close", tr("Remove {name}", name=name), size=12)
         self.remove.clicked.connect(self.removed)
         row = QHBoxLayout(self)
         row.setContentsMargins(Space.XS, 2, 2, 2)
@@ -81,7 +88,7 @@ class Chip(QFrame):
 
     def show_progress(self, share: float) -> None:
         """Say how far the reading is."""
-        self._say(f"reading {share:.0%}" if share else "reading…")
+        self._say(tr("reading {share:.0%}", share=share) if share else tr("reading…"))
 
     def show_attachment(self, attachment: Attachment) -> None:
         """Show what was read, and offer what can be chosen of it."""
@@ -105,8 +112,8 @@ class Chip(QFrame):
 
     def _menu(self) -> QMenu:
         menu = QMenu(self.button)
-        entries = (("Send all of it", self.whole_wanted), ("Choose pages or parts…", self.pages_wanted),
-                   ("Send the passages that fit the question", self.passages_wanted))  # fmt: skip
+        entries = ((tr("Send all of it"), self.whole_wanted), (tr("Choose pages or parts…"), self.pages_wanted),
+                   (tr("Send the passages that fit the question"), self.passages_wanted))  # fmt: skip
         actions = [QAction(words, menu) for words, _ in entries]
         for action, (_, wanted) in zip(actions, entries, strict=True):
             action.setCheckable(True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from ui.client.attachments import from_object
+from ui.language import tr
 from ui.platform.helper_process import HelperProcess
 
 MODULE = "ui.chat.attachments.read_file"
@@ -30,10 +31,14 @@ class FileReading(QObject):
         self._process = HelperProcess(MODULE, [str(path)], self)
         self._process.said.connect(self._take)
         self._process.ended.connect(
-            lambda: self._fail(f"{path.name} could not be read: it may be damaged. Save it anew, or as text.")
+            lambda: self._fail(
+                tr("{name} could not be read: it may be damaged. Save it anew, or as text.", name=path.name)
+            )
         )
         self._timer = QTimer(self, singleShot=True, interval=LONGEST_MS)
-        self._timer.timeout.connect(lambda: self._fail(f"{path.name} takes too long to read: attach a part of it."))
+        self._timer.timeout.connect(
+            lambda: self._fail(tr("{name} takes too long to read: attach a part of it.", name=path.name))
+        )
 
     @property
     def has_started(self) -> bool:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from ui.client.attachments import Attachment
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 
@@ -50,23 +51,23 @@ class PagesDialog(QDialog):
         self._attachment = attachment
         self._labels = attachment.labels
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"What to send of {attachment.name}")
+        self.setWindowTitle(tr("What to send of {name}", name=attachment.name))
         self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), min(HEIGHT, parent.height() - 2 * Space.L))
-        title = QLabel(f"What to send of {attachment.name}")
+        title = QLabel(tr("What to send of {name}", name=attachment.name))
         title.setProperty("tone", "title")
         title.setTextFormat(Qt.TextFormat.PlainText)
         title.setWordWrap(True)
         self.field = QLineEdit()
-        self.field.setAccessibleName("Pages or parts by number")
+        self.field.setAccessibleName(tr("Pages or parts by number"))
         self.field.setPlaceholderText("1-3, 7")
         self.list = QListWidget()
         self.list.setObjectName("tickList")
         self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.list.setAccessibleName("Pages or parts")
+        self.list.setAccessibleName(tr("Pages or parts"))
         self.total = QLabel()
         self.total.setProperty("tone", "caption")
-        self.ok, self.cancel = QPushButton("Use these"), QPushButton("Cancel")
+        self.ok, self.cancel = QPushButton(tr("Use these")), QPushButton(tr("Cancel"))
         self.ok.setProperty("kind", "primary")
         self.ok.setDefault(True)
         self.cancel.setAutoDefault(False)
@@ -120,13 +121,20 @@ class PagesDialog(QDialog):
         self.list.blockSignals(False)
         self._show_total()
         if places is None:
-            self.total.setText(f"Write numbers from 1 to {len(self._labels)}, as 1-3, 7.")
+            self.total.setText(tr("Write numbers from 1 to {n_parts}, as 1-3, 7.", n_parts=len(self._labels)))
 
     def _show_total(self) -> None:
         n_letters = sum(len(self._attachment.parts[at].text) for at in self.places)
         whole = sum(len(part.text) for part in self._attachment.parts) or 1
         n_tokens = round(n_letters / whole * (self._attachment.n_tokens or whole / 4))
-        self.total.setText(f"{len(self._ticked())} of {len(self._labels)}  ·  about {n_tokens:,} tokens")
+        self.total.setText(
+            tr(
+                "{n_chosen} of {n_parts}  ·  about {n_tokens:,} tokens",
+                n_chosen=len(self._ticked()),
+                n_parts=len(self._labels),
+                n_tokens=n_tokens,
+            )
+        )
         self.ok.setEnabled(bool(self.places))
 
     def _on_ok(self) -> None:

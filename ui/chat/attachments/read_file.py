@@ -19,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ui.client.attachments import Attachment, Part
+from ui.language import tr
 
 MIB = 1 << 20
 MOST_BYTES = 200 * MIB  # of a file on disk
@@ -42,21 +43,26 @@ def read(path: Path, told: Told) -> Attachment:
     name = path.name
     try:
         if path.is_dir():
-            raise Unreadable(f"{name} is a folder: attach the files in it.")
+            raise Unreadable(tr("{name} is a folder: attach the files in it.", name=name))
         if not path.is_file():
-            raise Unreadable(f"{name} is not there, or is not a file.")
+            raise Unreadable(tr("{name} is not there, or is not a file.", name=name))
         n_bytes = path.stat().st_size
         if n_bytes > MOST_BYTES:
             raise Unreadable(
-                f"{name} has {n_bytes / MIB:,.0f} MiB. A file can have {MOST_BYTES // MIB}: attach a part."
+                tr(
+                    "{name} has {n_bytes:,.0f} MiB. A file can have {MOST_BYTES}: attach a part.",
+                    name=name,
+                    n_bytes=n_bytes / MIB,
+                    MOST_BYTES=MOST_BYTES // MIB,
+                )
             )
         data = path.read_bytes()
     except PermissionError as error:
-        raise Unreadable(f"{name} cannot be read: you have no permission to open it.") from error
+        raise Unreadable(tr("{name} cannot be read: you have no permission to open it.", name=name)) from error
     except OSError as error:
-        raise Unreadable(f"{name} cannot be read: {error.strerror or error}.") from error
+        raise Unreadable(tr("{name} cannot be read: {value}.", name=name, value=error.strerror or error)) from error
     if not data.strip():
-        raise Unreadable(f"{name} is empty.")
+        raise Unreadable(tr("{name} is empty.", name=name))
     if _is_image(data):
         return Attachment(name, n_bytes, image=_image(name, data))
     return Attachment(name, n_bytes, tuple(_parts_of(name, data, told)))
@@ -72,8 +78,13 @@ def _parts_of(name: str, data: bytes, told: Told) -> list[Part]:
     n_letters = sum(len(part.text) for part in parts)
     if n_letters > MOST_LETTERS:
         raise Unreadable(
-            f"{name} has {n_letters / 1e6:.1f} million characters of text. "
-            f"A file can have {MOST_LETTERS / 1e6:.0f} million: attach a part of it."
+            tr(
+                "{name} has {n_letters:.1f} million characters of text. A file can have "
+                "{MOST_LETTERS:.0f} million: attach a part of it.",
+                name=name,
+                n_letters=n_letters / 1000000.0,
+                MOST_LETTERS=MOST_LETTERS / 1000000.0,
+            )
         )
     return parts
 
@@ -96,7 +107,14 @@ def _image(name: str, data: bytes) -> str:
             warnings.simplefilter("ignore")
             image = Image.open(io.BytesIO(data))
             if image.width * image.height > MOST_PIXELS:
-                raise Unreadable(f"{name} has {image.width:,} x {image.height:,} pixels: make it smaller first.")
+                raise Unreadable(
+                    tr(
+                        "{name} has {width:,} x {height:,} pixels: make it smaller first.",
+                        name=name,
+                        width=image.width,
+                        height=image.height,
+                    )
+                )
             turned = ImageOps.exif_transpose(image)
             is_photo = image.format == "JPEG"
             turned.thumbnail((WIDEST, WIDEST))
@@ -105,7 +123,7 @@ def _image(name: str, data: bytes) -> str:
     except Unreadable:
         raise
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
-        raise Unreadable(f"{name} is damaged, or is an image of a kind that is not known.") from error
+        raise Unreadable(tr("{name} is damaged, or is an image of a kind that is not known.", name=name)) from error
     kind = "jpeg" if is_photo else "png"
     return f"data:image/{kind};base64,{base64.b64encode(out.getvalue()).decode()}"
 
@@ -121,28 +139,36 @@ def _pdf(name: str, data: bytes, told: Told) -> list[Part]:
     try:
         reader = PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
-            raise Unreadable(f"{name} is protected by a password: save a copy without one, and attach that.")
+            raise Unreadable(
+                tr("{name} is protected by a password: save a copy without one, and attach that.", name=name)
+            )
         n_pages, n_letters = len(reader.pages), 0
         for number, page in enumerate(reader.pages, 1):
             text = _clean(page.extract_text()).strip()
             n_letters += len(text)
-            parts += [Part(f"page {number}", piece) for piece in _pieces(f"{text}\n\n")] if text else []
+            parts += (
+                [Part(tr("page {number}", number=number), piece) for piece in _pieces(f"{text}\n\n")] if text else []
+            )
             told(number / n_pages)
             if n_letters > MOST_LETTERS:
                 break
     except (Unreadable, MemoryError):
         raise
     except DependencyError as error:
-        raise Unreadable(f"{name} is encrypted in a way that cannot be read here: save a copy without that.") from error
+        raise Unreadable(
+            tr("{name} is encrypted in a way that cannot be read here: save a copy without that.", name=name)
+        ) from error
     except (PyPdfError, Exception) as error:  # a hostile file finds errors of all kinds in a parser
-        raise Unreadable(f"{name} is damaged: its pages cannot be read.") from error
+        raise Unreadable(tr("{name} is damaged: its pages cannot be read.", name=name)) from error
     if not parts:
-        raise Unreadable(f"{name} holds no text: its pages are pictures. Attach a copy with recognised text.")
+        raise Unreadable(
+            tr("{name} holds no text: its pages are pictures. Attach a copy with recognised text.", name=name)
+        )
     return parts
 
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_OFFICE = {"xl/workbook.xml": "a table", "ppt/presentation.xml": "slides", "content.xml": "an OpenDocument"}
+_OFFICE = {"xl/workbook.xml": tr("a table"), "ppt/presentation.xml": "slides", "content.xml": tr("an OpenDocument")}
 
 
 # Beside its own error zipfile raises these: for a password, for what it cannot unpack, for what ends too soon.
@@ -154,17 +180,32 @@ def _docx(name: str, data: bytes) -> str:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
             if "word/document.xml" not in names:
-                what = next((what for inner, what in _OFFICE.items() if inner in names), "an archive")
-                ways = "unpack it" if what == "an archive" else "save it as PDF or as text"
-                raise Unreadable(f"{name} is {what}, which cannot be read here: {ways}, and attach that.")
+                what = next((what for inner, what in _OFFICE.items() if inner in names), tr("an archive"))
+                ways = tr("unpack it") if what == tr("an archive") else tr("save it as PDF or as text")
+                raise Unreadable(
+                    tr(
+                        "{name} is {what}, which cannot be read here: {ways}, and attach that.",
+                        name=name,
+                        what=what,
+                        ways=ways,
+                    )
+                )
             if archive.getinfo("word/document.xml").file_size > MOST_BYTES:
-                raise Unreadable(f"{name} holds more than {MOST_BYTES // MIB} MiB of text: attach a part of it.")
+                raise Unreadable(
+                    tr(
+                        "{name} holds more than {MOST_BYTES} MiB of text: attach a part of it.",
+                        name=name,
+                        MOST_BYTES=MOST_BYTES // MIB,
+                    )
+                )
             tree = ElementTree.fromstring(archive.read("word/document.xml"))
     except (*_BROKEN_ZIP, ElementTree.ParseError) as error:
-        raise Unreadable(f"{name} is damaged, or is protected by a password: it cannot be unpacked.") from error
+        raise Unreadable(
+            tr("{name} is damaged, or is protected by a password: it cannot be unpacked.", name=name)
+        ) from error
     text = _clean("".join(_word_text(tree)))
     if not text.strip():
-        raise Unreadable(f"{name} holds no text.")
+        raise Unreadable(tr("{name} holds no text.", name=name))
     return text
 
 
@@ -185,23 +226,27 @@ def _word_text(tree: ElementTree.Element) -> Iterator[str]:
 
 
 _NOT_TEXT = {
-    b"\x7fELF": "a program", b"MZ": "a program", b"GGUF": "a model: open it in the library",
-    b"{\\rtf": "an RTF document: save it as PDF or as text", b"\xd0\xcf\x11\xe0": "an old Office document: "
-    "save it as PDF or docx", b"SQLite format 3": "a database", b"\x1f\x8b": "packed: unpack it first",
-    b"7z\xbc\xaf": "packed: unpack it first", b"Rar!": "packed: unpack it first",
+    b"\x7fELF": tr("a program"), b"MZ": tr("a program"), b"GGUF": tr("a model: open it in the library"),
+    b"{\\rtf": tr("an RTF document: save it as PDF or as text"), b"\xd0\xcf\x11\xe0": tr("an old Office document: "
+    "save it as PDF or docx"), b"SQLite format 3": tr("a database"), b"\x1f\x8b": tr("packed: unpack it first"),
+    b"7z\xbc\xaf": tr("packed: unpack it first"), b"Rar!": tr("packed: unpack it first"),
 }  # fmt: skip
 
 
 def _text(name: str, data: bytes) -> str:
     what = next((what for begin, what in _NOT_TEXT.items() if data.startswith(begin)), "")
     if what:
-        raise Unreadable(f"{name} is {what}." if ":" in what else f"{name} is {what}, and no text.")
+        raise Unreadable(
+            tr("{name} is {what}.", name=name, what=what)
+            if ":" in what
+            else tr("{name} is {what}, and no text.", name=name, what=what)
+        )
     for encoding in _encodings(data):
         try:
             return _clean(data.decode(encoding))
         except UnicodeDecodeError:
             continue
-    raise Unreadable(f"{name} is neither text nor a PDF, a docx or an image: a model could not read it.")
+    raise Unreadable(tr("{name} is neither text nor a PDF, a docx or an image: a model could not read it.", name=name))
 
 
 def _encodings(data: bytes) -> tuple[str, ...]:
@@ -273,7 +318,7 @@ def main() -> None:
     except Unreadable as error:
         say(problem=str(error))
     except (MemoryError, RecursionError):
-        say(problem=f"{path.name} needs too much memory to be read: attach a smaller part of it.")
+        say(problem=tr("{name} needs too much memory to be read: attach a smaller part of it.", name=path.name))
 
 
 if __name__ == "__main__":

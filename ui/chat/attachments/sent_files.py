@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QPlainTextEdit, QToolButton, QVBoxLayout, 
 
 from ui.chat.attachments.chip import facts, how_chosen, short
 from ui.client.attachments import Attachment
+from ui.language import tr
 from ui.theme.icons import icon
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
@@ -53,8 +54,16 @@ class SentFiles(QWidget):
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         button.setText(on_button(f"{short(one.name, NAME)}   {facts(one)}"))
-        button.setAccessibleName(f"File {one.name}, {facts(one)}")
-        button.setToolTip(in_tip(f"{one.name}\n{how_chosen(one)} Click to see what the model was given."))
+        button.setAccessibleName(tr("File {name}, {facts}", name=one.name, facts=facts(one)))
+        button.setToolTip(
+            in_tip(
+                tr(
+                    "{name}\n{how_chosen} Click to see what the model was given.",
+                    name=one.name,
+                    how_chosen=how_chosen(one),
+                )
+            )
+        )
         button.toggled.connect(lambda is_open: self._unfold(number, is_open))
         self.buttons.append(button)
         return button
@@ -72,20 +81,24 @@ def _text(one: Attachment) -> QWidget:
     view.setObjectName("attachmentText")
     view.setReadOnly(True)
     view.setTabChangesFocus(True)
-    view.setAccessibleName(f"What was sent of {one.name}")
+    view.setAccessibleName(tr("What was sent of {name}", name=one.name))
     text = one.text()
-    view.setPlainText(text if len(text) <= SHOWN else f"{text[:SHOWN]}\n… ({len(text):,} characters in all)")
+    view.setPlainText(
+        text
+        if len(text) <= SHOWN
+        else tr("{value}\n… ({n_text:,} characters in all)", value=text[:SHOWN], n_text=len(text))
+    )
     view.setFixedHeight(scaled(HEIGHT))
     return view
 
 
 def _picture(one: Attachment) -> QWidget:
     label = QLabel()
-    label.setAccessibleName(f"The image {one.name}")
+    label.setAccessibleName(tr("The image {name}", name=one.name))
     label.setAlignment(Qt.AlignmentFlag.AlignRight)
     image = picture_of(one, PICTURE)
     if image.isNull():
-        label.setText("This image cannot be shown.")
+        label.setText(tr("This image cannot be shown."))
     label.setPixmap(QPixmap.fromImage(image))
     return label
 

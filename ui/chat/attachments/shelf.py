@@ -16,6 +16,7 @@ from ui.chat.attachments.chip import Chip
 from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog
 from ui.client.attachments import Attachment, Choice
+from ui.language import tr
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import IconButton
@@ -45,7 +46,7 @@ class Shelf(QWidget):
         self.problem = QLabel()
         self.problem.setProperty("tone", "field problem")
         self.problem.setWordWrap(True)
-        self.dismiss = IconButton("close", "Dismiss", size=12)
+        self.dismiss = IconButton("close", tr("Dismiss"), size=12)
         self.dismiss.clicked.connect(lambda: self.tell(""))
         self._problem_row = QWidget()
         row = QHBoxLayout(self._problem_row)
@@ -89,18 +90,18 @@ class Shelf(QWidget):
         self.tell("")
         for path in paths:
             if len(self._chips) >= MOST:
-                self.tell(f"A message takes {MOST} files at most: {path.name} was left out.")
+                self.tell(tr("A message takes {MOST} files at most: {name} was left out.", MOST=MOST, name=path.name))
                 break
             self._read(path)
 
     def add_image(self, image: QImage) -> None:
         """Attach an image that was pasted."""
         # Packing a screenshot takes a tenth of a second: not on the window's thread.
-        self._keep("Pasted image.png", lambda path: image.save(str(path)))
+        self._keep(tr("Pasted image.png"), lambda path: image.save(str(path)))
 
     def add_text(self, text: str) -> None:
         """Attach a text that was pasted and is too long for a field."""
-        self._keep("Pasted text.txt", lambda path: path.write_text(text, encoding="utf-8", errors="replace"))
+        self._keep(tr("Pasted text.txt"), lambda path: path.write_text(text, encoding="utf-8", errors="replace"))
 
     def _keep(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file that only the message has, on a thread, and read it then."""

@@ -17,6 +17,7 @@ from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids
 from ui.chat.storage.store import ChatStore
 from ui.client.chat_records import ChatSummary
+from ui.language import tr
 from ui.platform.helper_process import HelperProcess
 
 MODULE = "ui.chat.exchange.read_chats"
@@ -46,11 +47,11 @@ class Exchange(QObject):
             self._process.stop()
             self._process = None
             self.took_in.emit()
-            self.ended.emit("The import was stopped. What had come by then is kept.")
+            self.ended.emit(tr("The import was stopped. What had come by then is kept."))
         if self._export is not None:
             export, self._export = self._export, None
             self._archive.ask(lambda store: export.give_up(), lambda nothing: None, None)
-            self.ended.emit("The export was stopped.")
+            self.ended.emit(tr("The export was stopped."))
 
     # Import.
 
@@ -62,7 +63,7 @@ class Exchange(QObject):
         process = self._process = HelperProcess(MODULE, [str(path)], self)
         process.said.connect(lambda line: self._on_line(process, bytes(line), taken, problems))
         process.ended.connect(lambda: self._on_read(process, taken, problems))
-        self.progressed.emit(f"Reading {path.name}…")
+        self.progressed.emit(tr("Reading {name}…", name=path.name))
         process.start()
 
     def _on_line(self, process: HelperProcess, line: bytes, taken: Taken, problems: list[str]) -> None:
@@ -81,7 +82,14 @@ class Exchange(QObject):
         def done(share: float | None) -> None:
             if self._process is process and share is not None:
                 n_all = taken.n_new + taken.n_known
-                self.progressed.emit(f"Importing…  {share:.0%}  ·  {n_all:,} {'chat' if n_all == 1 else 'chats'}")
+                self.progressed.emit(
+                    tr(
+                        "Importing…  {share:.0%}  ·  {n_all:,} {words}",
+                        share=share,
+                        n_all=n_all,
+                        words=tr("chat") if n_all == 1 else tr("chats"),
+                    )
+                )
 
         self._archive.ask(work, done, None)
 
@@ -93,7 +101,7 @@ class Exchange(QObject):
             self.took_in.emit()
             n_seen = taken.n_new + taken.n_known + taken.n_empty
             if not problems and not n_seen and not taken.left_out:
-                problems.append("The file could not be read: it may be damaged.")
+                problems.append(tr("The file could not be read: it may be damaged."))
             self.ended.emit(" ".join([*problems, *([taken.sentence()] if n_seen or not problems else [])]))
 
         self._archive.ask(lambda store: None, done, None)
@@ -105,7 +113,7 @@ class Exchange(QObject):
         if self.is_busy:
             return
         export = self._export = _Export(path)
-        self.progressed.emit("Exporting…")
+        self.progressed.emit(tr("Exporting…"))
 
         def listed(chats: Sequence[ChatSummary]) -> None:
             export.chats = [chat for chat in chats if chat_id in (None, chat.id)]
@@ -119,11 +127,11 @@ class Exchange(QObject):
             return
         n_all, at = len(export.chats), export.n_written
         if at == n_all:
-            self._archive.ask(lambda store: export.finish(), partial(self._on_written, export), "it cannot be read")
+            self._archive.ask(lambda store: export.finish(), partial(self._on_written, export), tr("it cannot be read"))
             return
-        self.progressed.emit(f"Exporting…  {at:,} of {n_all:,} chats")
+        self.progressed.emit(tr("Exporting…  {at:,} of {n_all:,} chats", at=at, n_all=n_all))
         then: Callable[[str], None] = partial(self._on_step, export)
-        self._archive.ask(export.step, then, "the chats cannot be read")
+        self._archive.ask(export.step, then, tr("the chats cannot be read"))
 
     def _on_step(self, export: _Export, problem: str) -> None:
         if problem:
@@ -135,8 +143,17 @@ class Exchange(QObject):
         if self._export is export:
             self._export = None
             n = export.n_written
-            done = f"{n:,} {'chat' if n == 1 else 'chats'} written to {export.path.name}."
-            self.ended.emit(f"Nothing was written to {export.path.name}: {problem}." if problem else done)
+            done = tr(
+                "{n:,} {words} written to {name}.",
+                n=n,
+                words=tr("chat") if n == 1 else tr("chats"),
+                name=export.path.name,
+            )
+            self.ended.emit(
+                tr("Nothing was written to {name}: {problem}.", name=export.path.name, problem=problem)
+                if problem
+                else done
+            )
 
 
 class _Export:

@@ -15,6 +15,7 @@ from pathlib import Path
 from ui.chat.exchange.found_chat import FoundChat, UnknownFile
 from ui.chat.exchange.gpt4all import MAGIC, read_chat
 from ui.chat.exchange.other_programs import chats_in
+from ui.language import tr
 
 MOST_BYTES = 2 << 30  # of one file, also of one in an archive
 
@@ -25,9 +26,11 @@ def read(path: Path) -> Iterator[tuple[float, FoundChat]]:
     try:
         blobs = list(_blobs(path))
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        raise UnknownFile(f"{name} cannot be read: it is damaged, locked, or not there.") from error
+        raise UnknownFile(tr("{name} cannot be read: it is damaged, locked, or not there.", name=name)) from error
     if not blobs:
-        raise UnknownFile(f"{name} holds no chats: an archive from ChatGPT has a conversations.json in it.")
+        raise UnknownFile(
+            tr("{name} holds no chats: an archive from ChatGPT has a conversations.json in it.", name=name)
+        )
     for place, data in enumerate(blobs):
         if data.startswith(MAGIC):
             yield (place + 1) / len(blobs), read_chat(data)
@@ -35,7 +38,9 @@ def read(path: Path) -> Iterator[tuple[float, FoundChat]]:
         try:
             found = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise UnknownFile(f"{name} holds no chats: it is neither JSON nor a chat of GPT4All.") from error
+            raise UnknownFile(
+                tr("{name} holds no chats: it is neither JSON nor a chat of GPT4All.", name=name)
+            ) from error
         entries = list(chats_in(found))
         for number, (reader, entry) in enumerate(entries, 1):
             try:
@@ -46,14 +51,20 @@ def read(path: Path) -> Iterator[tuple[float, FoundChat]]:
             yield (place + number / len(entries)) / len(blobs), chat
 
 
-_NAMES = ("conversations", "chat-export", "Slipstream chats")  # of JSON files with many chats
+_NAMES = ("conversations", "chat-export", tr("Slipstream chats"))  # of JSON files with many chats
 
 
 def _blobs(path: Path) -> Iterator[bytes]:
     """Yield the files with chats: the file itself, or those in an archive."""
     if not zipfile.is_zipfile(path):
         if path.stat().st_size > MOST_BYTES:
-            raise UnknownFile(f"{path.name} is larger than {MOST_BYTES >> 30} GiB: export fewer chats at once.")
+            raise UnknownFile(
+                tr(
+                    "{name} is larger than {MOST_BYTES} GiB: export fewer chats at once.",
+                    name=path.name,
+                    MOST_BYTES=MOST_BYTES >> 30,
+                )
+            )
         yield path.read_bytes()
         return
     with zipfile.ZipFile(path) as archive:
@@ -78,7 +89,7 @@ def main() -> None:
     except UnknownFile as error:
         say(problem=str(error))
     except MemoryError:
-        say(problem="The file needs more memory than there is: export fewer chats at once.")
+        say(problem=tr("The file needs more memory than there is: export fewer chats at once."))
 
 
 if __name__ == "__main__":

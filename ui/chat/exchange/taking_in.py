@@ -12,6 +12,7 @@ from ui.chat.storage.store import ChatStore
 from ui.client import attachments
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
 from ui.client.speeds import speed_of
+from ui.language import tr
 
 
 @dataclass(slots=True)
@@ -25,25 +26,33 @@ class Taken:
 
     def sentence(self) -> str:
         """Return what became of them, in words."""
-        words = [f"{_number(self.n_new, 'chat')} imported."]
+        words = [tr("{chats} imported.", chats=_number(self.n_new, "chat"))]
         if self.n_known:
-            words.append(f"{_number(self.n_known, 'chat')} {'was' if self.n_known == 1 else 'were'} here already.")
+            words.append(
+                tr("1 chat was here already.")
+                if self.n_known == 1
+                else tr("{n:,} chats were here already.", n=self.n_known)
+            )
         if self.n_empty:
-            words.append(f"{_number(self.n_empty, 'chat')} without text left out.")
+            words.append(tr("{chats} without text left out.", chats=_number(self.n_empty, "chat")))
         others = [_number(n, what) for what, n in self.left_out.items() if n]
         if others:
-            words.append(f"Left out: {', '.join(others)}.")
+            words.append(tr("Left out: {names}.", names=", ".join(others)))
         return " ".join(words)
 
 
-_MANY = {
-    "chat": "chats", "damaged chat": "damaged chats", "image or file": "images or files",
-    "tool result or thought": "tool results or thoughts", "source of a reply": "sources of replies",
+# One of it, and many, by what the readers of files call it.
+_WORDS = {
+    "chat": (tr("chat"), tr("chats")), "damaged chat": (tr("damaged chat"), tr("damaged chats")),
+    "image or file": (tr("image or file"), tr("images or files")),
+    "tool result or thought": (tr("tool result or thought"), tr("tool results or thoughts")),
+    "source of a reply": (tr("source of a reply"), tr("sources of replies")),
 }  # fmt: skip
 
 
 def _number(n: int, what: str) -> str:
-    return f"{n:,} {what if n == 1 else _MANY.get(what, what)}"
+    one, many = _WORDS.get(what, (what, what))
+    return f"{n:,} {one if n == 1 else many}"
 
 
 def take_in(store: ChatStore, found: dict[str, Any], ids: Ids, taken: Taken) -> None:
@@ -131,7 +140,7 @@ def _of_ours(whole: dict[str, Any], ids: Ids) -> tuple[Chat, list[Message]] | No
     settings = ChatSettings.from_json(json.dumps(whole.get("settings")))
     created, updated = (_whole(whole.get(name)) or now_ms() for name in ("created_ms", "updated_ms"))
     leaf = numbers.get(whole.get("leaf_id") or 0, messages[-1].id)
-    return Chat(chat_id, str(whole.get("title") or "Chat"), created, updated, settings, leaf), messages
+    return Chat(chat_id, str(whole.get("title") or tr("Chat")), created, updated, settings, leaf), messages
 
 
 def _message(one: dict[str, Any], numbers: dict[int, int], chat_id: int) -> Message:

@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from ui.chat.history.history_model import CHAT, HEADING, RUNNING, SNIPPET, Heading
+from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
@@ -53,7 +54,7 @@ class HistoryDelegate(QStyledItemDelegate):
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
         """Return a field for the title."""
         field = QLineEdit(parent)
-        field.setAccessibleName("Name of the folder" if index.data(HEADING) else "Title of the chat")
+        field.setAccessibleName(tr("Name of the folder") if index.data(HEADING) else tr("Title of the chat"))
         field.setMaxLength(200)
         return field
 

@@ -10,6 +10,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from ui.client.chat_records import ChatSummary
+from ui.language import tr
 
 Index = QModelIndex | QPersistentModelIndex
 DRAGGED = "application/x-slipstream-chat"  # the id of a chat on its way into a folder
@@ -107,7 +108,7 @@ class HistoryModel(QAbstractListModel):
             return row.title
         if role == Qt.ItemDataRole.ToolTipRole:
             return f"{row.title}\n{datetime.fromtimestamp(row.updated_ms / 1000):%d %B %Y, %H:%M}"
-        snippet = " · ".join(part for part in ("Archived" if row.is_archived else "", row.snippet) if part)
+        snippet = " · ".join(part for part in (tr("Archived") if row.is_archived else "", row.snippet) if part)
         is_found = not self._is_grouped
         own = {
             SNIPPET: snippet if is_found else "", CHAT_ID: row.id, CHAT: row, RUNNING: row.id in self._running,
@@ -177,7 +178,9 @@ def _key(row: HistoryRow) -> object:
 
 
 def _of_heading(row: Heading, role: int) -> Any:
-    state = f"folder, {'open' if row.is_open else 'closed'}, {row.n_chats} chats"
+    state = tr(
+        "folder, {words}, {n_chats} chats", words=tr("open") if row.is_open else tr("closed"), n_chats=row.n_chats
+    )
     name = f"{row.text}, {state}" if row.is_folder else row.text
     shown = {
         Qt.ItemDataRole.DisplayRole: row.text, Qt.ItemDataRole.EditRole: row.text,
@@ -189,7 +192,7 @@ def _of_heading(row: Heading, role: int) -> Any:
 def grouped(chats: Sequence[ChatSummary], today: date, closed: Iterable[str] = ()) -> list[HistoryRow]:
     """Return the chats, which are sorted from new to old: the pinned ones, folders, then days, each with a heading."""
     pinned = [chat for chat in chats if chat.is_pinned]
-    rows: list[HistoryRow] = [Heading("Pinned"), *pinned] if pinned else []
+    rows: list[HistoryRow] = [Heading(tr("Pinned")), *pinned] if pinned else []
     folders: dict[str, list[ChatSummary]] = {}
     for chat in chats:
         if chat.folder and not chat.is_pinned:
@@ -236,4 +239,4 @@ class _Edges:
         return datetime(day.year, day.month, day.day).timestamp() * 1000
 
 
-_NEAR = ((0, "Today"), (1, "Yesterday"), (7, "Previous 7 days"), (30, "Previous 30 days"))
+_NEAR = ((0, tr("Today")), (1, tr("Yesterday")), (7, tr("Previous 7 days")), (30, tr("Previous 30 days")))

@@ -37,6 +37,7 @@ from ui.chat.exchange.chat_text import file_name
 from ui.chat.history.history_delegate import HistoryDelegate
 from ui.chat.history.history_model import CHAT, CHAT_ID, DRAGGED, FOLDER, HEADING, HistoryModel
 from ui.client.chat_records import ChatSummary
+from ui.language import tr
 from ui.theme.icons import icon, pixmap
 from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
@@ -44,9 +45,9 @@ from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, NoteCard
 
 SEARCH_PAUSE_MS = 120
-IMPORTED = "Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)"
-EXPORTED = {"Markdown, to read (*.md)": "md", "JSON, to import again (*.json)": "json"}
-EXPORTED_ALL = {"JSON, to import again (*.json)": "json", "Markdown, a file for each chat (*.zip)": "zip"}
+IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)")
+EXPORTED = {tr("Markdown, to read (*.md)"): "md", tr("JSON, to import again (*.json)"): "json"}
+EXPORTED_ALL = {tr("JSON, to import again (*.json)"): "json", tr("Markdown, a file for each chat (*.zip)"): "zip"}
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 MOST_LETTERS = 60  # of the name of a folder
 
@@ -78,13 +79,13 @@ class HistoryPanel(QFrame):
         self.model = HistoryModel(self)
         self.model.renamed.connect(self.renamed)
         self.model.folder_renamed.connect(self.folder_renamed)
-        self.new = QPushButton("New chat")
+        self.new = QPushButton(tr("New chat"))
         self.new.setProperty("kind", "new")
-        self.new.setToolTip("New chat (Ctrl+N)")
+        self.new.setToolTip(tr("New chat (Ctrl+N)"))
         self.new.clicked.connect(self.new_wanted)
         self.search = QLineEdit()
-        self.search.setPlaceholderText("Search chats")
-        self.search.setAccessibleName("Search chats")
+        self.search.setPlaceholderText(tr("Search chats"))
+        self.search.setAccessibleName(tr("Search chats"))
         self.search.setClearButtonEnabled(True)
         self._search_icon = QAction(self.search)
         self.search.addAction(self._search_icon, QLineEdit.ActionPosition.LeadingPosition)
@@ -103,15 +104,15 @@ class HistoryPanel(QFrame):
         self.list.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         self.list.customContextMenuRequested.connect(self._show_menu)
         self.list.folder_toggled.connect(self._open_folder)
-        self.archive = TextButton("Archive", "Show the archive")
+        self.archive = TextButton(tr("Archive"), tr("Show the archive"))
         self.archive.setCheckable(True)
-        self.archive.setToolTip("Chats that you have put away")
+        self.archive.setToolTip(tr("Chats that you have put away"))
         self.archive.toggled.connect(self._on_archive)
         self.nothing = QLabel()
         self.nothing.setProperty("tone", "caption")
         self.nothing.setWordWrap(True)
         self.nothing.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        self.more = IconButton("more", "Import and export chats")
+        self.more = IconButton("more", tr("Import and export chats"))
         self.more.clicked.connect(lambda: self.more_menu().popup(self.more.mapToGlobal(self.more.rect().bottomLeft())))
         self.note = NoteCard(CALM)
         self.note.button.clicked.connect(self._on_note)
@@ -154,8 +155,8 @@ class HistoryPanel(QFrame):
         self.model.show(chats, is_grouped=not words)
         self.list.scheduleDelayedItemsLayout()
         self.nothing.setVisible(not chats)
-        empty = "The archive is empty." if self.archive.isChecked() else "Your chats will be listed here."
-        self.nothing.setText(f"Nothing found for “{words}”" if words else empty)
+        empty = tr("The archive is empty.") if self.archive.isChecked() else tr("Your chats will be listed here.")
+        self.nothing.setText(tr("Nothing found for “{words}”", words=words) if words else empty)
         self.nothing.setContentsMargins(Space.L, Space.XL, Space.L, Space.XL)
 
     def choose(self, chat_id: int | None) -> None:
@@ -179,8 +180,8 @@ class HistoryPanel(QFrame):
         self.list.viewport().update()
 
     def _on_archive(self, is_shown: bool) -> None:
-        self.archive.setText("Back to all chats" if is_shown else "Archive")
-        self.archive.setAccessibleName("Back to all chats" if is_shown else "Show the archive")
+        self.archive.setText(tr("Back to all chats") if is_shown else tr("Archive"))
+        self.archive.setAccessibleName(tr("Back to all chats") if is_shown else tr("Show the archive"))
         self.archive_wanted.emit(is_shown)
 
     def _on_scrolled(self, value: int) -> None:
@@ -234,34 +235,36 @@ class HistoryPanel(QFrame):
         chat = index.data(CHAT)
         if chat is None:
             folder = str(index.data(FOLDER))
-            menu.addAction("Rename folder\tF2", lambda: self.list.edit(index))
-            menu.addAction("Remove folder, keep its chats", lambda: self.folder_renamed.emit(folder, ""))
+            menu.addAction(tr("Rename folder\tF2"), lambda: self.list.edit(index))
+            menu.addAction(tr("Remove folder, keep its chats"), lambda: self.folder_renamed.emit(folder, ""))
             return menu
-        menu.addAction("Open", lambda: self._on_chosen(index))
-        menu.addAction("Open beside\tCtrl+Enter", lambda: self.beside_wanted.emit(chat.id))
-        menu.addAction("Rename\tF2", lambda: self.list.edit(index))
-        menu.addAction("Unpin" if chat.is_pinned else "Pin", lambda: self.pinned.emit(chat.id, not chat.is_pinned))
+        menu.addAction(tr("Open"), lambda: self._on_chosen(index))
+        menu.addAction(tr("Open beside\tCtrl+Enter"), lambda: self.beside_wanted.emit(chat.id))
+        menu.addAction(tr("Rename\tF2"), lambda: self.list.edit(index))
+        menu.addAction(
+            tr("Unpin") if chat.is_pinned else tr("Pin"), lambda: self.pinned.emit(chat.id, not chat.is_pinned)
+        )
         menu.addMenu(self._folders_menu(menu, chat))
         menu.addAction(
-            "Take out of the archive" if chat.is_archived else "Archive",
+            tr("Take out of the archive") if chat.is_archived else tr("Archive"),
             lambda: self.put_away.emit(chat.id, not chat.is_archived),
         )
-        menu.addAction("Export…", lambda: self._ask_where(chat.title, chat.id))
-        menu.addAction("Delete\tDel", self._delete_current)
+        menu.addAction(tr("Export…"), lambda: self._ask_where(chat.title, chat.id))
+        menu.addAction(tr("Delete\tDel"), self._delete_current)
         return menu
 
     def more_menu(self) -> QMenu:
         """Return what can be done with all chats."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction("Import chats…", self._ask_what)
-        menu.addAction("Export all chats…", lambda: self._ask_where("Slipstream chats", None))
+        menu.addAction(tr("Import chats…"), self._ask_what)
+        menu.addAction(tr("Export all chats…"), lambda: self._ask_where(tr("Slipstream chats"), None))
         return menu
 
     def show_exchange(self, words: str, is_over: bool) -> None:
         """Say how far an import or export is, or what became of it."""
         self._is_over = is_over
-        self.note.button.setText("OK" if is_over else "Stop")
+        self.note.button.setText("OK" if is_over else tr("Stop"))
         self.note.say(words)
 
     def _on_note(self) -> None:
@@ -271,7 +274,7 @@ class HistoryPanel(QFrame):
             self.note.hide()
 
     def _ask_what(self) -> None:
-        dialog = QFileDialog(self.window(), "Import chats", "", IMPORTED)
+        dialog = QFileDialog(self.window(), tr("Import chats"), "", IMPORTED)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(lambda name: self.import_wanted.emit(Path(name)))
@@ -279,7 +282,7 @@ class HistoryPanel(QFrame):
 
     def _ask_where(self, title: str, chat_id: int | None) -> None:
         forms = EXPORTED if chat_id is not None else EXPORTED_ALL
-        dialog = QFileDialog(self.window(), "Export", "", ";;".join(forms))
+        dialog = QFileDialog(self.window(), tr("Export"), "", ";;".join(forms))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix(next(iter(forms.values())))
@@ -289,22 +292,22 @@ class HistoryPanel(QFrame):
         dialog.open()
 
     def _folders_menu(self, parent: QMenu, chat: ChatSummary) -> QMenu:
-        menu = QMenu("Move to folder", parent)
+        menu = QMenu(tr("Move to folder"), parent)
         for folder in self.model.folders:
             action = menu.addAction(on_button(folder), partial(self.moved.emit, chat.id, folder))
             action.setEnabled(folder != chat.folder)
         if self.model.folders:
             menu.addSeparator()
-        menu.addAction("New folder…", lambda: self._ask_for_folder(chat.id))
+        menu.addAction(tr("New folder…"), lambda: self._ask_for_folder(chat.id))
         if chat.folder:
-            menu.addAction("Out of its folder", lambda: self.moved.emit(chat.id, ""))
+            menu.addAction(tr("Out of its folder"), lambda: self.moved.emit(chat.id, ""))
         return menu
 
     def _ask_for_folder(self, chat_id: int) -> None:
         dialog = QInputDialog(self.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle("New folder")
-        dialog.setLabelText("Name of the folder")
+        dialog.setWindowTitle(tr("New folder"))
+        dialog.setLabelText(tr("Name of the folder"))
         dialog.textValueSelected.connect(lambda name: self._move(chat_id, name))
         dialog.open()
 
@@ -324,7 +327,7 @@ class _ChatList(QListView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setAccessibleName("Chats")
+        self.setAccessibleName(tr("Chats"))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setUniformItemSizes(True)
         self.setMouseTracking(True)

@@ -26,6 +26,7 @@ from PySide6.QtGui import (
 from ui.chat.markdown.draft_tint import DraftTint
 from ui.chat.markdown.formula_rules import is_display as is_display_markup
 from ui.chat.markdown.formulas import REPLACEMENT, Formulas, formula_format
+from ui.language import tr
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import Space, Type
 
@@ -35,7 +36,7 @@ CODE, QUOTE, RULE = "code", "quote", "rule"
 INDENT = 26.0
 WORD_JOINER = "\u2060"  # where a line may not break; nothing to see, and not in what is copied
 LINE = "\u2028"  # a new line in the same block
-_HINTS = {"mermaid": "mermaid  ·  a diagram as text: copy it into a Mermaid viewer to see it"}
+_HINTS = {"mermaid": tr("mermaid  ·  a diagram as text: copy it into a Mermaid viewer to see it")}
 _HEADING_SIZES = {1: 21, 2: 18, 3: 16}
 
 

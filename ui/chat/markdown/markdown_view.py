@@ -16,6 +16,7 @@ from ui.chat.markdown.markdown import MarkdownBlock, certain_code, is_open, n_ce
 from ui.chat.markdown.table_fit import fit_tables
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
+from ui.language import tr
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import Corner, Space
 from ui.widgets.icon_button import TextButton
@@ -202,7 +203,7 @@ class MarkdownView(TextView):
             button.show()
 
     def _new_copy_button(self, number: int) -> TextButton:
-        button = TextButton("Copy", "Copy this code", self.viewport())
+        button = TextButton(tr("Copy"), tr("Copy this code"), self.viewport())
         button.adjustSize()
         button.clicked.connect(lambda: self._copy_code(number))
         return button
@@ -211,7 +212,7 @@ class MarkdownView(TextView):
         frames = self._code_frames()
         if number < len(frames):
             QGuiApplication.clipboard().setText(_code_cursor(frames[number]).selection().toPlainText())
-            self.copy_buttons[number].say("Copied")
+            self.copy_buttons[number].say(tr("Copied"))
 
     def code_of(self, number: int) -> str:
         """Return the text of a code block."""

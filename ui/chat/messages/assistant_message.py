@@ -18,12 +18,13 @@ from ui.chat.messages.thoughts_view import ThoughtsView
 from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
 from ui.client.speeds import DeepProgress
+from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.icon_button import IconButton
 
-FIT = "Make it fit…"
+FIT = tr("Make it fit…")
 PATIENCE = 0.7  # seconds of silence until the view says what is going on
 
 
@@ -40,9 +41,9 @@ class AssistantMessage(MessageView):
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(message, versions, tools, parent)
-        self.setAccessibleName("The model said")
+        self.setAccessibleName(tr("The model said"))
         self.view = MarkdownView(tools)
-        self.view.setAccessibleName("Reply")
+        self.view.setAccessibleName(tr("Reply"))
         self.view.link_chosen.connect(self.link_chosen)
         self.problem = _Problem()
         self.problem.retry.clicked.connect(self._on_retry)
@@ -55,13 +56,13 @@ class AssistantMessage(MessageView):
         self.receipt = ReceiptLine()
         self.receipt.toggled.connect(self._on_receipt)
         self.receipt_card: ReceiptCard | None = None  # made when it is first opened
-        self.redo = IconButton("redo", "Answer again", size=16)
-        self.redo.setToolTip("Answer again (Ctrl+R)")
+        self.redo = IconButton("redo", tr("Answer again"), size=16)
+        self.redo.setToolTip(tr("Answer again (Ctrl+R)"))
         self.redo.clicked.connect(lambda: self.regenerate.emit(self.message.id))
-        self.edit = IconButton("edit", "Edit this reply, as another version", size=16)
+        self.edit = IconButton("edit", tr("Edit this reply, as another version"), size=16)
         self.edit.clicked.connect(self.begin_edit)
-        self.more = IconButton("play", "Continue this reply", size=16)
-        self.more.setToolTip("Continue this reply (Ctrl+Shift+R)")
+        self.more = IconButton("play", tr("Continue this reply"), size=16)
+        self.more.setToolTip(tr("Continue this reply (Ctrl+Shift+R)"))
         self.more.clicked.connect(self.continue_it)
         self.editor: MessageEditor | None = None
         self.buttons += [self.redo, self.edit, self.more]
@@ -122,10 +123,10 @@ class AssistantMessage(MessageView):
             self.receipt.setText(deep_progress(progress, wait))
             return
         if ttft is None:
-            words = f"Reading the prompt…  {wait:.1f} s" if wait >= PATIENCE else "…"
+            words = tr("Reading the prompt…  {wait:.1f} s", wait=wait) if wait >= PATIENCE else "…"
             self.receipt.setText(extra or words)
             return
-        parts = [speed(rate) if rate > 0 else "", f"first token {milliseconds(ttft * 1000)}"]
+        parts = [speed(rate) if rate > 0 else "", tr("first token {ttft}", ttft=milliseconds(ttft * 1000))]
         self.receipt.setText("  ·  ".join(part for part in parts if part))
 
     def show_answered_by(self, name: str | None, can_redo: bool = False) -> None:
@@ -144,7 +145,7 @@ class AssistantMessage(MessageView):
         else:
             self.view.finish()
         self.view.setVisible(bool(message.content))
-        self.problem.tell(problem_of(message), FIT if message.finish_reason == CONTEXT_FULL else "Try again")
+        self.problem.tell(problem_of(message), FIT if message.finish_reason == CONTEXT_FULL else tr("Try again"))
         self.receipt.setText(receipt(message))
         self.receipt.set_openable(message.timings is not None)
         self._keep_button_room()
@@ -166,7 +167,7 @@ class AssistantMessage(MessageView):
         """Let the reply be changed; the one that the model gave stays as a version."""
         if self.editor is not None:
             return
-        self.editor = MessageEditor(self.message.content, "Edit the reply", "Save")
+        self.editor = MessageEditor(self.message.content, tr("Edit the reply"), tr("Save"))
         self.editor.sent.connect(self._on_edited)
         self.editor.left.connect(self._leave_editor)
         self.column.insertWidget(self.column.indexOf(self.view), self.editor)
@@ -272,7 +273,7 @@ class _SparkNote(QFrame):
         self.setObjectName("sparkNote")
         self._icon = QLabel()
         self._text = ElidedLabel()
-        self.redo = QPushButton("Redo with the full model")
+        self.redo = QPushButton(tr("Redo with the full model"))
         row = QHBoxLayout(self)
         row.setContentsMargins(Space.M, Space.XS + 2, Space.XS + 2, Space.XS + 2)
         row.setSpacing(Space.S)
@@ -286,7 +287,7 @@ class _SparkNote(QFrame):
         return self._text.text()
 
     def tell(self, name: str | None, can_redo: bool) -> None:
-        words = f"Answered by the small model {name}, less capable." if name else ""
+        words = tr("Answered by the small model {name}, less capable.", name=name) if name else ""
         if words != self._text.text():
             self._text.setText(words)
             self._text.setToolTip(words)

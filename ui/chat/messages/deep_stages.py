@@ -6,10 +6,11 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from ui.chat.markdown.text_tools import TextTools
 from ui.client.speeds import DeepProgress
+from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.tokens import Space
 
-STAGES = {"drafting": "Drafting", "distilling": "Distilling", "refining": "Writing the answer"}
+STAGES = {"drafting": tr("Drafting"), "distilling": tr("Distilling"), "refining": tr("Writing the answer")}
 ICON = 14
 
 
@@ -44,7 +45,7 @@ class DeepStages(QWidget):
         self.setVisible(stage in STAGES)
         if stage != self._stage:
             self._stage = stage
-            self.setAccessibleName(f"Stage: {STAGES.get(stage, '')}")
+            self.setAccessibleName(tr("Stage: {name}", name=STAGES.get(stage, "")))
             self._draw()
 
     def restyle(self, tools: TextTools) -> None:

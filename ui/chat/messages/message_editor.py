@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout
 
+from ui.language import tr
 from ui.theme.tokens import Space
 from ui.widgets.growing_edit import GrowingEdit
 
@@ -23,7 +24,7 @@ class MessageEditor(QFrame):
         self.field.setPlainText(text)
         self.field.setAccessibleName(name)
         self.field.moveCursor(self.field.textCursor().MoveOperation.End)
-        leave = QPushButton("Cancel")
+        leave = QPushButton(tr("Cancel"))
         leave.clicked.connect(self.left)
         send = QPushButton(action)
         send.setProperty("kind", "primary")

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
 from ui.client.chat_records import Message
+from ui.language import tr
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton
 
@@ -21,8 +22,8 @@ class Versions(QWidget):
     def __init__(self, ids: list[int], shown: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._ids, self._at = ids, ids.index(shown)
-        self.back = IconButton("left", "Earlier version", size=16)
-        self.forth = IconButton("right", "Later version", size=16)
+        self.back = IconButton("left", tr("Earlier version"), size=16)
+        self.forth = IconButton("right", tr("Later version"), size=16)
         self.label = QLabel(f"{self._at + 1} / {len(ids)}")
         self.label.setProperty("tone", "caption")
         row = QHBoxLayout(self)
@@ -32,8 +33,8 @@ class Versions(QWidget):
             row.addWidget(widget)
         self.back.setEnabled(self._at > 0)
         self.forth.setEnabled(self._at < len(ids) - 1)
-        self.back.setToolTip("Earlier version (Alt+Left)")
-        self.forth.setToolTip("Later version (Alt+Right)")
+        self.back.setToolTip(tr("Earlier version (Alt+Left)"))
+        self.forth.setToolTip(tr("Later version (Alt+Right)"))
         self.back.clicked.connect(lambda: self.step(-1))
         self.forth.clicked.connect(lambda: self.step(1))
         self.setVisible(len(ids) > 1)
@@ -71,7 +72,7 @@ class MessageView(QWidget):
         self.column.setSpacing(Space.XS)
         self.footer = QHBoxLayout()
         self.footer.setSpacing(2)
-        self.copy = IconButton("copy", "Copy message", size=16)
+        self.copy = IconButton("copy", tr("Copy message"), size=16)
         self.copy.clicked.connect(self._on_copy)
         self.versions = Versions(versions, message.id, self)  # it would be a window of its own without a parent
         self.versions.chosen.connect(self.chosen)

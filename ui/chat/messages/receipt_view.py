@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from models.formatting.figures import milliseconds
 from ui.chat.messages.receipts import Phase, phases, receipt_facts, what_would_help, why_this_fast
 from ui.client.chat_records import Timings
+from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Space
@@ -42,7 +43,7 @@ class ReceiptLine(QAbstractButton):
         super().__init__(parent)
         self._palette = LIGHT
         self.setObjectName("receiptLine")
-        self.setAccessibleName("Receipt")
+        self.setAccessibleName(tr("Receipt"))
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setCheckable(True)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -95,9 +96,9 @@ class ReceiptLine(QAbstractButton):
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
 
     def _tell(self) -> None:
-        state = "Open" if self.isChecked() else "Closed"
+        state = tr("Open") if self.isChecked() else tr("Closed")
         self.setAccessibleDescription(state if self.isEnabled() else "")
-        self.setToolTip("How fast this reply was, and why" if self.isEnabled() else "")
+        self.setToolTip(tr("How fast this reply was, and why") if self.isEnabled() else "")
         self.update()
 
 
@@ -107,7 +108,7 @@ class ReceiptCard(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("receiptCard")
-        self.setAccessibleName("How fast this reply was")
+        self.setAccessibleName(tr("How fast this reply was"))
         self.bar = PhaseBar()
         self._legend = QGridLayout()
         self._legend.setHorizontalSpacing(Space.M)
@@ -127,9 +128,11 @@ class ReceiptCard(QFrame):
         column.addLayout(self._legend)
         column.addWidget(self.facts)
         column.addWidget(self.help)
-        self.tint = QCheckBox("Tint drafted words in replies (Ctrl+Shift+D)")
-        self.race = TextButton("Race this prompt…")
-        self.race.setToolTip("Answer it once plainly and once with drafts, or by another model, and compare the speeds")
+        self.tint = QCheckBox(tr("Tint drafted words in replies (Ctrl+Shift+D)"))
+        self.race = TextButton(tr("Race this prompt…"))
+        self.race.setToolTip(
+            tr("Answer it once plainly and once with drafts, or by another model, and compare the speeds")
+        )
         foot = QHBoxLayout()
         foot.addWidget(self.tint)
         foot.addStretch()
@@ -145,7 +148,7 @@ class ReceiptCard(QFrame):
         self.facts.show_facts(receipt_facts(timings))
         self.why.setText(why_this_fast(timings))
         would_help = what_would_help(timings)
-        self.help.setText(f"What would help: {would_help}")
+        self.help.setText(tr("What would help: {would_help}", would_help=would_help))
         self.help.setVisible(bool(would_help))
 
         self.tint.setVisible(timings.drafted_tokens > 0)
@@ -155,7 +158,7 @@ class ReceiptCard(QFrame):
         self.tint.blockSignals(True)
         self.tint.setChecked(is_on)
         self.tint.blockSignals(False)
-        unknown = "This reply was written while it was off, so its drafted words are not known."
+        unknown = tr("This reply was written while it was off, so its drafted words are not known.")
         self.tint.setToolTip("" if is_known or not is_on else unknown)
 
     def _show_legend(self, found: Sequence[Phase], palette: Palette) -> None:
@@ -197,7 +200,7 @@ class PhaseBar(QWidget):
         super().__init__(parent)
         self._phases: Sequence[Phase] = ()
         self._palette = LIGHT
-        self.setAccessibleName("Where the time went")
+        self.setAccessibleName(tr("Where the time went"))
         self.setFixedHeight(scaled(_BAR))
 
     def show_phases(self, found: Sequence[Phase], palette: Palette) -> None:

@@ -8,14 +8,22 @@ from core.values.engine_options import DEFAULT_KV_TYPE
 from models.formatting.figures import count, milliseconds, speed
 from ui.client.chat_records import EDITED, Message, Status, Timings
 from ui.client.speeds import DeepProgress, DeepReceipt, Speed
+from ui.language import tr
 
 
 def deep_progress(progress: DeepProgress, seconds: float) -> str:
     """Return the line under a deep reply before its first word."""
     if progress.stage == "plain":
-        return f"Answered directly: {progress.reason}" if progress.reason else "Answered directly"
-    parts = [f"{progress.drafts_done} of {progress.drafts} drafts done" if progress.stage == "drafting" else ""]
-    parts += [f"{count(progress.tokens)} tokens of thought" if progress.tokens else "", f"{seconds:.1f} s"]
+        return tr("Answered directly: {reason}", reason=progress.reason) if progress.reason else tr("Answered directly")
+    parts = [
+        tr("{drafts_done} of {drafts} drafts done", drafts_done=progress.drafts_done, drafts=progress.drafts)
+        if progress.stage == "drafting"
+        else ""
+    ]
+    parts += [
+        tr("{tokens} tokens of thought", tokens=count(progress.tokens)) if progress.tokens else "",
+        f"{seconds:.1f} s",
+    ]
     return "  ·  ".join(part for part in parts if part)
 
 
@@ -40,11 +48,13 @@ def receipt(message: Message) -> str:
         parts.append(_deep(timings.deep))
         if timings.decode_per_second > 0:
             parts.append(speed(timings.decode_per_second))
-        parts.append(f"first token {milliseconds(timings.ttft_ms)}")
+        parts.append(tr("first token {ttft_ms}", ttft_ms=milliseconds(timings.ttft_ms)))
         parts.append(_tokens(timings.decode_tokens))
         parts.append(_prompt(timings))
         parts.append(_drafts(timings))
-        parts.append(f"{timings.kv_type} cache" if timings.kv_type not in ("", DEFAULT_KV_TYPE) else "")
+        parts.append(
+            tr("{kv_type} cache", kv_type=timings.kv_type) if timings.kv_type not in ("", DEFAULT_KV_TYPE) else ""
+        )
     return "  ·  ".join(part for part in parts if part)
 
 
@@ -60,41 +70,57 @@ class Phase:
 
 def phases(timings: Timings) -> list[Phase]:
     """Return where the time of a reply went, in order."""
-    written = f"{_tokens(timings.decode_tokens)} at {speed(timings.decode_per_second)}"
-    last = Phase("Written", timings.decode_ms, "accent", written if timings.decode_per_second > 0 else "")
+    written = tr(
+        "{tokens} at {decode_per_second}",
+        tokens=_tokens(timings.decode_tokens),
+        decode_per_second=speed(timings.decode_per_second),
+    )
+    last = Phase(tr("Written"), timings.decode_ms, "accent", written if timings.decode_per_second > 0 else "")
     if not timings.knows_prompt:
-        return [Phase("First token", timings.ttft_ms, "border_strong"), last]
-    read = f"{count(timings.prefill_tokens)} read at {speed(timings.prefill_per_second)}"
-    cached = f"{count(timings.cached_tokens)} from the cache"
+        return [Phase(tr("First token"), timings.ttft_ms, "border_strong"), last]
+    read = tr(
+        "{prefill_tokens} read at {prefill_per_second}",
+        prefill_tokens=count(timings.prefill_tokens),
+        prefill_per_second=speed(timings.prefill_per_second),
+    )
+    cached = tr("{cached_tokens} from the cache", cached_tokens=count(timings.cached_tokens))
     words = [read if timings.prefill_tokens else "", cached if timings.cached_tokens else ""]
     return [
-        Phase("Waited", timings.queued_ms, "border_strong"),
-        Phase("Prompt", timings.prefill_ms, "selection", ", ".join(word for word in words if word)),
+        Phase(tr("Waited"), timings.queued_ms, "border_strong"),
+        Phase(tr("Prompt"), timings.prefill_ms, "selection", ", ".join(word for word in words if word)),
         last,
     ]
 
 
 def receipt_facts(timings: Timings) -> list[tuple[str, str]]:
     """Return the other figures of a reply, each with its name."""
-    facts = [("First token", milliseconds(timings.ttft_ms))] if timings.knows_prompt else []
-    facts.append(("Total", milliseconds(timings.total_ms)))
+    facts = [(tr("First token"), milliseconds(timings.ttft_ms))] if timings.knows_prompt else []
+    facts.append((tr("Total"), milliseconds(timings.total_ms)))
     if timings.drafted_tokens:
         share = timings.accepted_tokens / timings.drafted_tokens
-        drafted = f"{count(timings.accepted_tokens)} of {count(timings.drafted_tokens)} accepted, {share:.0%}"
-        facts += [("Drafts", drafted), ("Speed-up", _against_plain(timings.speedup))]
+        drafted = tr(
+            "{accepted_tokens} of {drafted_tokens} accepted, {share:.0%}",
+            accepted_tokens=count(timings.accepted_tokens),
+            drafted_tokens=count(timings.drafted_tokens),
+            share=share,
+        )
+        facts += [(tr("Drafts"), drafted), (tr("Speed-up"), _against_plain(timings.speedup))]
     if timings.bytes_per_token > 0 and timings.decode_per_second > 0:
         giga = timings.bytes_per_token * timings.decode_per_second / 1e9
-        facts.append(("Memory", f"{giga:,.1f} GB/s{_peak(timings)}"))
+        facts.append((tr("Memory"), tr("{giga:,.1f} GB/s{peak}", giga=giga, peak=_peak(timings))))
     if timings.kv_type:
-        facts.append(("KV cache", timings.kv_type))
+        facts.append((tr("KV cache"), timings.kv_type))
     if timings.seed is not None:
-        facts.append(("Seed", str(timings.seed)))
+        facts.append((tr("Seed"), str(timings.seed)))
     if timings.deep is not None:
         facts += [
-            (stage.stage.capitalize(), f"{_tokens(stage.completion_tokens)} in {milliseconds(stage.ms)}")
+            (
+                stage.stage.capitalize(),
+                tr("{tokens} in {ms}", tokens=_tokens(stage.completion_tokens), ms=milliseconds(stage.ms)),
+            )
             for stage in timings.deep.stages
         ]
-        facts += [("Answered directly", timings.deep.reason)] if timings.deep.reason else []
+        facts += [(tr("Answered directly"), timings.deep.reason)] if timings.deep.reason else []
     return facts
 
 
@@ -107,23 +133,33 @@ _AGREES = 0.5  # accepted share of drafts: below, most of their work is thrown a
 def why_this_fast(timings: Timings) -> str:
     """Return in a sentence what set the speed of a reply, from its figures."""
     if not timings.knows_prompt:
-        return "It was stopped, so there are only the figures that were seen here."
+        return tr("It was stopped, so there are only the figures that were seen here.")
     total = timings.queued_ms + timings.prefill_ms + timings.decode_ms
     if timings.queued_ms > _MOST * total:
-        return "It waited most of the time: other requests were running."
+        return tr("It waited most of the time: other requests were running.")
     if timings.prefill_ms > _MOST * total:
-        return f"Reading the prompt took most of the time: {_tokens(timings.prefill_tokens)} were not in the cache."
+        return tr(
+            "Reading the prompt took most of the time: {tokens} were not in the cache.",
+            tokens=_tokens(timings.prefill_tokens),
+        )
     if timings.drafted_tokens and (timings.speedup or 0) >= _WORTH:
         n_steps = max(timings.decode_tokens - timings.accepted_tokens, 1)
         each = timings.decode_tokens / n_steps
-        return f"Drafts were right often enough that each step wrote {each:.1f} tokens, and the model checked them all."
-    if timings.peak_share is None:
-        return "Each token was computed in a step of its own. Memory was no limit here, or was not measured yet."
-    if timings.peak_share >= LIMITED:
-        return (
-            f"Limited by memory speed: each token reads the weights, at {timings.peak_share:.0%} of the measured peak."
+        return tr(
+            "Drafts were right often enough that each step wrote {each:.1f} tokens, and the model checked them all.",
+            each=each,
         )
-    return f"Memory gave {timings.peak_share:.0%} of what it can: computing took longer than reading the weights."
+    if timings.peak_share is None:
+        return tr("Each token was computed in a step of its own. Memory was no limit here, or was not measured yet.")
+    if timings.peak_share >= LIMITED:
+        return tr(
+            "Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.",
+            peak_share=timings.peak_share,
+        )
+    return tr(
+        "Memory gave {peak_share:.0%} of what it can: computing took longer than reading the weights.",
+        peak_share=timings.peak_share,
+    )
 
 
 def what_would_help(timings: Timings) -> str:
@@ -132,16 +168,16 @@ def what_would_help(timings: Timings) -> str:
         return ""
     total = timings.queued_ms + timings.prefill_ms + timings.decode_ms
     if timings.queued_ms > _MOST * total:
-        return "Fewer requests at once, or Fast as the speed of this chat, which goes before others."
+        return tr("Fewer requests at once, or Fast as the speed of this chat, which goes before others.")
     if timings.prefill_ms > _MOST * total:
-        return "A shorter prompt, or one that begins like an earlier one: what is in the cache is not read again."
+        return tr("A shorter prompt, or one that begins like an earlier one: what is in the cache is not read again.")
     if not timings.drafted_tokens and (timings.peak_share or 0) >= LIMITED:
-        return "A draft model, which guesses several tokens for each read, or a smaller quantisation of this model."
+        return tr("A draft model, which guesses several tokens for each read, or a smaller quantisation of this model.")
     if timings.drafted_tokens and timings.accepted_tokens < _AGREES * timings.drafted_tokens:
-        return "A draft model that agrees more often with this one, or a lower temperature."
+        return tr("A draft model that agrees more often with this one, or a lower temperature.")
     if timings.peak_share is not None and timings.peak_share < LIMITED:
-        return "Fewer programs and requests at the same time. Then a smaller model: it has less to compute."
-    return "A smaller quantisation or model: each token then reads less."
+        return tr("Fewer programs and requests at the same time. Then a smaller model: it has less to compute.")
+    return tr("A smaller quantisation or model: each token then reads less.")
 
 
 _SPEEDS = {Speed.FAST: "Fast", Speed.BATCH: "Batch"}
@@ -150,42 +186,52 @@ _SPEEDS = {Speed.FAST: "Fast", Speed.BATCH: "Batch"}
 def _deep(deep: DeepReceipt | None) -> str:
     if deep is None:
         return ""
-    return f"Deep: {deep.drafts_used} drafts" if deep.stages else "Deep: answered directly"
+    return (
+        tr("Deep: {drafts_used} drafts", drafts_used=deep.drafts_used) if deep.stages else tr("Deep: answered directly")
+    )
 
 
 def _ending(message: Message) -> str:
     if message.status is Status.STOPPED:
-        return "Stopped"
+        return tr("Stopped")
     if message.finish_reason == EDITED:
-        return "Edited by you"
-    return "Reached the token limit" if message.finish_reason == "length" else ""
+        return tr("Edited by you")
+    return tr("Reached the token limit") if message.finish_reason == "length" else ""
 
 
 def _drafts(timings: Timings) -> str:
     if not timings.drafted_tokens:
         return ""
-    accepted = f"{count(timings.accepted_tokens)} of {count(timings.drafted_tokens)} drafts accepted"
-    return accepted if timings.speedup is None else f"{accepted}  ·  {timings.speedup:.1f}× plain"
+    accepted = tr(
+        "{accepted_tokens} of {drafted_tokens} drafts accepted",
+        accepted_tokens=count(timings.accepted_tokens),
+        drafted_tokens=count(timings.drafted_tokens),
+    )
+    return (
+        accepted
+        if timings.speedup is None
+        else tr("{accepted}  ·  {speedup:.1f}× plain", accepted=accepted, speedup=timings.speedup)
+    )
 
 
 def _against_plain(speedup: float | None) -> str:
     if speedup is None:
-        return "not known yet: too few plain steps were seen"
-    return f"{speedup:.2f}× plain, measured"
+        return tr("not known yet: too few plain steps were seen")
+    return tr("{speedup:.2f}× plain, measured", speedup=speedup)
 
 
 def _peak(timings: Timings) -> str:
-    return f", {timings.peak_share:.0%} of the peak" if timings.peak_share else ""
+    return tr(", {peak_share:.0%} of the peak", peak_share=timings.peak_share) if timings.peak_share else ""
 
 
 def _tokens(number: int) -> str:
-    return "1 token" if number == 1 else f"{count(number)} tokens"
+    return tr("1 token") if number == 1 else tr("{number} tokens", number=count(number))
 
 
 def _prompt(timings: Timings) -> str:
     if not timings.knows_prompt:
         return ""
     if not timings.cached_tokens:
-        return f"prompt {count(timings.prefill_tokens)}"
+        return tr("prompt {prefill_tokens}", prefill_tokens=count(timings.prefill_tokens))
     total = timings.prefill_tokens + timings.cached_tokens
-    return f"prompt {count(total)}, {count(timings.cached_tokens)} cached"
+    return tr("prompt {total}, {cached_tokens} cached", total=count(total), cached_tokens=count(timings.cached_tokens))

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWi
 from models.formatting.figures import milliseconds
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
+from ui.language import tr
 from ui.theme.icons import icon
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import Space, Type
@@ -35,7 +36,7 @@ class ThoughtsView(QWidget):
         self.head.setCheckable(True)
         self.head.toggled.connect(self._on_toggled)
         self.view = MarkdownView(tools, _style(tools))
-        self.view.setAccessibleName("Thoughts")
+        self.view.setAccessibleName(tr("Thoughts"))
         self._body = QFrame()
         self._body.setObjectName("thoughtsBody")
         inner = QHBoxLayout(self._body)
@@ -73,7 +74,7 @@ class ThoughtsView(QWidget):
         if is_over:
             self._say(_over(seconds * 1_000))
         else:
-            self._say(f"Thinking…  {seconds:.0f} s" if seconds >= 1 else "Thinking…")
+            self._say(tr("Thinking…  {seconds:.0f} s", seconds=seconds) if seconds >= 1 else tr("Thinking…"))
 
     def show_ended(self, text: str, ms: float | None) -> None:
         """Show thoughts that are over; nothing where there were none."""
@@ -106,11 +107,11 @@ class ThoughtsView(QWidget):
     def _draw(self) -> None:
         palette = self._tools.palette
         self.head.setIcon(icon("down" if self.is_open else "right", palette.muted, palette.border_strong, ICON))
-        self.head.setAccessibleDescription("Shown" if self.is_open else "Folded")
+        self.head.setAccessibleDescription(tr("Shown") if self.is_open else tr("Folded"))
 
 
 def _over(ms: float | None) -> str:
-    return "Thoughts" if ms is None else f"Thought for {milliseconds(ms)}"
+    return tr("Thoughts") if ms is None else tr("Thought for {ms}", ms=milliseconds(ms))
 
 
 def _style(tools: TextTools) -> TextStyle:

@@ -18,6 +18,7 @@ from ui.chat.messages.user_message import UserMessage
 from ui.chat.storage.search_hit import places
 from ui.client.chat_records import Message, Role, Status
 from ui.client.speeds import DeepProgress
+from ui.language import tr
 from ui.theme.tokens import COLUMN, Space
 from ui.widgets.icon_button import IconButton
 
@@ -57,7 +58,7 @@ class Transcript(QScrollArea):
         # Where a search met its words, until the user scrolls.
         self._hit: TextView | None = None
         self.setObjectName("transcript")
-        self.setAccessibleName("Conversation")
+        self.setAccessibleName(tr("Conversation"))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -68,7 +69,7 @@ class Transcript(QScrollArea):
         self._column.setSpacing(Space.L + Space.XS)
         self._column.addStretch()
         self.setWidget(body)
-        self.to_end = IconButton("bottom", "Go to the latest message", self)
+        self.to_end = IconButton("bottom", tr("Go to the latest message"), self)
         self.to_end.setProperty("kind", "round")
         self.to_end.setFixedSize(34, 34)
         self.to_end.clicked.connect(self.go_to_end)

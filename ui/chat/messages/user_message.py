@@ -14,6 +14,7 @@ from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.message_editor import MessageEditor
 from ui.chat.messages.message_view import MessageView
 from ui.client.chat_records import Message
+from ui.language import tr
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import IconButton, TextButton
 
@@ -42,10 +43,10 @@ class UserMessage(MessageView):
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(message, versions, tools, parent)
-        self.setAccessibleName("You said")
+        self.setAccessibleName(tr("You said"))
         self.editor: MessageEditor | None = None
         self.view = _BubbleText()
-        self.view.setAccessibleName("Your message")
+        self.view.setAccessibleName(tr("Your message"))
         self.bubble = QFrame()
         self.bubble.setObjectName("bubble")
         inside = QVBoxLayout(self.bubble)
@@ -53,12 +54,12 @@ class UserMessage(MessageView):
         inside.setContentsMargins(Space.L, Space.S + 2, Space.L, Space.S - 3)
         self.bubble.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         inside.addWidget(self.view)
-        self.more = TextButton(f"Show all {len(message.content):,} characters")
+        self.more = TextButton(tr("Show all {n_content:,} characters", n_content=len(message.content)))
         self.more.setVisible(len(message.content) > MOST_SHOWN)
         self.more.clicked.connect(self._show_all)
         inside.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
-        self.edit = IconButton("edit", "Edit and send again", size=16)
-        self.edit.setToolTip("Edit and send again (Ctrl+E)")
+        self.edit = IconButton("edit", tr("Edit and send again"), size=16)
+        self.edit.setToolTip(tr("Edit and send again (Ctrl+E)"))
         self.edit.clicked.connect(self.begin_edit)
         self.buttons.insert(0, self.edit)
         self._keep_button_room()
@@ -114,7 +115,7 @@ class UserMessage(MessageView):
         """Let the message be changed and sent again."""
         if self.editor is not None:
             return
-        self.editor = MessageEditor(self.message.content, "Edit your message", "Send again")
+        self.editor = MessageEditor(self.message.content, tr("Edit your message"), tr("Send again"))
         self.editor.sent.connect(lambda text: self.edited.emit(self.message.id, text))
         self.editor.left.connect(self._leave_editor)
         self.column.insertWidget(0, self.editor)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPushButton,
 
 from ui.chat.prompts.variables import filled, variables_of
 from ui.client.chat_records import Prompt
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.growing_edit import GrowingEdit
@@ -51,7 +52,7 @@ class PromptForm(QDialog):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidget(body)
-        self.ok, cancel = QPushButton("Insert"), QPushButton("Cancel")
+        self.ok, cancel = QPushButton(tr("Insert")), QPushButton(tr("Cancel"))
         self.ok.setProperty("kind", "primary")
         self.ok.setDefault(True)
         cancel.setAutoDefault(False)

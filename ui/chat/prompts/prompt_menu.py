@@ -13,6 +13,7 @@ from ui.chat.prompts.prompt_library import PromptLibrary
 from ui.chat.prompts.prompts_dialog import PromptsDialog
 from ui.chat.prompts.variables import variables_of
 from ui.client.chat_records import Prompt, title_of
+from ui.language import tr
 from ui.widgets.elided_label import on_button
 
 MOST_SHOWN = 20  # prompts in the menu; the others are in the dialog
@@ -36,11 +37,11 @@ class PromptMenu(QObject):
         if prompts:
             menu.addSeparator()
         else:
-            menu.addAction("Nothing is kept yet").setEnabled(False)
+            menu.addAction(tr("Nothing is kept yet")).setEnabled(False)
         if written.strip():
             new = Prompt(0, title_of(written), written, is_system)
-            menu.addAction("Keep what is written…", lambda: self.manage(new))
-        menu.addAction("All prompts…", self.manage)
+            menu.addAction(tr("Keep what is written…"), lambda: self.manage(new))
+        menu.addAction(tr("All prompts…"), self.manage)
         corner = button.mapToGlobal(button.rect().topLeft())
         corner.setY(corner.y() - menu.sizeHint().height())
         menu.popup(corner)

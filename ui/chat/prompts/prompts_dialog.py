@@ -23,14 +23,15 @@ from models.formatting.safe_text import one_line
 from ui.chat.prompts.prompt_library import PromptLibrary
 from ui.chat.prompts.variables import variables_of
 from ui.client.chat_records import Prompt
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
 
 WIDTH, HEIGHT, LIST = 720, 520, 190
-MESSAGE, INSTRUCTIONS = "Text for a message", "Instructions for a chat"
-NO_MODEL = "Only where I choose it"
-HINT = "{{name}} is a variable: its value is asked for each time."
+MESSAGE, INSTRUCTIONS = tr("Text for a message"), tr("Instructions for a chat")
+NO_MODEL = tr("Only where I choose it")
+HINT = tr("{{name}} is a variable: its value is asked for each time.")
 
 
 class PromptsDialog(QDialog):
@@ -43,38 +44,42 @@ class PromptsDialog(QDialog):
         super().__init__(parent)
         self._library, self._shown = library, Prompt(0, "", "")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Prompts")
+        self.setWindowTitle(tr("Prompts"))
         self.resize(
             min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
         )
         self.list = QListWidget()
         self.list.setObjectName("tickList")
-        self.list.setAccessibleName("Prompts")
+        self.list.setAccessibleName(tr("Prompts"))
         self.list.setMaximumWidth(scaled(LIST))
         self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.new = QPushButton("New prompt")
+        self.new = QPushButton(tr("New prompt"))
         self.name = QLineEdit()
-        self.name.setAccessibleName("Name")
-        self.name.setPlaceholderText("Name")
-        self.kind, self.model = ChoiceField("Used as"), ChoiceField("Used in new chats")
+        self.name.setAccessibleName(tr("Name"))
+        self.name.setPlaceholderText(tr("Name"))
+        self.kind, self.model = ChoiceField(tr("Used as")), ChoiceField(tr("Used in new chats"))
         self.kind.addItems([MESSAGE, INSTRUCTIONS])
         self.model.addItem(NO_MODEL, "")
         for model in models:
-            self.model.addItem(f"In every new chat with {one_line(model)}", model)
+            self.model.addItem(tr("In every new chat with {model}", model=one_line(model)), model)
         for field in (self.kind, self.model):
             field.setSizeAdjustPolicy(ChoiceField.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             field.setMinimumContentsLength(12)
         self.text = QPlainTextEdit()
         self.text.setProperty("kind", "field")
-        self.text.setAccessibleName("Text of the prompt")
-        self.text.setPlaceholderText("Translate into {{language}}:")
+        self.text.setAccessibleName(tr("Text of the prompt"))
+        self.text.setPlaceholderText(tr("Translate into {{language}}:"))
         self.text.setTabChangesFocus(True)
         self.note = QLabel(HINT)
         self.note.setProperty("tone", "caption")
         self.note.setWordWrap(True)
         self.note.setTextFormat(Qt.TextFormat.PlainText)
-        self.save, self.delete, self.close_button = QPushButton("Save"), QPushButton("Delete"), QPushButton("Close")
+        self.save, self.delete, self.close_button = (
+            QPushButton(tr("Save")),
+            QPushButton(tr("Delete")),
+            QPushButton(tr("Close")),
+        )
         self.save.setProperty("kind", "primary")
         for button in (self.new, self.delete, self.close_button):
             button.setAutoDefault(False)
@@ -142,7 +147,7 @@ class PromptsDialog(QDialog):
         self.name.setText(prompt.name)
         self.kind.setCurrentText(INSTRUCTIONS if prompt.is_system else MESSAGE)
         if prompt.model and self.model.findData(prompt.model) < 0:
-            self.model.addItem(f"In every new chat with {one_line(prompt.model)}", prompt.model)
+            self.model.addItem(tr("In every new chat with {model}", model=one_line(prompt.model)), prompt.model)
         self.model.setCurrentIndex(max(0, self.model.findData(prompt.model)))
         self.text.setPlainText(prompt.text)
         self._show_state()
@@ -152,7 +157,7 @@ class PromptsDialog(QDialog):
     def _show_state(self) -> None:
         written = self.written
         names = variables_of(written.text)
-        self.note.setText(f"Asks for: {', '.join(names)}." if names else HINT)
+        self.note.setText(tr("Asks for: {names}.", names=", ".join(names)) if names else HINT)
         self.model.setVisible(written.is_system)
         self.delete.setVisible(bool(self._shown.id))
         self.save.setEnabled(bool(written.name and written.text.strip()) and written != self._shown)

@@ -16,11 +16,12 @@ from ui.chat.storage.rescue import rescue
 from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew, backup_of
 from ui.client.attachments import Attachment
 from ui.client.chat_records import Chat, ChatSummary, Message
+from ui.language import tr
 
 ResultT = TypeVar("ResultT")
 StoreJob = Callable[[ChatStore], None]
 RETRY_SECONDS = 2.0
-MEMORY_ONLY = "Chats now live in memory only and are gone when you close the window."
+MEMORY_ONLY = tr("Chats now live in memory only and are gone when you close the window.")
 
 
 class ChatArchive:
@@ -165,7 +166,7 @@ class ChatArchive:
             try:
                 answer = ask(store)
             except sqlite3.Error as error:
-                self._tell(f"The chats could not be read ({error}).")
+                self._tell(tr("The chats could not be read ({error}).", error=error))
             self._post(lambda: then(answer))
 
         self._jobs.put((False, work))
@@ -214,7 +215,9 @@ class ChatArchive:
 
     def _failed(self, error: sqlite3.Error) -> None:
         if not self._next_try:
-            self._tell(f"Chats cannot be saved right now: {reason(error)} Trying again every few seconds.")
+            self._tell(
+                tr("Chats cannot be saved right now: {reason} Trying again every few seconds.", reason=reason(error))
+            )
         self._next_try = time.monotonic() + RETRY_SECONDS
 
     def _worked(self) -> None:
@@ -231,9 +234,22 @@ class ChatArchive:
         except StoreDamaged:
             return self._open_beside_damaged()
         except StoreTooNew:
-            self._tell(f"The chats in {self._path} were written by a newer Slipstream: update it. {MEMORY_ONLY}")
+            self._tell(
+                tr(
+                    "The chats in {path} were written by a newer Slipstream: update it. {MEMORY_ONLY}",
+                    path=self._path,
+                    MEMORY_ONLY=MEMORY_ONLY,
+                )
+            )
         except (sqlite3.Error, OSError) as error:
-            self._tell(f"Chats cannot be saved in {self._path.parent}: {reason(error)} {MEMORY_ONLY}")
+            self._tell(
+                tr(
+                    "Chats cannot be saved in {parent}: {reason} {MEMORY_ONLY}",
+                    parent=self._path.parent,
+                    reason=reason(error),
+                    MEMORY_ONLY=MEMORY_ONLY,
+                )
+            )
         return ChatStore(None)
 
     def _open_beside_damaged(self) -> ChatStore:
@@ -241,10 +257,17 @@ class ChatArchive:
             kept = set_aside(self._path)
             store = ChatStore(self._path)
         except (sqlite3.Error, OSError, StoreDamaged) as error:
-            self._tell(f"The chats in {self._path} are damaged and could not be set aside: {error}. {MEMORY_ONLY}")
+            self._tell(
+                tr(
+                    "The chats in {path} are damaged and could not be set aside: {error}. {MEMORY_ONLY}",
+                    path=self._path,
+                    error=error,
+                    MEMORY_ONLY=MEMORY_ONLY,
+                )
+            )
             return ChatStore(None)
         self.damaged = kept
-        self._tell(f"The file with your chats was damaged. It is kept as {kept}; a new one was started.")
+        self._tell(tr("The file with your chats was damaged. It is kept as {kept}; a new one was started.", kept=kept))
         return store
 
 
@@ -279,11 +302,11 @@ def reason(error: Exception) -> str:
     """Return why a disk refused, as a sentence."""
     text = str(error).lower()
     if "full" in text:
-        return "the disk is full."
+        return tr("the disk is full.")
     if isinstance(error, PermissionError) or "readonly" in text or "permission" in text:
-        return "the folder cannot be written to."
+        return tr("the folder cannot be written to.")
     if "unable to open" in text:
-        return "the file cannot be opened or the folder cannot be written to."
+        return tr("the file cannot be opened or the folder cannot be written to.")
     if "locked" in text:
-        return "another program holds the file."
+        return tr("another program holds the file.")
     return f"{error}."

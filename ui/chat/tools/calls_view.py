@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from models.formatting.safe_text import one_line
 from ui.client.tool_calls import CallStatus, ToolCall
+from ui.language import tr
 from ui.theme.icons import icon
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
@@ -26,8 +27,8 @@ from ui.widgets.elided_label import on_button
 
 HEIGHT = 160  # pixels of an unfolded call, which then scrolls
 _STATES = {
-    CallStatus.ASKED: "waits for you", CallStatus.RUNNING: "is called…", CallStatus.DONE: "called",
-    CallStatus.FAILED: "failed", CallStatus.REFUSED: "not called",
+    CallStatus.ASKED: tr("waits for you"), CallStatus.RUNNING: tr("is called…"), CallStatus.DONE: "called",
+    CallStatus.FAILED: "failed", CallStatus.REFUSED: tr("not called"),
 }  # fmt: skip
 
 
@@ -80,7 +81,7 @@ class CallRow(QFrame):
         self.head.setCheckable(True)
         self.head.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.head.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.head.setToolTip("Show what was asked and what came back")
+        self.head.setToolTip(tr("Show what was asked and what came back"))
         self.head.toggled.connect(self._unfold)
         self.question, self.details = QLabel(), QPlainTextEdit()
         self.question.setWordWrap(True)
@@ -89,11 +90,15 @@ class CallRow(QFrame):
         self.details.setObjectName("attachmentText")
         self.details.setReadOnly(True)
         self.details.setTabChangesFocus(True)
-        self.details.setAccessibleName("The call and its result")
+        self.details.setAccessibleName(tr("The call and its result"))
         self.details.hide()
-        self.once, self.always, self.no = QPushButton("Allow once"), QPushButton("Always allow"), QPushButton("Refuse")
+        self.once, self.always, self.no = (
+            QPushButton(tr("Allow once")),
+            QPushButton(tr("Always allow")),
+            QPushButton(tr("Refuse")),
+        )
         self.once.setProperty("kind", "primary")
-        self.always.setToolTip("Call this tool from now on without asking")
+        self.always.setToolTip(tr("Call this tool from now on without asking"))
         for button, allow, always in ((self.once, True, False), (self.always, True, True), (self.no, False, False)):
             button.clicked.connect(lambda checked=False, allow=allow, always=always: self._answer(allow, always))
         self._ask = QFrame()
@@ -118,11 +123,18 @@ class CallRow(QFrame):
         self._call = call
         is_asked = call.status is CallStatus.ASKED
         name, server = one_line(call.tool or call.name), one_line(call.server)
-        words = f"{name}{f' of {server}' if server else ''}   {_STATES[call.status]}"
+        words = (tr("{name} of {server}", name=name, server=server) if server else name) + f"   {_STATES[call.status]}"
         self.head.setText(on_button(words))
-        self.head.setAccessibleName(f"Tool {words}")
+        self.head.setAccessibleName(tr("Tool {words}", words=words))
         self.head.setVisible(not is_asked)
-        self.question.setText(f"The model wants to call {name} of {server} with\n{_short(call.arguments)}")
+        self.question.setText(
+            tr(
+                "The model wants to call {name} of {server} with\n{short}",
+                name=name,
+                server=server,
+                short=_short(call.arguments),
+            )
+        )
         self._ask.setVisible(is_asked)
         self.details.setPlainText(f"{_pretty(call.arguments)}\n\n{call.result}".rstrip())
 
@@ -148,4 +160,8 @@ def _pretty(arguments: str) -> str:
 
 def _short(arguments: str) -> str:
     words = arguments.strip() or "{}"
-    return words if len(words) <= 2_000 else f"{words[:2_000]}… ({len(words):,} characters)"
+    return (
+        words
+        if len(words) <= 2_000
+        else tr("{words}… ({n_words:,} characters)", words=words[:2000], n_words=len(words))
+    )

@@ -12,11 +12,12 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from ui.client.server_watch import ModelChoice
+from ui.language import tr
 from ui.platform.helper_process import HelperProcess
 
 MODULE = "ui.chat.tools.tool_host"
 LONGEST_NAME = 64  # letters of a function, as OpenAI's clients allow
-GONE = "The program that speaks to tools has ended. Try again."
+GONE = tr("The program that speaks to tools has ended. Try again.")
 Done = Callable[[str, bool], object]  # the result, and whether it is an error
 
 
@@ -219,7 +220,7 @@ def extra_of(text: str, at: str) -> tuple[tuple[str, str], ...]:
     for line in filter(None, map(str.strip, text.splitlines())):
         name, there, value = line.partition(sign)
         if not there or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name.strip()):
-            raise ValueError(f"Each line needs a name and a value, as {example}.")
+            raise ValueError(tr("Each line needs a name and a value, as {example}.", example=example))
         found.append((name.strip(), value.strip()))
     return tuple(found)
 

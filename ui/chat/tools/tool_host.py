@@ -16,6 +16,8 @@ import shlex
 import sys
 from typing import Any
 
+from ui.language import tr
+
 CONNECT_SECONDS = 60.0  # a server may have to be downloaded first, as with uvx and npx
 CALL_SECONDS = 300.0
 MOST_LETTERS = 40_000  # of a result: about 10,000 tokens
@@ -79,18 +81,24 @@ class ToolHost:
         client = self._clients.get(name)
         try:
             if client is None:
-                raise ConnectionError("it is not connected")
+                raise ConnectionError(tr("it is not connected"))
             async with asyncio.timeout(CALL_SECONDS):
                 result = await client.call_tool(wish["tool"], wish["arguments"])
             say(call=number, result=_text_of(result), is_error=bool(result.is_error))
         except asyncio.CancelledError:
             raise
         except TimeoutError:
-            say(call=number, result=f"The tool did not answer within {CALL_SECONDS:.0f} seconds.", is_error=True)
+            say(
+                call=number,
+                result=tr("The tool did not answer within {CALL_SECONDS:.0f} seconds.", CALL_SECONDS=CALL_SECONDS),
+                is_error=True,
+            )
         except Exception as error:
-            say(call=number, result=f"The tool could not be called: {_first(error)}.", is_error=True)
+            say(
+                call=number, result=tr("The tool could not be called: {problem}.", problem=_first(error)), is_error=True
+            )
             if "closed" in str(error).lower() or isinstance(error, ConnectionError):
-                say(server=name, problem=f"The server ended: {_first(error)}.")
+                say(server=name, problem=tr("The server ended: {problem}.", problem=_first(error)))
         finally:
             self._calls.pop(number, None)
 
@@ -129,16 +137,22 @@ async def _tools_of(client: Any) -> list[dict[str, Any]]:
 def _text_of(result: Any) -> str:
     parts = [getattr(block, "text", None) or f"[{block.type}]" for block in result.content]
     text = "\n".join(parts) or json.dumps(result.structured_content or {}, ensure_ascii=False)
-    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}\n… (cut: {len(text):,} characters)"
+    return (
+        text
+        if len(text) <= MOST_LETTERS
+        else tr("{value}\n… (cut: {n_text:,} characters)", value=text[:MOST_LETTERS], n_text=len(text))
+    )
 
 
 def _sentence(at: str, error: BaseException) -> str:
     if isinstance(error, TimeoutError):
-        return f"It did not answer within {CONNECT_SECONDS:.0f} seconds."
+        return tr("It did not answer within {CONNECT_SECONDS:.0f} seconds.", CONNECT_SECONDS=CONNECT_SECONDS)
     found = _innermost(error)
     if isinstance(found, FileNotFoundError):
-        return f"There is no program {shlex.split(at)[0]!r} on this machine: check the command, or install it."
-    return f"It cannot be used: {_first(found)}."
+        return tr(
+            "There is no program {split!r} on this machine: check the command, or install it.", split=shlex.split(at)[0]
+        )
+    return tr("It cannot be used: {problem}.", problem=_first(found))
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from models.formatting.safe_text import one_line
 from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of
+from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
@@ -28,8 +29,8 @@ from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
 
 WIDTH, HEIGHT, EXTRA_HEIGHT = 600, 480, 68
-EXTRA = "One on a line: TOKEN=abc for a command, Authorization: Bearer abc for an address"
-NOTE = (
+EXTRA = tr("One on a line: TOKEN=abc for a command, Authorization: Bearer abc for an address")
+NOTE = tr(
     "MCP servers give models tools: files, calendars, searches. A command runs as a program of yours: add only what "
     "you trust. Each call is asked for unless you allow its tool."
 )
@@ -42,11 +43,11 @@ class ToolsDialog(QDialog):
         super().__init__(parent)
         self._box = box
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Tools")
+        self.setWindowTitle(tr("Tools"))
         self.resize(
             min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
         )
-        title, note = QLabel("Tools"), QLabel(NOTE)
+        title, note = QLabel(tr("Tools")), QLabel(NOTE)
         title.setProperty("tone", "title")
         note.setProperty("tone", "muted")
         note.setWordWrap(True)
@@ -63,23 +64,23 @@ class ToolsDialog(QDialog):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidget(body)
-        self.name, self.at, self.add = QLineEdit(), QLineEdit(), QPushButton("Add")
-        self.name.setPlaceholderText("Name")
-        self.name.setAccessibleName("Name of the server")
+        self.name, self.at, self.add = QLineEdit(), QLineEdit(), QPushButton(tr("Add"))
+        self.name.setPlaceholderText(tr("Name"))
+        self.name.setAccessibleName(tr("Name of the server"))
         self.name.setMaximumWidth(scaled(120))
-        self.at.setPlaceholderText("Command, as uvx mcp-server-time, or address, as http://127.0.0.1:8000/mcp")
-        self.at.setAccessibleName("Command or address")
+        self.at.setPlaceholderText(tr("Command, as uvx mcp-server-time, or address, as http://127.0.0.1:8000/mcp"))
+        self.at.setAccessibleName(tr("Command or address"))
         self.add.setProperty("kind", "primary")
         self.extra = QPlainTextEdit()
         self.extra.setProperty("kind", "field")
-        self.extra.setAccessibleName("Environment or headers")
+        self.extra.setAccessibleName(tr("Environment or headers"))
         self.extra.setPlaceholderText(EXTRA)
         self.extra.setTabChangesFocus(True)
         self.extra.setFixedHeight(scaled(EXTRA_HEIGHT))
         self.extra.hide()
-        self.more = TextButton("Environment or headers…", "Environment or headers")
-        self.more.setToolTip("Keys and other values that the server needs")
-        self.close_button = QPushButton("Close")
+        self.more = TextButton(tr("Environment or headers…"), tr("Environment or headers"))
+        self.more.setToolTip(tr("Keys and other values that the server needs"))
+        self.close_button = QPushButton(tr("Close"))
         self.close_button.setAutoDefault(False)
         self.problem = QLabel()
         self.problem.setProperty("tone", "field problem")
@@ -132,9 +133,9 @@ class ToolsDialog(QDialog):
         """Add what was typed; return what is wrong with it, "" for nothing."""
         name, at = " ".join(self.name.text().split()), self.at.text().strip()
         if not name or not at:
-            return "A server needs a name and a command or an address."
+            return tr("A server needs a name and a command or an address.")
         if any(server.name == name for server in self._box.servers):
-            return f"There is a server called {name}: choose another name."
+            return tr("There is a server called {name}: choose another name.", name=name)
         try:
             extra = extra_of(self.extra.toPlainText(), at)
         except ValueError as error:
@@ -152,16 +153,16 @@ class ServerRow(QWidget):
         super().__init__()
         self._box, self._server = box, ToolServer(name, "")
         self.is_on = CheckField(on_button(name))
-        self.is_on.setToolTip("Offer its tools to models")
+        self.is_on.setToolTip(tr("Offer its tools to models"))
         self.at, self.state = ElidedLabel(), QLabel()
         self.at.setProperty("tone", "caption")
         self.state.setProperty("tone", "caption")
         self.state.setWordWrap(True)
         self.state.setTextFormat(Qt.TextFormat.PlainText)
-        self.retry = TextButton("Try again", f"Try {name} again")
-        self.forget = TextButton("Ask again", f"Ask again before {name} is called")
-        self.forget.setToolTip("Take back what you have allowed for good")
-        self.remove = TextButton("Remove", f"Remove {name}")
+        self.retry = TextButton(tr("Try again"), tr("Try {name} again", name=name))
+        self.forget = TextButton(tr("Ask again"), tr("Ask again before {name} is called", name=name))
+        self.forget.setToolTip(tr("Take back what you have allowed for good"))
+        self.remove = TextButton(tr("Remove"), tr("Remove {name}", name=name))
         head = QHBoxLayout()
         head.addWidget(self.is_on)
         head.addWidget(self.at, 1)
@@ -183,11 +184,15 @@ class ServerRow(QWidget):
         problem, tools = self._box.problems.get(server.name, ""), self._box.tools_of(server.name)
         self.is_on.setChecked(server.is_on)
         names = ", ".join(name for name, _ in server.extra)
-        self.at.setText(f"{server.at}  ·  with {names}" if names else server.at)
+        self.at.setText(tr("{at}  ·  with {names}", at=server.at, names=names) if names else server.at)
         self.retry.setVisible(bool(problem) and server.is_on)
         self.forget.setVisible(bool(server.allowed))
         names = ", ".join(one_line(tool.name) for tool in tools or ())
-        words = "Off." if not server.is_on else problem or ("Connecting…" if tools is None else f"Tools: {names}.")
+        words = (
+            tr("Off.")
+            if not server.is_on
+            else problem or (tr("Connecting…") if tools is None else tr("Tools: {names}.", names=names))
+        )
         self.state.setText(words)
         self.state.setProperty("tone", "field problem" if problem else "caption")
         self.state.style().polish(self.state)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QV
 
 from core.values.model_settings import BadSetting, ModelSettings
 from models.library.values import SettingValue
+from ui.language import tr
 from ui.library.settings.setting_words import AUTOMATIC, CHOICES, HEADS, SettingWords
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
@@ -64,7 +65,7 @@ class PromptField(QPlainTextEdit):
 
     def put(self, setting: SettingValue) -> None:
         """Show a setting."""
-        self.setPlaceholderText("None. How should the model behave?")
+        self.setPlaceholderText(tr("None. How should the model behave?"))
         self.setPlainText(setting.text or "")
 
     def clear_value(self) -> None:
@@ -93,7 +94,10 @@ class OneOf(ChoiceField):
         """Show a setting. ``others`` can be chosen too, and so can the present value, even if it is not among them."""
         words = dict(self._choices) | {other: dict([HEADS]).get(other, other) for other in others}
         self.clear()
-        self.addItem(self._automatic or f"{words.get(setting.recommended, setting.recommended)} (recommended)", None)
+        self.addItem(
+            self._automatic or tr("{name} (recommended)", name=words.get(setting.recommended, setting.recommended)),
+            None,
+        )
         if setting.text is not None and setting.text not in words:
             words[setting.text] = setting.text
         for value, label in words.items():
@@ -125,9 +129,9 @@ class SettingRow(QWidget):
         self.problem.setProperty("tone", "field problem")
         self.problem.setWordWrap(True)
         self.problem.hide()
-        self.reset = TextButton("Reset", f"Reset {words.label}")
+        self.reset = TextButton(tr("Reset"), tr("Reset {label}", label=words.label))
         self.reset.setAutoDefault(False)
-        self.reset.setToolTip("As recommended again")
+        self.reset.setToolTip(tr("As recommended again"))
         self.reset.clicked.connect(self.clear)
         self.field.edited.connect(self._on_edited)
         self.field.left.connect(self._check)

@@ -11,6 +11,7 @@ from models.formatting.safe_text import one_line
 from models.library import requests as ask
 from models.library.values import SettingsSheet, SettingText, Trouble
 from ui.client.library_link import LibraryLink
+from ui.language import tr
 from ui.library.settings.setting_row import SettingRow
 from ui.library.settings.setting_words import LOADING, REPLIES, SettingWords
 from ui.theme.text_size import scaled
@@ -18,8 +19,8 @@ from ui.theme.tokens import Space
 from ui.widgets.icon_button import TextButton
 
 WIDTH, HEIGHT = 560, 640
-LOADING_NOTE = "These count when the model is loaded next."
-REPLIES_NOTE = "These count at once, where a chat or a request does not say otherwise."
+LOADING_NOTE = tr("These count when the model is loaded next.")
+REPLIES_NOTE = tr("These count at once, where a chat or a request does not say otherwise.")
 
 
 class SettingsDialog(QDialog):
@@ -31,9 +32,9 @@ class SettingsDialog(QDialog):
         super().__init__(parent)
         self._link, self._model = link, model
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"Settings of {model}")
+        self.setWindowTitle(tr("Settings of {model}", model=model))
         self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), min(HEIGHT, parent.height() - 2 * Space.L))
-        self.title, self.problem = QLabel(f"Settings of {one_line(model)}"), QLabel()
+        self.title, self.problem = QLabel(tr("Settings of {model}", model=one_line(model))), QLabel()
         self.title.setProperty("tone", "title")
         self.problem.setProperty("tone", "problem")
         for label in (self.title, self.problem):
@@ -44,9 +45,9 @@ class SettingsDialog(QDialog):
         self.form = QWidget()
         self.form.setObjectName("dialogForm")
         self.area = QScrollArea()
-        self.reset_all = TextButton("Reset all")
-        self.reset_all.setToolTip("Everything as recommended again")
-        self.save, self.cancel = QPushButton("Save"), QPushButton("Cancel")
+        self.reset_all = TextButton(tr("Reset all"))
+        self.reset_all.setToolTip(tr("Everything as recommended again"))
+        self.save, self.cancel = QPushButton(tr("Save")), QPushButton(tr("Cancel"))
         self.save.setProperty("kind", "primary")
         for button in (self.reset_all, self.cancel):
             button.setAutoDefault(False)
@@ -62,9 +63,9 @@ class SettingsDialog(QDialog):
         form = QVBoxLayout(self.form)
         form.setContentsMargins(Space.XL, Space.M, Space.L, Space.L)
         form.setSpacing(Space.S)
-        self._add_section(form, "Loading", LOADING_NOTE, LOADING)
+        self._add_section(form, tr("Loading"), LOADING_NOTE, LOADING)
         form.addSpacing(Space.M)
-        self._add_section(form, "Replies", REPLIES_NOTE, REPLIES)
+        self._add_section(form, tr("Replies"), REPLIES_NOTE, REPLIES)
         form.addStretch()
         self.area.setObjectName("dialogArea")
         self.area.setWidgetResizable(True)
@@ -137,8 +138,8 @@ class SettingsDialog(QDialog):
     def _on_answer(self, sheet: SettingsSheet, changes: tuple[SettingText, ...]) -> None:
         if not sheet.is_refused:
             waits = any(change.name in LOADING for change in changes)
-            later = " What is under Loading counts when it is loaded next." if waits else ""
-            self.saved.emit(f"The settings of {self._model} are saved.{later}")
+            later = tr(" What is under Loading counts when it is loaded next.") if waits else ""
+            self.saved.emit(tr("The settings of {model} are saved.{later}", model=self._model, later=later))
             self.accept()
             return
         self.save.setEnabled(True)

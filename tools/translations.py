@@ -1,0 +1,92 @@
+"""Gather the texts of the window into Qt's translation files, and compile these: ``python -m tools.translations``.
+
+A text that is new waits in ``ui/language/slipstream_<code>.ts`` for its translation, one that is gone leaves it.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import PySide6
+
+from ui.language import CONTEXT, FOLDER, LANGUAGES
+
+ROOT = Path(__file__).parent.parent
+
+
+def texts(folder: Path = ROOT / "ui") -> dict[str, str]:
+    """Return the file that says each text first, by the text, as files and lines come."""
+    found: dict[str, str] = {}
+    for file in sorted(folder.rglob("*.py")):
+        for text in _texts_of(file):
+            found.setdefault(text, file.relative_to(ROOT).as_posix())
+    return found
+
+
+def read(code: str) -> dict[str, str]:
+    """Return the translations of a language, "" where one is missing, by text."""
+    file = FOLDER / f"slipstream_{code}.ts"
+    if not file.exists():
+        return {}
+    messages = ET.parse(file).getroot().iter("message")
+    return {one.findtext("source", ""): one.findtext("translation", "") for one in messages}
+
+
+def write(code: str, translations: dict[str, str]) -> Path:
+    """Write the texts of the window with their translations; return the file."""
+    root = ET.Element("TS", version="2.1", language=code, sourcelanguage="en")
+    context = ET.SubElement(root, "context")
+    ET.SubElement(context, "name").text = CONTEXT
+    for text, origin in texts().items():
+        message = ET.SubElement(context, "message")
+        ET.SubElement(message, "location", filename=f"../../{origin}")
+        ET.SubElement(message, "source").text = text
+        said = ET.SubElement(message, "translation")
+        said.text = translations.get(text) or None
+        if said.text is None:
+            said.set("type", "unfinished")
+    ET.indent(root)
+    file = FOLDER / f"slipstream_{code}.ts"
+    body = ET.tostring(root, encoding="unicode")
+    file.write_text(f'<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE TS>\n{body}\n', encoding="utf-8")
+    return file
+
+
+def compile_to(target: Path, source: Path) -> None:
+    """Make the file that Qt reads of one that people write."""
+    program = Path(PySide6.__file__).parent / ("lrelease.exe" if sys.platform == "win32" else "lrelease")
+    if not program.exists():
+        program = program.parent / "Qt" / "libexec" / program.name
+    subprocess.run([program, "-silent", source, "-qm", target], check=True)
+
+
+def main() -> int:
+    """Renew the files of all languages; return 1 where a text has no translation."""
+    n_missing = 0
+    for code in LANGUAGES:
+        if code == "en":
+            continue
+        file = write(code, read(code))
+        compile_to(file.with_suffix(".qm"), file)
+        missing = [text for text, said in read(code).items() if not said]
+        n_missing += len(missing)
+        print(f"{file.name}: {len(read(code)):,} texts, {len(missing):,} without a translation")
+    return 1 if n_missing else 0
+
+
+def _texts_of(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tr":
+            text = node.args[0]
+            if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+                raise ValueError(f"{file}:{node.lineno}: tr takes a text, so that it can be found")
+            yield text.value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""The language of the window: its words in English, and their translations as Qt keeps them.
+
+Begin here: `tr` says a text in the language that was chosen, `choose` chooses it. Texts are English in the source.
+`python -m tools.translations` gathers them into slipstream_de.ts, which people fill in (Qt Linguist opens it), and
+makes slipstream_de.qm of it, which `tr` reads. Another language is another pair of files, and its name in `LANGUAGES`.
+
+What the engine and the server say, as errors of a request, stays English: other programs read it too.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QTranslator
+
+FOLDER: Final = Path(__file__).parent
+CONTEXT: Final = "slipstream"
+# By code, each in its own words.
+LANGUAGES: Final = {"en": "English", "de": "Deutsch"}
+# The processes of the window are started with what it was started with.
+_VARIABLE: Final = "SLIPSTREAM_LANGUAGE"
+
+_translator: QTranslator | None = None
+
+
+def choose(code: str) -> str:
+    """Say texts in a language from now on, and in the processes that start from now on; return its code.
+
+    A code that is not known, as "", is the language of the system where there is a translation, else English. Texts
+    that modules hold are said when they are imported: call this before the window's modules are.
+    """
+    global _translator
+    chosen = code if code in LANGUAGES else _of_system()
+    os.environ[_VARIABLE] = chosen
+    _translator = _read(chosen)
+    return chosen
+
+
+def chosen() -> str:
+    """Return the code of the language that texts are said in."""
+    code = os.environ.get(_VARIABLE, "")
+    return code if code in LANGUAGES else "en"
+
+
+def tr(text: str, /, **values: object) -> str:
+    """Return a text in the language that was chosen, its {names} replaced by the values where there are any."""
+    said = (_translator.translate(CONTEXT, text) if _translator else "") or text
+    return said.format(**values) if values else said
+
+
+def qt_translation() -> Path | None:
+    """Return the file with the words of Qt's own dialogs and menus; None where English needs none."""
+    from PySide6.QtCore import QLibraryInfo
+
+    file = Path(QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath), f"qtbase_{chosen()}.qm")
+    return file if chosen() != "en" and file.exists() else None
+
+
+def _of_system() -> str:
+    from PySide6.QtCore import QLocale
+
+    return next((code for name in QLocale().uiLanguages() if (code := name.split("-")[0]) in LANGUAGES), "en")
+
+
+def _read(code: str) -> QTranslator | None:
+    if code == "en":
+        return None
+    from PySide6.QtCore import QTranslator
+
+    translator = QTranslator()
+    return translator if translator.load(str(FOLDER / f"slipstream_{code}.qm")) else None
+
+
+_translator = _read(chosen())

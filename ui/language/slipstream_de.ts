@@ -1,0 +1,5887 @@
+<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE TS>
+<TS version="2.1" language="de" sourcelanguage="en">
+  <context>
+    <name>slipstream</name>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>{how} {spans}, of {n_all} {words}.</source>
+      <translation>{how} {spans}, von {n_all} {words}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>passages that fit</source>
+      <translation>passende Stellen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>Sent as an image.</source>
+      <translation>Als Bild gesendet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>When you send, the passages that fit your question are chosen.</source>
+      <translation>Beim Senden werden die Stellen gewählt, die zu deiner Frage passen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>Sent whole.</source>
+      <translation>Ganz gesendet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>Sent:</source>
+      <translation>Gesendet:</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>about </source>
+      <translation>etwa </translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>{about}{tokens:,} tokens</source>
+      <translation>{about}{tokens:,} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>Remove {name}</source>
+      <translation>{name} entfernen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>You chose</source>
+      <translation>Von dir gewählt:</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>Chosen by the words of the question:</source>
+      <translation>Nach den Wörtern der Frage gewählt:</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>Chosen by meaning:</source>
+      <translation>Nach der Bedeutung gewählt:</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>part</source>
+      <translation>Teil</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>parts</source>
+      <translation>Teilen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>reading {share:.0%}</source>
+      <translation>liest {share:.0%}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>reading…</source>
+      <translation>liest…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>Send all of it</source>
+      <translation>Alles senden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>Choose pages or parts…</source>
+      <translation>Seiten oder Teile wählen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/chip.py" />
+      <source>Send the passages that fit the question</source>
+      <translation>Die Stellen senden, die zur Frage passen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/file_reading.py" />
+      <source>{name} could not be read: it may be damaged. Save it anew, or as text.</source>
+      <translation>{name} ließ sich nicht lesen: Die Datei ist vielleicht beschädigt. Speichere sie neu oder als Text.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/file_reading.py" />
+      <source>{name} takes too long to read: attach a part of it.</source>
+      <translation>{name} zu lesen dauert zu lange: Hänge einen Teil davon an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/pages_dialog.py" />
+      <source>What to send of {name}</source>
+      <translation>Was von {name} gesendet wird</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/pages_dialog.py" />
+      <source>Pages or parts by number</source>
+      <translation>Seiten oder Teile nach Nummer</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/pages_dialog.py" />
+      <source>Pages or parts</source>
+      <translation>Seiten oder Teile</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/pages_dialog.py" />
+      <source>{n_chosen} of {n_parts}  ·  about {n_tokens:,} tokens</source>
+      <translation>{n_chosen} von {n_parts}  ·  etwa {n_tokens:,} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/pages_dialog.py" />
+      <source>Use these</source>
+      <translation>Diese nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/pages_dialog.py" />
+      <source>Cancel</source>
+      <translation>Abbrechen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/pages_dialog.py" />
+      <source>Write numbers from 1 to {n_parts}, as 1-3, 7.</source>
+      <translation>Schreibe Nummern von 1 bis {n_parts}, etwa 1-3, 7.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>a table</source>
+      <translation>eine Tabelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>an OpenDocument</source>
+      <translation>ein OpenDocument</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>a program</source>
+      <translation>ein Programm</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>a model: open it in the library</source>
+      <translation>ein Modell: Öffne es in der Bibliothek</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>an RTF document: save it as PDF or as text</source>
+      <translation>ein RTF-Dokument: Speichere es als PDF oder als Text</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>an old Office document: save it as PDF or docx</source>
+      <translation>ein altes Office-Dokument: Speichere es als PDF oder docx</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>a database</source>
+      <translation>eine Datenbank</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>packed: unpack it first</source>
+      <translation>gepackt: Entpacke die Datei zuerst</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is neither text nor a PDF, a docx or an image: a model could not read it.</source>
+      <translation>{name} ist weder Text noch PDF, docx oder Bild: Ein Modell könnte es nicht lesen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is empty.</source>
+      <translation>{name} ist leer.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} has {n_letters:.1f} million characters of text. A file can have {MOST_LETTERS:.0f} million: attach a part of it.</source>
+      <translation>{name} hat {n_letters:.1f} Millionen Zeichen Text. Eine Datei darf {MOST_LETTERS:.0f} Millionen haben: Hänge einen Teil davon an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} holds no text: its pages are pictures. Attach a copy with recognised text.</source>
+      <translation>{name} enthält keinen Text: Die Seiten sind Bilder. Hänge eine Kopie mit erkanntem Text an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} holds no text.</source>
+      <translation>{name} enthält keinen Text.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is a folder: attach the files in it.</source>
+      <translation>{name} ist ein Ordner: Hänge die Dateien darin an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is not there, or is not a file.</source>
+      <translation>{name} gibt es nicht, oder es ist keine Datei.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} has {n_bytes:,.0f} MiB. A file can have {MOST_BYTES}: attach a part.</source>
+      <translation>{name} hat {n_bytes:,.0f} MiB. Eine Datei darf {MOST_BYTES} haben: Hänge einen Teil an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} cannot be read: you have no permission to open it.</source>
+      <translation>{name} lässt sich nicht lesen: Du darfst die Datei nicht öffnen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} cannot be read: {value}.</source>
+      <translation>{name} lässt sich nicht lesen: {value}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is damaged, or is an image of a kind that is not known.</source>
+      <translation>{name} ist beschädigt oder ein Bild unbekannter Art.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is protected by a password: save a copy without one, and attach that.</source>
+      <translation>{name} ist mit einem Passwort geschützt: Speichere eine Kopie ohne Passwort und hänge diese an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is encrypted in a way that cannot be read here: save a copy without that.</source>
+      <translation>{name} ist auf eine Weise verschlüsselt, die hier nicht gelesen werden kann: Speichere eine Kopie ohne sie.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is damaged: its pages cannot be read.</source>
+      <translation>{name} ist beschädigt: Die Seiten lassen sich nicht lesen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is damaged, or is protected by a password: it cannot be unpacked.</source>
+      <translation>{name} ist beschädigt oder mit einem Passwort geschützt: Es lässt sich nicht entpacken.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is {what}.</source>
+      <translation>{name} ist {what}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is {what}, and no text.</source>
+      <translation>{name} ist {what} und kein Text.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} has {width:,} x {height:,} pixels: make it smaller first.</source>
+      <translation>{name} hat {width:,} x {height:,} Pixel: Verkleinere das Bild zuerst.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>an archive</source>
+      <translation>ein Archiv</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>unpack it</source>
+      <translation>Entpacke es</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>save it as PDF or as text</source>
+      <translation>Speichere es als PDF oder als Text</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} is {what}, which cannot be read here: {ways}, and attach that.</source>
+      <translation>{name} ist {what}, und das lässt sich hier nicht lesen: {ways}, und hänge das an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} holds more than {MOST_BYTES} MiB of text: attach a part of it.</source>
+      <translation>{name} enthält mehr als {MOST_BYTES} MiB Text: Hänge einen Teil davon an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>{name} needs too much memory to be read: attach a smaller part of it.</source>
+      <translation>{name} braucht zum Lesen zu viel Speicher: Hänge einen kleineren Teil an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>page {number}</source>
+      <translation>Seite {number}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/sent_files.py" />
+      <source>What was sent of {name}</source>
+      <translation>Was von {name} gesendet wurde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/sent_files.py" />
+      <source>The image {name}</source>
+      <translation>Das Bild {name}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/sent_files.py" />
+      <source>File {name}, {facts}</source>
+      <translation>Datei {name}, {facts}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/sent_files.py" />
+      <source>{value}
+… ({n_text:,} characters in all)</source>
+      <translation>{value}
+… (insgesamt {n_text:,} Zeichen)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/sent_files.py" />
+      <source>This image cannot be shown.</source>
+      <translation>Dieses Bild lässt sich nicht zeigen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/sent_files.py" />
+      <source>{name}
+{how_chosen} Click to see what the model was given.</source>
+      <translation>{name}
+{how_chosen} Klicke, um zu sehen, was das Modell bekommen hat.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/shelf.py" />
+      <source>Dismiss</source>
+      <translation>Schließen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/shelf.py" />
+      <source>Pasted image.png</source>
+      <translation>Eingefügtes Bild.png</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/shelf.py" />
+      <source>Pasted text.txt</source>
+      <translation>Eingefügter Text.txt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/shelf.py" />
+      <source>A message takes {MOST} files at most: {name} was left out.</source>
+      <translation>Eine Nachricht nimmt höchstens {MOST} Dateien: {name} wurde weggelassen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>No small model is paired with this one.</source>
+      <translation>Mit diesem Modell ist kein kleines verbunden.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Load the model with</source>
+      <translation>Das Modell laden mit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Enter sends  ·  Shift+Enter starts a new line</source>
+      <translation>Eingabe sendet  ·  Umschalt+Eingabe beginnt eine neue Zeile</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>With this message the chat has about {n_tokens:,} tokens, and the model's context holds {n_ctx:,}.</source>
+      <translation>Mit dieser Nachricht hat der Chat etwa {n_tokens:,} Token, und der Kontext des Modells fasst {n_ctx:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>{name} cannot see images: choose a model that can, as those with “VL” or “vision” in their names.</source>
+      <translation>{name} kann keine Bilder sehen: Wähle ein Modell, das es kann, etwa eines mit „VL“ oder „vision“ im Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Show or hide the chats (Ctrl+B)</source>
+      <translation>Chats zeigen oder verbergen (Strg+B)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Chat settings (Ctrl+.)</source>
+      <translation>Einstellungen des Chats (Strg+.)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Show the other chat (F6)</source>
+      <translation>Zum anderen Chat (F6)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Close the chat beside (Ctrl+Shift+W)</source>
+      <translation>Den Chat daneben schließen (Strg+Umschalt+W)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Loading of the model</source>
+      <translation>Laden des Modells</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source> Shorten it, or choose a model with a larger context.</source>
+      <translation> Kürze sie, oder wähle ein Modell mit größerem Kontext.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Writing a summary of this chat…</source>
+      <translation>Schreibt eine Zusammenfassung dieses Chats…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>There is no summary: {problem}</source>
+      <translation>Es gibt keine Zusammenfassung: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>{LARGER} {wanted:,} tokens of context</source>
+      <translation>{LARGER} {wanted:,} Token Kontext</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Starting the engine…</source>
+      <translation>Die Engine startet…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Loading the model…</source>
+      <translation>Das Modell wird geladen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Starting again…</source>
+      <translation>Startet neu…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Try again</source>
+      <translation>Noch einmal versuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Open link</source>
+      <translation>Link öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Open this link in your browser?</source>
+      <translation>Diesen Link im Browser öffnen?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Open</source>
+      <translation>Öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Choose what to send of {name}…</source>
+      <translation>Auswählen, was von {name} gesendet wird…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Choosing the passages that fit the question…  {share:.0%}</source>
+      <translation>Wählt die Stellen, die zur Frage passen…  {share:.0%}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Use the usual context</source>
+      <translation>Den üblichen Kontext nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Spark cannot answer: {problem}</source>
+      <translation>Spark kann nicht antworten: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>{LARGER} {larger:,} tokens of context</source>
+      <translation>{LARGER} {larger:,} Token Kontext</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Start a new chat with a summary of this one</source>
+      <translation>Einen neuen Chat mit einer Zusammenfassung von diesem beginnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>There is room enough, and this model's context cannot be larger</source>
+      <translation>Es ist Platz genug, und der Kontext dieses Modells kann nicht größer sein</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Leave out earlier messages</source>
+      <translation>Frühere Nachrichten weglassen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Shorten the message</source>
+      <translation>Die Nachricht kürzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>The model could not be loaded.</source>
+      <translation>Das Modell konnte nicht geladen werden.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Load it again</source>
+      <translation>Noch einmal laden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/composer.py" />
+      <source>Write a message</source>
+      <translation>Nachricht schreiben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/composer.py" />
+      <source>Message</source>
+      <translation>Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/composer.py" />
+      <source>Send</source>
+      <translation>Senden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/composer.py" />
+      <source>Attach files (Ctrl+U)</source>
+      <translation>Dateien anhängen (Strg+U)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/composer.py" />
+      <source>Prompts (Ctrl+P)</source>
+      <translation>Prompts (Strg+P)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/composer.py" />
+      <source>Attach files</source>
+      <translation>Dateien anhängen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/composer.py" />
+      <source>Stop</source>
+      <translation>Stopp</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_bar.py" />
+      <source>Context</source>
+      <translation>Kontext</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_bar.py" />
+      <source>About </source>
+      <translation>Etwa </translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_bar.py" />
+      <source>{about}{n_used:,} tokens of this chat, {n_draft:,} of the message being written, {n_free:,} free of {n_ctx:,}.</source>
+      <translation>{about}{n_used:,} Token dieses Chats, {n_draft:,} der Nachricht in Arbeit, {n_free:,} von {n_ctx:,} frei.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_bar.py" />
+      <source>{n_used} of {n_ctx} tokens</source>
+      <translation>{n_used} von {n_ctx} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_bar.py" />
+      <source>It is nearly full: click for what makes room.</source>
+      <translation>Er ist fast voll: Klicke, um zu sehen, was Platz schafft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/context_bar.py" />
+      <source>Click for what makes room.</source>
+      <translation>Klicke, um zu sehen, was Platz schafft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/conversation.py" />
+      <source>New chat</source>
+      <translation>Neuer Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>Reading {name}…</source>
+      <translation>Liest {name}…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>Exporting…</source>
+      <translation>Wird exportiert…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>Exporting…  {at:,} of {n_all:,} chats</source>
+      <translation>Wird exportiert…  {at:,} von {n_all:,} Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>the chats cannot be read</source>
+      <translation>die Chats lassen sich nicht lesen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>{n:,} {words} written to {name}.</source>
+      <translation>{n:,} {words} in {name} geschrieben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>The import was stopped. What had come by then is kept.</source>
+      <translation>Der Import wurde angehalten. Was bis dahin kam, bleibt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>The export was stopped.</source>
+      <translation>Der Export wurde angehalten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>it cannot be read</source>
+      <translation>es lässt sich nicht lesen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>Importing…  {share:.0%}  ·  {n_all:,} {words}</source>
+      <translation>Wird importiert…  {share:.0%}  ·  {n_all:,} {words}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>The file could not be read: it may be damaged.</source>
+      <translation>Die Datei ließ sich nicht lesen: Sie ist vielleicht beschädigt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>Nothing was written to {name}: {problem}.</source>
+      <translation>In {name} wurde nichts geschrieben: {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>chat</source>
+      <translation>Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/exchange.py" />
+      <source>chats</source>
+      <translation>Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/read_chats.py" />
+      <source>Slipstream chats</source>
+      <translation>Chats aus Slipstream</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/read_chats.py" />
+      <source>{name} holds no chats: an archive from ChatGPT has a conversations.json in it.</source>
+      <translation>{name} enthält keine Chats: Ein Archiv von ChatGPT hat eine conversations.json darin.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/read_chats.py" />
+      <source>{name} cannot be read: it is damaged, locked, or not there.</source>
+      <translation>{name} lässt sich nicht lesen: Die Datei ist beschädigt, gesperrt oder nicht da.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/read_chats.py" />
+      <source>{name} is larger than {MOST_BYTES} GiB: export fewer chats at once.</source>
+      <translation>{name} ist größer als {MOST_BYTES} GiB: Exportiere weniger Chats auf einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/read_chats.py" />
+      <source>{name} holds no chats: it is neither JSON nor a chat of GPT4All.</source>
+      <translation>{name} enthält keine Chats: Es ist weder JSON noch ein Chat von GPT4All.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/read_chats.py" />
+      <source>The file needs more memory than there is: export fewer chats at once.</source>
+      <translation>Die Datei braucht mehr Speicher, als da ist: Exportiere weniger Chats auf einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>damaged chat</source>
+      <translation>beschädigter Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>damaged chats</source>
+      <translation>beschädigte Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>image or file</source>
+      <translation>Bild oder Datei</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>images or files</source>
+      <translation>Bilder oder Dateien</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>tool result or thought</source>
+      <translation>Werkzeugergebnis oder Gedanke</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>tool results or thoughts</source>
+      <translation>Werkzeugergebnisse oder Gedanken</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>source of a reply</source>
+      <translation>Quelle einer Antwort</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>sources of replies</source>
+      <translation>Quellen von Antworten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>{chats} imported.</source>
+      <translation>{chats} importiert.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>{chats} without text left out.</source>
+      <translation>{chats} ohne Text weggelassen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>Left out: {names}.</source>
+      <translation>Weggelassen: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>1 chat was here already.</source>
+      <translation>1 Chat war schon hier.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>{n:,} chats were here already.</source>
+      <translation>{n:,} Chats waren schon hier.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/taking_in.py" />
+      <source>Chat</source>
+      <translation>Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_delegate.py" />
+      <source>Name of the folder</source>
+      <translation>Name des Ordners</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_delegate.py" />
+      <source>Title of the chat</source>
+      <translation>Titel des Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>folder, {words}, {n_chats} chats</source>
+      <translation>Ordner, {words}, {n_chats} Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>Today</source>
+      <translation>Heute</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>Yesterday</source>
+      <translation>Gestern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>Previous 7 days</source>
+      <translation>Letzte 7 Tage</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>Previous 30 days</source>
+      <translation>Letzte 30 Tage</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>open</source>
+      <translation>offen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>closed</source>
+      <translation>zu</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>Pinned</source>
+      <translation>Angeheftet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>Archived</source>
+      <translation>Archiviert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)</source>
+      <translation>Chats von Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;Alle Dateien (*)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Markdown, to read (*.md)</source>
+      <translation>Markdown, zum Lesen (*.md)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>JSON, to import again (*.json)</source>
+      <translation>JSON, zum Wiedereinlesen (*.json)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Markdown, a file for each chat (*.zip)</source>
+      <translation>Markdown, eine Datei je Chat (*.zip)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>New chat (Ctrl+N)</source>
+      <translation>Neuer Chat (Strg+N)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Search chats</source>
+      <translation>Chats durchsuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Archive</source>
+      <translation>Archiv</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Show the archive</source>
+      <translation>Das Archiv zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Chats that you have put away</source>
+      <translation>Chats, die du weggelegt hast</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Import and export chats</source>
+      <translation>Chats importieren und exportieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>The archive is empty.</source>
+      <translation>Das Archiv ist leer.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Your chats will be listed here.</source>
+      <translation>Hier stehen bald deine Chats.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Open beside	Ctrl+Enter</source>
+      <translation>Daneben öffnen	Strg+Eingabe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Rename	F2</source>
+      <translation>Umbenennen	F2</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Export…</source>
+      <translation>Exportieren…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Delete	Del</source>
+      <translation>Löschen	Entf</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Import chats…</source>
+      <translation>Chats importieren…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Export all chats…</source>
+      <translation>Alle Chats exportieren…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Import chats</source>
+      <translation>Chats importieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Export</source>
+      <translation>Exportieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Move to folder</source>
+      <translation>In Ordner verschieben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>New folder…</source>
+      <translation>Neuer Ordner…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>New folder</source>
+      <translation>Neuer Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Chats</source>
+      <translation>Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Nothing found for “{words}”</source>
+      <translation>Nichts gefunden zu „{words}“</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Back to all chats</source>
+      <translation>Zurück zu allen Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Rename folder	F2</source>
+      <translation>Ordner umbenennen	F2</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Remove folder, keep its chats</source>
+      <translation>Ordner entfernen, Chats behalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Unpin</source>
+      <translation>Loslösen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Pin</source>
+      <translation>Anheften</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Take out of the archive</source>
+      <translation>Aus dem Archiv nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Out of its folder</source>
+      <translation>Aus dem Ordner nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/markdown/document_writer.py" />
+      <source>mermaid  ·  a diagram as text: copy it into a Mermaid viewer to see it</source>
+      <translation>mermaid  ·  ein Diagramm als Text: Kopiere es in einen Mermaid-Betrachter, um es zu sehen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/markdown/markdown_view.py" />
+      <source>Copy</source>
+      <translation>Kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/markdown/markdown_view.py" />
+      <source>Copy this code</source>
+      <translation>Diesen Code kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/markdown/markdown_view.py" />
+      <source>Copied</source>
+      <translation>Kopiert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Make it fit…</source>
+      <translation>Passend machen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>The model said</source>
+      <translation>Das Modell sagte</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Reply</source>
+      <translation>Antwort</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Answer again</source>
+      <translation>Noch einmal antworten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Answer again (Ctrl+R)</source>
+      <translation>Noch einmal antworten (Strg+R)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Edit this reply, as another version</source>
+      <translation>Diese Antwort als weitere Fassung bearbeiten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Continue this reply</source>
+      <translation>Diese Antwort fortsetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Continue this reply (Ctrl+Shift+R)</source>
+      <translation>Diese Antwort fortsetzen (Strg+Umschalt+R)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>first token {ttft}</source>
+      <translation>erstes Token {ttft}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Edit the reply</source>
+      <translation>Die Antwort bearbeiten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Save</source>
+      <translation>Speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Redo with the full model</source>
+      <translation>Noch einmal mit dem ganzen Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Answered by the small model {name}, less capable.</source>
+      <translation>Vom kleinen Modell {name} beantwortet, das weniger kann.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Reading the prompt…  {wait:.1f} s</source>
+      <translation>Liest den Prompt…  {wait:.1f} s</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/deep_stages.py" />
+      <source>Drafting</source>
+      <translation>Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/deep_stages.py" />
+      <source>Distilling</source>
+      <translation>Verdichten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/deep_stages.py" />
+      <source>Writing the answer</source>
+      <translation>Schreibt die Antwort</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/deep_stages.py" />
+      <source>Stage: {name}</source>
+      <translation>Stufe: {name}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/message_view.py" />
+      <source>Earlier version</source>
+      <translation>Frühere Fassung</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/message_view.py" />
+      <source>Later version</source>
+      <translation>Spätere Fassung</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/message_view.py" />
+      <source>Earlier version (Alt+Left)</source>
+      <translation>Frühere Fassung (Alt+Links)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/message_view.py" />
+      <source>Later version (Alt+Right)</source>
+      <translation>Spätere Fassung (Alt+Rechts)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/message_view.py" />
+      <source>Copy message</source>
+      <translation>Nachricht kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>This reply was written while it was off, so its drafted words are not known.</source>
+      <translation>Diese Antwort entstand, als es aus war: Ihre vorausgeratenen Wörter sind nicht bekannt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>Receipt</source>
+      <translation>Beleg</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>Closed</source>
+      <translation>Geschlossen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>How fast this reply was</source>
+      <translation>Wie schnell diese Antwort war</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>Tint drafted words in replies (Ctrl+Shift+D)</source>
+      <translation>Vorausgeratene Wörter in Antworten färben (Strg+Umschalt+D)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>Race this prompt…</source>
+      <translation>Mit diesem Prompt um die Wette…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>Answer it once plainly and once with drafts, or by another model, and compare the speeds</source>
+      <translation>Einmal einfach und einmal mit Entwürfen oder von einem anderen Modell beantworten lassen und die Geschwindigkeit vergleichen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>What would help: {would_help}</source>
+      <translation>Was helfen würde: {would_help}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>Where the time went</source>
+      <translation>Wohin die Zeit ging</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>How fast this reply was, and why</source>
+      <translation>Wie schnell diese Antwort war, und warum</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{tokens} at {decode_per_second}</source>
+      <translation>{tokens} mit {decode_per_second}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{prefill_tokens} read at {prefill_per_second}</source>
+      <translation>{prefill_tokens} gelesen mit {prefill_per_second}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{cached_tokens} from the cache</source>
+      <translation>{cached_tokens} aus dem Cache</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Memory gave {peak_share:.0%} of what it can: computing took longer than reading the weights.</source>
+      <translation>Der Speicher gab {peak_share:.0%} von dem, was er kann: Das Rechnen dauerte länger als das Lesen der Gewichte.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>A smaller quantisation or model: each token then reads less.</source>
+      <translation>Eine kleinere Quantisierung oder ein kleineres Modell: Jedes Token liest dann weniger.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{accepted_tokens} of {drafted_tokens} drafts accepted</source>
+      <translation>{accepted_tokens} von {drafted_tokens} Entwürfen angenommen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{speedup:.2f}× plain, measured</source>
+      <translation>{speedup:.2f}× einfach, gemessen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>prompt {total}, {cached_tokens} cached</source>
+      <translation>Prompt {total}, {cached_tokens} aus dem Cache</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Written</source>
+      <translation>Geschrieben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{accepted_tokens} of {drafted_tokens} accepted, {share:.0%}</source>
+      <translation>{accepted_tokens} von {drafted_tokens} angenommen, {share:.0%}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>It was stopped, so there are only the figures that were seen here.</source>
+      <translation>Die Antwort wurde angehalten: Es gibt nur die Zahlen, die hier zu sehen waren.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>It waited most of the time: other requests were running.</source>
+      <translation>Sie wartete die meiste Zeit: Andere Anfragen liefen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Reading the prompt took most of the time: {tokens} were not in the cache.</source>
+      <translation>Das Lesen des Prompts dauerte am längsten: {tokens} waren nicht im Cache.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts were right often enough that each step wrote {each:.1f} tokens, and the model checked them all.</source>
+      <translation>Die Entwürfe stimmten oft genug, dass jeder Schritt {each:.1f} Token schrieb, und das Modell hat sie alle geprüft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Each token was computed in a step of its own. Memory was no limit here, or was not measured yet.</source>
+      <translation>Jedes Token wurde in einem eigenen Schritt berechnet. Der Speicher war keine Grenze, oder er ist noch nicht gemessen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Limited by memory speed: each token reads the weights, at {peak_share:.0%} of the measured peak.</source>
+      <translation>Begrenzt vom Speichertempo: Jedes Token liest die Gewichte, mit {peak_share:.0%} des gemessenen Höchstwerts.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Fewer requests at once, or Fast as the speed of this chat, which goes before others.</source>
+      <translation>Weniger Anfragen zugleich, oder Fast als Geschwindigkeit dieses Chats, die vor anderen geht.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>A shorter prompt, or one that begins like an earlier one: what is in the cache is not read again.</source>
+      <translation>Ein kürzerer Prompt, oder einer, der wie ein früherer beginnt: Was im Cache ist, wird nicht noch einmal gelesen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>A draft model, which guesses several tokens for each read, or a smaller quantisation of this model.</source>
+      <translation>Ein Entwurfsmodell, das bei jedem Lesen mehrere Token rät, oder eine kleinere Quantisierung dieses Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>A draft model that agrees more often with this one, or a lower temperature.</source>
+      <translation>Ein Entwurfsmodell, das öfter mit diesem übereinstimmt, oder eine niedrigere Temperatur.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Fewer programs and requests at the same time. Then a smaller model: it has less to compute.</source>
+      <translation>Weniger Programme und Anfragen zugleich. Dann ein kleineres Modell: Es hat weniger zu rechnen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Deep: {drafts_used} drafts</source>
+      <translation>Deep: {drafts_used} Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Deep: answered directly</source>
+      <translation>Deep: direkt beantwortet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Stopped</source>
+      <translation>Angehalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Edited by you</source>
+      <translation>Von dir bearbeitet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Reached the token limit</source>
+      <translation>Token-Grenze erreicht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{accepted}  ·  {speedup:.1f}× plain</source>
+      <translation>{accepted}  ·  {speedup:.1f}× einfach</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>not known yet: too few plain steps were seen</source>
+      <translation>noch nicht bekannt: zu wenige einfache Schritte gesehen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>, {peak_share:.0%} of the peak</source>
+      <translation>, {peak_share:.0%} des Höchstwerts</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>1 token</source>
+      <translation>1 Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{number} tokens</source>
+      <translation>{number} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>prompt {prefill_tokens}</source>
+      <translation>Prompt {prefill_tokens}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Answered directly: {reason}</source>
+      <translation>Direkt beantwortet: {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Answered directly</source>
+      <translation>Direkt beantwortet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{drafts_done} of {drafts} drafts done</source>
+      <translation>{drafts_done} von {drafts} Entwürfen fertig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{tokens} tokens of thought</source>
+      <translation>{tokens} Token Gedanken</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>first token {ttft_ms}</source>
+      <translation>erstes Token {ttft_ms}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Waited</source>
+      <translation>Gewartet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Prompt</source>
+      <translation>Prompt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Total</source>
+      <translation>Gesamt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{kv_type} cache</source>
+      <translation>{kv_type}-Cache</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>First token</source>
+      <translation>Erstes Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Drafts</source>
+      <translation>Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Speed-up</source>
+      <translation>Beschleunigung</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Memory</source>
+      <translation>Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{giga:,.1f} GB/s{peak}</source>
+      <translation>{giga:,.1f} GB/s{peak}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>KV cache</source>
+      <translation>KV-Cache</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Seed</source>
+      <translation>Seed</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>{tokens} in {ms}</source>
+      <translation>{tokens} in {ms}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/thoughts_view.py" />
+      <source>Thoughts</source>
+      <translation>Gedanken</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/thoughts_view.py" />
+      <source>Thought for {ms}</source>
+      <translation>{ms} nachgedacht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/thoughts_view.py" />
+      <source>Shown</source>
+      <translation>Gezeigt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/thoughts_view.py" />
+      <source>Folded</source>
+      <translation>Eingeklappt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/thoughts_view.py" />
+      <source>Thinking…  {seconds:.0f} s</source>
+      <translation>Denkt nach…  {seconds:.0f} s</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/thoughts_view.py" />
+      <source>Thinking…</source>
+      <translation>Denkt nach…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/transcript.py" />
+      <source>Conversation</source>
+      <translation>Gespräch</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/transcript.py" />
+      <source>Go to the latest message</source>
+      <translation>Zur neuesten Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/user_message.py" />
+      <source>You said</source>
+      <translation>Du sagtest</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/user_message.py" />
+      <source>Your message</source>
+      <translation>Deine Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/user_message.py" />
+      <source>Show all {n_content:,} characters</source>
+      <translation>Alle {n_content:,} Zeichen zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/user_message.py" />
+      <source>Edit and send again</source>
+      <translation>Bearbeiten und neu senden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/user_message.py" />
+      <source>Edit and send again (Ctrl+E)</source>
+      <translation>Bearbeiten und neu senden (Strg+E)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/user_message.py" />
+      <source>Edit your message</source>
+      <translation>Deine Nachricht bearbeiten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/user_message.py" />
+      <source>Send again</source>
+      <translation>Neu senden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>Ember is a tiny model that comes with Slipstream, a toy to try everything with.
+It tells little stories and is wrong about most other things.</source>
+      <translation>Ember ist ein winziges Modell, das mit Slipstream kommt, ein Spielzeug zum Ausprobieren.
+Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem anderen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>Model</source>
+      <translation>Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>Runs on {remote}</source>
+      <translation>Läuft auf {remote}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>{n_params} parameters</source>
+      <translation>{n_params} Parameter</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>{n_ctx} tokens of context</source>
+      <translation>{n_ctx} Token Kontext</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>Loading {model}…{percent}</source>
+      <translation>Lädt {model}…{percent}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>No server</source>
+      <translation>Kein Server</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>The engine stopped and is starting again…</source>
+      <translation>Die Engine hat angehalten und startet neu…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>The model could not be loaded</source>
+      <translation>Das Modell konnte nicht geladen werden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>No model yet</source>
+      <translation>Noch kein Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>Loads with the next message</source>
+      <translation>Lädt mit der nächsten Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>{name}   (toy)</source>
+      <translation>{name}   (Spielzeug)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>No models yet</source>
+      <translation>Noch keine Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>the model</source>
+      <translation>das Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompt_form.py" />
+      <source>Insert</source>
+      <translation>Einfügen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompt_menu.py" />
+      <source>All prompts…</source>
+      <translation>Alle Prompts…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompt_menu.py" />
+      <source>Keep what is written…</source>
+      <translation>Geschriebenes behalten…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompt_menu.py" />
+      <source>Nothing is kept yet</source>
+      <translation>Noch nichts behalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Only where I choose it</source>
+      <translation>Nur wo ich es wähle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>{{name}} is a variable: its value is asked for each time.</source>
+      <translation>{{name}} ist eine Variable: Nach ihrem Wert wird jedes Mal gefragt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Text for a message</source>
+      <translation>Text für eine Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Instructions for a chat</source>
+      <translation>Anweisungen für einen Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Prompts</source>
+      <translation>Prompts</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>New prompt</source>
+      <translation>Neuer Prompt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Name</source>
+      <translation>Name</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Text of the prompt</source>
+      <translation>Text des Prompts</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Translate into {{language}}:</source>
+      <translation>Übersetze ins {{language}}e:</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Used as</source>
+      <translation>Verwendet als</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Used in new chats</source>
+      <translation>Verwendet in neuen Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>In every new chat with {model}</source>
+      <translation>In jedem neuen Chat mit {model}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Delete</source>
+      <translation>Löschen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Close</source>
+      <translation>Schließen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Asks for: {names}.</source>
+      <translation>Fragt nach: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Explain in a few paragraphs how a suspension bridge carries its load.</source>
+      <translation>Erkläre in einigen Absätzen, wie eine Hängebrücke ihre Last trägt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Same prompt, same seed, and up to {MOST_TOKENS} tokens. What counts is how fast they write, as the engine measures it.</source>
+      <translation>Gleicher Prompt, gleicher Seed, höchstens {MOST_TOKENS} Token. Es zählt, wie schnell geschrieben wird, von der Engine gemessen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>One after the other, so that neither takes the machine from the other. {MEASURED}</source>
+      <translation>Nacheinander, damit keines dem anderen den Rechner wegnimmt. {MEASURED}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>At once: both share the machine, so this is not how fast each is alone. {MEASURED}</source>
+      <translation>Zugleich: Beide teilen sich den Rechner; so schnell ist jedes allein also nicht. {MEASURED}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>They did not write at once: this machine's memory does not hold both models, or one had ended before the other began. {MEASURED}</source>
+      <translation>Sie schrieben nicht zugleich: Der Speicher fasst nicht beide Modelle, oder eines war fertig, bevor das andere begann. {MEASURED}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>At once two different models can race. To compare one model's two ways, let them take turns.</source>
+      <translation>Zugleich können zwei verschiedene Modelle antreten. Um zwei Wege eines Modells zu vergleichen, lass sie nacheinander laufen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>{first:.2f}× as fast</source>
+      <translation>{first:.2f}× so schnell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>{AT_ONCE} They wrote together for {shared:.1f} of {whole:.1f} seconds.</source>
+      <translation>{AT_ONCE} Sie schrieben {shared:.1f} von {whole:.1f} Sekunden gemeinsam.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>drafts: {accepted}</source>
+      <translation>Entwürfe: {accepted}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>no drafts</source>
+      <translation>keine Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>As fast as the other</source>
+      <translation>So schnell wie das andere</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Race</source>
+      <translation>Wettlauf</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Prompt of the race</source>
+      <translation>Prompt des Wettlaufs</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>In turns or at once</source>
+      <translation>Nacheinander oder zugleich</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Getting ready…</source>
+      <translation>Macht sich bereit…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>{model} did not answer: {problem}</source>
+      <translation>{model} hat nicht geantwortet: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Save the picture</source>
+      <translation>Das Bild speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Pictures (*.png)</source>
+      <translation>Bilder (*.png)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Who races</source>
+      <translation>Wer antritt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>{decode_tokens:,} tokens</source>
+      <translation>{decode_tokens:,} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>In turns</source>
+      <translation>Nacheinander</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>At once</source>
+      <translation>Zugleich</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Two models are needed to race at once</source>
+      <translation>Für einen Wettlauf zugleich braucht es zwei Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Start</source>
+      <translation>Start</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Copy picture</source>
+      <translation>Bild kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>Save picture…</source>
+      <translation>Bild speichern…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>The picture cannot be saved as {path}: choose another folder.</source>
+      <translation>Das Bild lässt sich nicht als {path} speichern: Wähle einen anderen Ordner.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/speed_picker.py" />
+      <source>Speed: {name}</source>
+      <translation>Geschwindigkeit: {name}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/speed_picker.py" />
+      <source>Speed: {line}</source>
+      <translation>Geschwindigkeit: {line}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>Chats now live in memory only and are gone when you close the window.</source>
+      <translation>Chats leben jetzt nur im Speicher und sind weg, wenn du das Fenster schließt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>the disk is full.</source>
+      <translation>Der Datenträger ist voll.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>the folder cannot be written to.</source>
+      <translation>In den Ordner lässt sich nicht schreiben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>the file cannot be opened or the folder cannot be written to.</source>
+      <translation>Die Datei lässt sich nicht öffnen, oder in den Ordner lässt sich nicht schreiben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>another program holds the file.</source>
+      <translation>Ein anderes Programm hält die Datei.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>The file with your chats was damaged. It is kept as {kept}; a new one was started.</source>
+      <translation>Die Datei mit deinen Chats war beschädigt. Sie bleibt als {kept} erhalten; eine neue wurde begonnen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>Chats cannot be saved right now: {reason} Trying again every few seconds.</source>
+      <translation>Chats lassen sich gerade nicht speichern: {reason} Alle paar Sekunden ein neuer Versuch.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>The chats in {path} were written by a newer Slipstream: update it. {MEMORY_ONLY}</source>
+      <translation>Die Chats in {path} hat ein neueres Slipstream geschrieben: Aktualisiere es. {MEMORY_ONLY}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>Chats cannot be saved in {parent}: {reason} {MEMORY_ONLY}</source>
+      <translation>Chats lassen sich in {parent} nicht speichern: {reason} {MEMORY_ONLY}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>The chats in {path} are damaged and could not be set aside: {error}. {MEMORY_ONLY}</source>
+      <translation>Die Chats in {path} sind beschädigt und ließen sich nicht beiseitelegen: {error}. {MEMORY_ONLY}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>The chats could not be read ({error}).</source>
+      <translation>Die Chats ließen sich nicht lesen ({error}).</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/summary.py" />
+      <source>The model wrote no summary.</source>
+      <translation>Das Modell hat keine Zusammenfassung geschrieben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>waits for you</source>
+      <translation>wartet auf dich</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>is called…</source>
+      <translation>wird aufgerufen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>not called</source>
+      <translation>nicht aufgerufen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>{words}… ({n_words:,} characters)</source>
+      <translation>{words}… ({n_words:,} Zeichen)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>Show what was asked and what came back</source>
+      <translation>Zeigen, was gefragt wurde und was zurückkam</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>The call and its result</source>
+      <translation>Der Aufruf und sein Ergebnis</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>Call this tool from now on without asking</source>
+      <translation>Dieses Werkzeug von nun an ohne Frage aufrufen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>Tool {words}</source>
+      <translation>Werkzeug {words}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>The model wants to call {name} of {server} with
+{short}</source>
+      <translation>Das Modell möchte {name} von {server} aufrufen mit
+{short}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>Allow once</source>
+      <translation>Einmal erlauben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>Always allow</source>
+      <translation>Immer erlauben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>Refuse</source>
+      <translation>Ablehnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>{name} of {server}</source>
+      <translation>{name} von {server}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_box.py" />
+      <source>The program that speaks to tools has ended. Try again.</source>
+      <translation>Das Programm, das mit Werkzeugen spricht, hat aufgehört. Versuche es noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_box.py" />
+      <source>Each line needs a name and a value, as {example}.</source>
+      <translation>Jede Zeile braucht einen Namen und einen Wert, etwa {example}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>It cannot be used: {problem}.</source>
+      <translation>Er lässt sich nicht verwenden: {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>{value}
+… (cut: {n_text:,} characters)</source>
+      <translation>{value}
+… (gekürzt: {n_text:,} Zeichen)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>It did not answer within {CONNECT_SECONDS:.0f} seconds.</source>
+      <translation>Er hat in {CONNECT_SECONDS:.0f} Sekunden nicht geantwortet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>There is no program {split!r} on this machine: check the command, or install it.</source>
+      <translation>Auf diesem Rechner gibt es kein Programm {split!r}: Prüfe den Befehl, oder installiere es.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>it is not connected</source>
+      <translation>er ist nicht verbunden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>The tool did not answer within {CALL_SECONDS:.0f} seconds.</source>
+      <translation>Das Werkzeug hat in {CALL_SECONDS:.0f} Sekunden nicht geantwortet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>The tool could not be called: {problem}.</source>
+      <translation>Das Werkzeug ließ sich nicht aufrufen: {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tool_host.py" />
+      <source>The server ended: {problem}.</source>
+      <translation>Der Server hat aufgehört: {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>One on a line: TOKEN=abc for a command, Authorization: Bearer abc for an address</source>
+      <translation>Eines je Zeile: TOKEN=abc für einen Befehl, Authorization: Bearer abc für eine Adresse</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>MCP servers give models tools: files, calendars, searches. A command runs as a program of yours: add only what you trust. Each call is asked for unless you allow its tool.</source>
+      <translation>MCP-Server geben Modellen Werkzeuge: Dateien, Kalender, Suchen. Ein Befehl läuft als dein Programm: Füge nur hinzu, wem du vertraust. Jeder Aufruf wird erfragt, wenn du das Werkzeug nicht erlaubst.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Tools</source>
+      <translation>Werkzeuge</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Name of the server</source>
+      <translation>Name des Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Command, as uvx mcp-server-time, or address, as http://127.0.0.1:8000/mcp</source>
+      <translation>Befehl, etwa uvx mcp-server-time, oder Adresse, etwa http://127.0.0.1:8000/mcp</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Command or address</source>
+      <translation>Befehl oder Adresse</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Environment or headers</source>
+      <translation>Umgebung oder Kopfzeilen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Environment or headers…</source>
+      <translation>Umgebung oder Kopfzeilen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Keys and other values that the server needs</source>
+      <translation>Schlüssel und andere Werte, die der Server braucht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>A server needs a name and a command or an address.</source>
+      <translation>Ein Server braucht einen Namen und einen Befehl oder eine Adresse.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>There is a server called {name}: choose another name.</source>
+      <translation>Es gibt schon einen Server namens {name}: Wähle einen anderen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Offer its tools to models</source>
+      <translation>Seine Werkzeuge den Modellen anbieten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Try {name} again</source>
+      <translation>{name} noch einmal versuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Ask again</source>
+      <translation>Wieder fragen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Ask again before {name} is called</source>
+      <translation>Wieder fragen, bevor {name} aufgerufen wird</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Take back what you have allowed for good</source>
+      <translation>Zurücknehmen, was du dauerhaft erlaubt hast</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Remove</source>
+      <translation>Entfernen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Off.</source>
+      <translation>Aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Add</source>
+      <translation>Hinzufügen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>{at}  ·  with {names}</source>
+      <translation>{at}  ·  mit {names}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Connecting…</source>
+      <translation>Verbindet…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>Tools: {names}.</source>
+      <translation>Werkzeuge: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Temperature</source>
+      <translation>Temperatur</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>0 always takes the most likely token; higher is more varied.</source>
+      <translation>0 nimmt stets das wahrscheinlichste Token; höher wird vielfältiger.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Top K</source>
+      <translation>Top K</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Only the K most likely tokens are considered; 0 considers all.</source>
+      <translation>Nur die K wahrscheinlichsten Token kommen in Frage; 0 lässt alle zu.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Top P</source>
+      <translation>Top P</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Only the most likely tokens that together reach this probability.</source>
+      <translation>Nur die wahrscheinlichsten Token, die zusammen diese Wahrscheinlichkeit erreichen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Min P</source>
+      <translation>Min P</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Only tokens at least this likely, measured against the most likely one.</source>
+      <translation>Nur Token, die gemessen am wahrscheinlichsten mindestens so wahrscheinlich sind.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Repeat penalty</source>
+      <translation>Wiederholungsstrafe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Above 1 makes recent tokens less likely; 1 is off.</source>
+      <translation>Über 1 werden jüngste Token unwahrscheinlicher; 1 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Close the panel</source>
+      <translation>Das Feld schließen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Kept instructions…</source>
+      <translation>Behaltene Anweisungen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Kept instructions</source>
+      <translation>Behaltene Anweisungen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Take instructions that you have kept, or keep these</source>
+      <translation>Anweisungen nehmen, die du behalten hast, oder diese behalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>MCP servers…</source>
+      <translation>MCP-Server…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>MCP servers</source>
+      <translation>MCP-Server</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Programs that give models tools, in all chats</source>
+      <translation>Programme, die Modellen Werkzeuge geben, in allen Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>How should the model behave?</source>
+      <translation>Wie soll sich das Modell verhalten?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>System prompt</source>
+      <translation>System-Prompt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Max tokens</source>
+      <translation>Höchstens Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>No limit</source>
+      <translation>Keine Grenze</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>The reply ends after this many tokens.</source>
+      <translation>Die Antwort endet nach so vielen Token.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Random</source>
+      <translation>Zufällig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>The same seed, prompt and settings give the same reply.</source>
+      <translation>Gleicher Seed, Prompt und gleiche Einstellungen geben die gleiche Antwort.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Reset to defaults</source>
+      <translation>Auf Vorgaben zurücksetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Chat settings</source>
+      <translation>Einstellungen des Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>{wanted} cannot call tools: its chat template has no place for them.</source>
+      <translation>{wanted} kann keine Werkzeuge aufrufen: Seine Chat-Vorlage hat keinen Platz dafür.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>{unset}: as is set for the model, else {usual}.</source>
+      <translation>{unset}: wie beim Modell eingestellt, sonst {usual}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>{label} slider</source>
+      <translation>Regler für {label}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Model of this chat</source>
+      <translation>Modell dieses Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Speed of this chat</source>
+      <translation>Geschwindigkeit dieses Chats</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Model and speed</source>
+      <translation>Modell und Geschwindigkeit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Sampling</source>
+      <translation>Sampling</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>&lt;p style='line-height: 140%'&gt;You are talking to &lt;b&gt;Ember&lt;/b&gt;, a tiny model that comes with Slipstream so that you can try everything at once. It is a toy: good for little stories, wrong about most other things.&lt;/p&gt;</source>
+      <translation>&lt;p style='line-height: 140%'&gt;Du sprichst mit &lt;b&gt;Ember&lt;/b&gt;, einem winzigen Modell, das mit Slipstream kommt, damit du alles gleich ausprobieren kannst. Es ist ein Spielzeug: gut für kleine Geschichten auf Englisch, im Irrtum bei fast allem anderen.&lt;/p&gt;</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Everything you write stays on this computer.</source>
+      <translation>Alles, was du schreibst, bleibt auf diesem Computer.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Tell me a story about a fox.</source>
+      <translation>Tell me a story about a fox.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>A short story</source>
+      <translation>Eine kurze Geschichte</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>What is speculative decoding?</source>
+      <translation>What is speculative decoding?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>A question it knows</source>
+      <translation>Eine Frage, die es kennt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>List the planets.</source>
+      <translation>List the planets.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>A list</source>
+      <translation>Eine Liste</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Write a Python function that reverses a string.</source>
+      <translation>Write a Python function that reverses a string.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Some code</source>
+      <translation>Etwas Code</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Explain in three sentences how you work.</source>
+      <translation>Erkläre in drei Sätzen, wie du arbeitest.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Explain</source>
+      <translation>Erklären</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Write a Python script that finds duplicate files.</source>
+      <translation>Schreibe ein Python-Skript, das doppelte Dateien findet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Code</source>
+      <translation>Code</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Summarise the text that I paste next in three points.</source>
+      <translation>Fasse den Text, den ich als Nächstes einfüge, in drei Punkten zusammen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Summarise</source>
+      <translation>Zusammenfassen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Draft a friendly reply that declines an invitation.</source>
+      <translation>Entwirf eine freundliche Antwort, die eine Einladung ablehnt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Write</source>
+      <translation>Schreiben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>What shall we try?</source>
+      <translation>Was probieren wir aus?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Which models suit this machine?</source>
+      <translation>Welche Modelle passen zu diesem Rechner?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/welcome.py" />
+      <source>Try: {prompt}</source>
+      <translation>Ausprobieren: {prompt}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server is not answering: it may have stopped.</source>
+      <translation>Der Server antwortet nicht: Er hat vielleicht angehalten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server closed the connection before it answered.</source>
+      <translation>Der Server hat die Verbindung geschlossen, bevor er geantwortet hat.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server did not answer in time.</source>
+      <translation>Der Server hat nicht rechtzeitig geantwortet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server answered with HTTP status {status}.</source>
+      <translation>Der Server hat mit dem HTTP-Status {status} geantwortet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server cannot be reached: {problem}.</source>
+      <translation>Der Server ist nicht erreichbar: {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The window is closing.</source>
+      <translation>Das Fenster wird geschlossen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>{name} cannot be read: {problem}.</source>
+      <translation>{name} lässt sich nicht lesen: {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server is not running yet.</source>
+      <translation>Der Server läuft noch nicht.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>{to} cannot be written: {problem}. Choose another place.</source>
+      <translation>{to} lässt sich nicht schreiben: {problem}. Wähle einen anderen Ort.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server sent something unexpected.</source>
+      <translation>Der Server hat etwas Unerwartetes gesendet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server sent other vectors than those that were asked for.</source>
+      <translation>Der Server hat andere Vektoren gesendet als die gewünschten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server sent something that is not JSON.</source>
+      <translation>Der Server hat etwas gesendet, das kein JSON ist.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The server reported an error without saying which.</source>
+      <translation>Der Server hat einen Fehler gemeldet, ohne zu sagen, welchen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/api.py" />
+      <source>The connection to the server broke in the middle of the reply.</source>
+      <translation>Die Verbindung zum Server brach mitten in der Antwort ab.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/library_link.py" />
+      <source>The library stopped in the middle of this and is starting again. Try again.</source>
+      <translation>Die Bibliothek hat mittendrin angehalten und startet neu. Versuche es noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/library_link.py" />
+      <source>The library answered something that cannot be understood. Start Slipstream again.</source>
+      <translation>Die Bibliothek hat etwas Unverständliches geantwortet. Starte Slipstream neu.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/private_server.py" />
+      <source>it ended without a word</source>
+      <translation>er endete wortlos</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/private_server.py" />
+      <source>exit code {code}</source>
+      <translation>Exit-Code {code}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>As is set for the model in the library; Standard where nothing is set.</source>
+      <translation>Wie für das Modell in der Bibliothek eingestellt; Standard, wo nichts eingestellt ist.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>Shares the machine. Never slower than plain decoding.</source>
+      <translation>Teilt den Rechner. Nie langsamer als einfaches Decodieren.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>The same model and quality, ahead of everything else that runs.</source>
+      <translation>Gleiches Modell, gleiche Güte, vor allem anderen, was läuft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>The small partner model answers alone: much faster, less capable.</source>
+      <translation>Das kleine Partnermodell antwortet allein: viel schneller, kann weniger.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>Several drafts at once, distilled into one answer. For hard questions.</source>
+      <translation>Mehrere Entwürfe zugleich, zu einer Antwort verdichtet. Für schwere Fragen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>Uses what the others leave, and may wait.</source>
+      <translation>Nimmt, was die anderen übrig lassen, und darf warten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/command_palette.py" />
+      <source>Search commands, chats, models and settings</source>
+      <translation>Befehle, Chats, Modelle und Einstellungen durchsuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/command_palette.py" />
+      <source>Found</source>
+      <translation>Gefunden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/command_palette.py" />
+      <source>Nothing like that</source>
+      <translation>Nichts dergleichen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Send the message</source>
+      <translation>Die Nachricht senden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Start a new line</source>
+      <translation>Eine neue Zeile beginnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Stop the reply</source>
+      <translation>Die Antwort anhalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Views of the library</source>
+      <translation>Ansichten der Bibliothek</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Next control, or the one before</source>
+      <translation>Nächstes Bedienelement oder das davor</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Rename a chat of the list</source>
+      <translation>Einen Chat der Liste umbenennen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Delete a chat of the list</source>
+      <translation>Einen Chat der Liste löschen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Keyboard shortcuts</source>
+      <translation>Tastenkürzel</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>memory speed</source>
+      <translation>Speichertempo</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>work between steps</source>
+      <translation>Arbeit zwischen Schritten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>Reading the weights takes most of each step: drafts and more requests are nearly free.</source>
+      <translation>Das Lesen der Gewichte nimmt den größten Teil jedes Schritts: Entwürfe und mehr Anfragen kosten fast nichts.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>Arithmetic takes most of each step: more rows take longer in proportion.</source>
+      <translation>Das Rechnen nimmt den größten Teil jedes Schritts: Mehr Zeilen dauern entsprechend länger.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>Neither memory nor arithmetic is at its limit: starting work takes most of each step.</source>
+      <translation>Weder Speicher noch Rechnen sind an der Grenze: Das Anstoßen der Arbeit nimmt den größten Teil jedes Schritts.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>Not known: this machine's memory bandwidth has not been measured yet.</source>
+      <translation>Nicht bekannt: Die Speicherbandbreite dieses Rechners ist noch nicht gemessen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>Tokens per second {what}. The line is full at the fastest seen.</source>
+      <translation>Token je Sekunde {what}. Die Linie ist beim höchsten gesehenen Wert voll.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>Computed: the weights and cached tokens that each step reads, over its time.
+The line is full at this machine's measured memory bandwidth.</source>
+      <translation>Berechnet: die Gewichte und Token im Cache, die jeder Schritt liest, geteilt durch seine Zeit.
+Die Linie ist bei der gemessenen Speicherbandbreite dieses Rechners voll.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>What sets the speed: memory, computing or work between steps.
+{WHY}
+Click for more.</source>
+      <translation>Was das Tempo bestimmt: Speicher, Rechnen oder Arbeit zwischen Schritten.
+{WHY}
+Klicke für mehr.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>Tokens that were guessed ahead and accepted, {when}, and the speed against plain decoding.</source>
+      <translation>Token, die vorausgeraten und angenommen wurden, {when}, und die Geschwindigkeit gegenüber einfachem Decodieren.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>{n_active} of {n_slots} places for requests are taken, {n_waiting} requests wait.
+{n_cells_used:,} of {n_cells:,} cells of the cache hold tokens.</source>
+      <translation>{n_active} von {n_slots} Plätzen für Anfragen sind belegt, {n_waiting} Anfragen warten.
+{n_cells_used:,} von {n_cells:,} Zellen des Caches enthalten Token.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>of the last reply</source>
+      <translation>der letzten Antwort</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>over the last second, of all requests</source>
+      <translation>in der letzten Sekunde, über alle Anfragen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>tok/s prompt</source>
+      <translation>tok/s Prompt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>of {giga} GB/s</source>
+      <translation>von {giga} GB/s</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>GB/s</source>
+      <translation>GB/s</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>GB/s in cache</source>
+      <translation>GB/s im Cache</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>in the last reply</source>
+      <translation>in der letzten Antwort</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>over the last second</source>
+      <translation>in der letzten Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>token {depth}: {accepted:.0%} of {drafted:,}</source>
+      <translation>Token {depth}: {accepted:.0%} von {drafted:,}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>drafts</source>
+      <translation>Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>drafts · {speedup:.1f}×</source>
+      <translation>Entwürfe · {speedup:.1f}×</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>active · {n_waiting} wait</source>
+      <translation>aktiv · {n_waiting} warten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>active</source>
+      <translation>aktiv</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>This model is so small that the processor's cache holds it, so memory hardly matters.</source>
+      <translation>Dieses Modell ist so klein, dass der Cache des Prozessors es fasst; der Speicher zählt also kaum.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>limited by</source>
+      <translation>begrenzt von</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>The peak has not been measured yet.</source>
+      <translation>Der Höchstwert ist noch nicht gemessen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>Accepted since the model was loaded:</source>
+      <translation>Angenommen, seit das Modell geladen ist:</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/sparkline.py" />
+      <source>Speed of the last minute</source>
+      <translation>Geschwindigkeit der letzten Minute</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/sparkline.py" />
+      <source>Fastest of the last minute: {fastest}</source>
+      <translation>Höchstwert der letzten Minute: {fastest}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/sparkline.py" />
+      <source>Nothing in the last minute</source>
+      <translation>Nichts in der letzten Minute</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>Now</source>
+      <translation>Jetzt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>Last reply</source>
+      <translation>Letzte Antwort</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>Speed</source>
+      <translation>Geschwindigkeit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>Tokens per second</source>
+      <translation>Token je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>Memory bandwidth</source>
+      <translation>Speicherbandbreite</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>What sets the speed</source>
+      <translation>Was das Tempo bestimmt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>Accepted drafts</source>
+      <translation>Angenommene Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>Requests</source>
+      <translation>Anfragen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>of 8,888 GB/s</source>
+      <translation>von 8.888 GB/s</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>drafts · 8.8×</source>
+      <translation>Entwürfe · 8,8×</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/speed_bar.py" />
+      <source>active · 88 wait</source>
+      <translation>aktiv · 88 warten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>A .jsonl file with a request in each line, as OpenAI's batches have it. It uses the time that chats and other programs leave, and goes on after a restart.</source>
+      <translation>Eine .jsonl-Datei mit einer Anfrage je Zeile, wie OpenAI-Batches sie haben. Sie nutzt die Zeit, die Chats und andere Programme übrig lassen, und geht nach einem Neustart weiter.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Several drafts are written at once and distilled into one answer. That takes minutes; here it happens beside everything else.</source>
+      <translation>Mehrere Entwürfe entstehen zugleich und werden zu einer Antwort verdichtet. Das dauert Minuten; hier geschieht es neben allem anderen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Pause</source>
+      <translation>Pause</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Resume</source>
+      <translation>Fortsetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Save results</source>
+      <translation>Ergebnisse speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Save answer</source>
+      <translation>Antwort speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Save errors</source>
+      <translation>Fehler speichern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>waits for its turn</source>
+      <translation>wartet, bis sie dran ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>at work</source>
+      <translation>in Arbeit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>writes the results</source>
+      <translation>schreibt die Ergebnisse</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>is being cancelled</source>
+      <translation>wird abgebrochen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>≈ {duration} left</source>
+      <translation>≈ {duration} übrig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Jobs</source>
+      <translation>Aufgaben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>A file of requests</source>
+      <translation>Eine Datei mit Anfragen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Choose a file…</source>
+      <translation>Datei wählen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Choose a .jsonl file; one can also be dropped anywhere on this page</source>
+      <translation>Eine .jsonl-Datei wählen; du kannst sie auch irgendwo auf dieser Seite ablegen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>A hard question</source>
+      <translation>Eine schwere Frage</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Question</source>
+      <translation>Frage</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>What shall be thought over?</source>
+      <translation>Worüber soll nachgedacht werden?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Answer it deeply</source>
+      <translation>Gründlich beantworten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Answer this question in the background</source>
+      <translation>Diese Frage im Hintergrund beantworten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>No jobs yet: choose a file, or ask a hard question.</source>
+      <translation>Noch keine Aufgaben: Wähle eine Datei, oder stelle eine schwere Frage.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Requests (*.jsonl);;All files (*)</source>
+      <translation>Anfragen (*.jsonl);;Alle Dateien (*)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>{n_over:,} of {total:,}</source>
+      <translation>{n_over:,} von {total:,}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>{n_failed:,} failed</source>
+      <translation>{n_failed:,} fehlgeschlagen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>or drop one here</source>
+      <translation>oder hier ablegen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>{name} is no file of requests: each line is a JSON object with custom_id, method, url and body.</source>
+      <translation>{name} ist keine Datei mit Anfragen: Jede Zeile ist ein JSON-Objekt mit custom_id, method, url und body.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Write the question first.</source>
+      <translation>Schreibe zuerst die Frage.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>The question cannot be written to {tempPath}: {problem}.</source>
+      <translation>Die Frage lässt sich nicht in {tempPath} schreiben: {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>{name} cannot be read: {strerror}.</source>
+      <translation>{name} lässt sich nicht lesen: {strerror}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>{path} cannot be written: {strerror}. Choose another place.</source>
+      <translation>{path} lässt sich nicht schreiben: {strerror}. Wähle einen anderen Ort.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Download</source>
+      <translation>Herunterladen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Cancel and remove what has arrived</source>
+      <translation>Abbrechen und entfernen, was schon da ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Clear finished</source>
+      <translation>Fertige entfernen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Models that you download are here, with their speed and how long they take.</source>
+      <translation>Hier stehen die Modelle, die du herunterlädst, mit ihrem Tempo und ihrer Dauer.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>The library stopped and is starting again. Downloads go on where they were.</source>
+      <translation>Die Bibliothek hat angehalten und startet neu. Downloads gehen weiter, wo sie waren.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Earlier</source>
+      <translation>Früher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Later</source>
+      <translation>Später</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Nothing is downloaded</source>
+      <translation>Nichts wird heruntergeladen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Find models</source>
+      <translation>Modelle finden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Fit and speed are estimates for the quantisation in the row, refined when a model is opened.</source>
+      <translation>Passung und Tempo sind Schätzungen für die Quantisierung in der Zeile; beim Öffnen eines Modells werden sie genauer.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Most downloads</source>
+      <translation>Meiste Downloads</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Most likes</source>
+      <translation>Meiste Likes</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Trending</source>
+      <translation>Im Trend</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Updated last</source>
+      <translation>Zuletzt geändert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Newest</source>
+      <translation>Neueste</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>The Hub has no GGUF models by these words. Try fewer or other words.</source>
+      <translation>Der Hub hat zu diesen Wörtern keine GGUF-Modelle. Versuche es mit weniger oder anderen Wörtern.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>{downloads} downloads</source>
+      <translation>{downloads} Downloads</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>{likes} likes</source>
+      <translation>{likes} Likes</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Search the Hugging Face Hub</source>
+      <translation>Hugging Face Hub durchsuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Order</source>
+      <translation>Reihenfolge</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Models to find</source>
+      <translation>Modelle zum Finden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>All results</source>
+      <translation>Alle Ergebnisse</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>“{words}” on the Hub</source>
+      <translation>„{words}“ auf dem Hub</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Asking the Hub…</source>
+      <translation>Fragt den Hub…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Nothing was found</source>
+      <translation>Nichts gefunden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>The Hub cannot be reached</source>
+      <translation>Der Hub ist nicht erreichbar</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>The search did not work</source>
+      <translation>Die Suche hat nicht geklappt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>To begin with</source>
+      <translation>Für den Anfang</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>predicted for this machine</source>
+      <translation>für diesen Rechner vorhergesagt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>not known until this machine was measured</source>
+      <translation>erst bekannt, wenn dieser Rechner gemessen ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Speeds are {speeds}. {source} As of {date}.</source>
+      <translation>Geschwindigkeiten sind {speeds}. {source} Stand {date}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Hub settings…</source>
+      <translation>Hub-Einstellungen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Judging the list for this machine…</source>
+      <translation>Beurteilt die Liste für diesen Rechner…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Measuring how fast its memory is…</source>
+      <translation>Misst, wie schnell der Speicher ist…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Quick</source>
+      <translation>Schnell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Balanced</source>
+      <translation>Ausgewogen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Best answers</source>
+      <translation>Beste Antworten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Close this card</source>
+      <translation>Diese Karte schließen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Use a .gguf file of this machine; this needs no network</source>
+      <translation>Eine .gguf-Datei dieses Rechners verwenden; dafür braucht es kein Netz</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>All models…</source>
+      <translation>Alle Modelle…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Find other models, or use files that you have</source>
+      <translation>Andere Modelle finden oder vorhandene Dateien verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Your machine</source>
+      <translation>Dein Rechner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>{n} cores</source>
+      <translation>{n} Kerne</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>1 core</source>
+      <translation>1 Kern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Choose a model</source>
+      <translation>Ein Modell wählen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Models (*.gguf)</source>
+      <translation>Modelle (*.gguf)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>{drafted_rate} with its own drafts</source>
+      <translation>{drafted_rate} mit eigenen Entwürfen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Download  {n_bytes}</source>
+      <translation>Herunterladen  {n_bytes}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Download {title}, {n_bytes}</source>
+      <translation>{title} herunterladen, {n_bytes}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>{name} with {memory}</source>
+      <translation>{name} mit {memory}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>no GPU that llama.cpp can use</source>
+      <translation>keine GPU, die llama.cpp nutzen kann</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>{memory} of memory</source>
+      <translation>{memory} Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Its memory reads {bandwidth} a second. That sets how fast a model can write: each token reads the model's weights once.</source>
+      <translation>Der Speicher liest {bandwidth} je Sekunde. Das bestimmt, wie schnell ein Modell schreiben kann: Jedes Token liest die Gewichte des Modells einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>≈ is an estimate for this machine. People read about five tokens a second.</source>
+      <translation>≈ ist eine Schätzung für diesen Rechner. Menschen lesen etwa fünf Token je Sekunde.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>None of the usual models fits well into this machine's memory. Smaller ones may.</source>
+      <translation>Keines der üblichen Modelle passt gut in den Speicher dieses Rechners. Kleinere vielleicht.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
+      <source>Go on</source>
+      <translation>Weiter</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE in the environment go before what is set here. The token is kept in the system's keyring.</source>
+      <translation>HF_ENDPOINT, HF_TOKEN und HF_HUB_OFFLINE der Umgebung gehen vor dem, was hier steht. Das Token liegt im Schlüsselbund des Systems.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Hub settings</source>
+      <translation>Hub-Einstellungen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Like the system</source>
+      <translation>Wie das System</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Paste an access token: hf_…</source>
+      <translation>Zugangs-Token einfügen: hf_…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source> HF_HUB_OFFLINE is set: the Hub is not asked.</source>
+      <translation> HF_HUB_OFFLINE ist gesetzt: Der Hub wird nicht gefragt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Log in</source>
+      <translation>Anmelden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Log out</source>
+      <translation>Abmelden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Address</source>
+      <translation>Adresse</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Proxy</source>
+      <translation>Proxy</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Access token</source>
+      <translation>Zugangs-Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Logged in by {token}.</source>
+      <translation>Angemeldet durch {token}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Not logged in.</source>
+      <translation>Nicht angemeldet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{rate}{without}, behind {n_past} tokens</source>
+      <translation>{rate}{without}, nach {n_past} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{name} ({kind}, {n_bytes}) would draft: {gain:.1f}× expected{doubt}.</source>
+      <translation>{name} ({kind}, {n_bytes}) könnte vorausraten: {gain:.1f}× erwartet{doubt}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Waits for its turn</source>
+      <translation>Wartet, bis es dran ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Another Slipstream downloads it</source>
+      <translation>Ein anderes Slipstream lädt es herunter</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Checking what is there</source>
+      <translation>Prüft, was da ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Verifying</source>
+      <translation>Wird geprüft</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Paused</source>
+      <translation>Pausiert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Failed</source>
+      <translation>Fehlgeschlagen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Cancelled</source>
+      <translation>Abgebrochen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Downloaded and verified</source>
+      <translation>Heruntergeladen und geprüft</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Another Slipstream makes it</source>
+      <translation>Ein anderes Slipstream stellt es her</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Looking at the model</source>
+      <translation>Sieht sich das Modell an</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Quantising</source>
+      <translation>Quantisiert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Loading the result, to see that it works</source>
+      <translation>Lädt das Ergebnis, um zu sehen, dass es geht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{type} of {source}</source>
+      <translation>{type} von {source}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>does not fit</source>
+      <translation>passt nicht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{total}, {active} active</source>
+      <translation>{total}, {active} aktiv</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>yes, against the Hub's SHA-256</source>
+      <translation>ja, gegen die SHA-256 des Hubs</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>no, changed since download</source>
+      <translation>nein, seit dem Download verändert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>not yet: it is when you chat with it</source>
+      <translation>noch nicht: das geschieht, wenn du damit chattest</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>, {plain_rate} without drafts</source>
+      <translation>, {plain_rate} ohne Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{predicted:.2f}× expected</source>
+      <translation>{predicted:.2f}× erwartet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{measured:.2f}× measured</source>
+      <translation>{measured:.2f}× gemessen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>. Its vocabulary is compared once it is here</source>
+      <translation>. Sein Vokabular wird verglichen, sobald es hier ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{share:.0%} of {n_total}</source>
+      <translation>{share:.0%} von {n_total}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{duration} left</source>
+      <translation>{duration} übrig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{value} of {n_total}</source>
+      <translation>{value} von {n_total}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Architecture</source>
+      <translation>Architektur</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Parameters</source>
+      <translation>Parameter</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Quantisation</source>
+      <translation>Quantisierung</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Size</source>
+      <translation>Größe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Licence</source>
+      <translation>Lizenz</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Source</source>
+      <translation>Quelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Verified</source>
+      <translation>Geprüft</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Last used</source>
+      <translation>Zuletzt benutzt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Expected</source>
+      <translation>Erwartet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Measured</source>
+      <translation>Gemessen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Layers</source>
+      <translation>Schichten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Experts</source>
+      <translation>Experten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Read per token</source>
+      <translation>Gelesen je Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Cache per token</source>
+      <translation>Cache je Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Vocabulary</source>
+      <translation>Vokabular</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Tokenizer</source>
+      <translation>Tokenizer</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Chat template</source>
+      <translation>Chat-Vorlage</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Expected speed</source>
+      <translation>Erwartetes Tempo</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Made, and it loads</source>
+      <translation>Hergestellt, und es lädt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{n_ctx_train} tokens</source>
+      <translation>{n_ctx_train} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>not known yet</source>
+      <translation>noch nicht bekannt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>At full context</source>
+      <translation>Bei vollem Kontext</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{full} behind {n_ctx} tokens</source>
+      <translation>{full} nach {n_ctx} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{n_experts_used} of {n_experts} for each token</source>
+      <translation>{n_experts_used} von {n_experts} für jedes Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{n_vocab} tokens</source>
+      <translation>{n_vocab} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>Files</source>
+      <translation>Dateien</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>File</source>
+      <translation>Datei</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>At {n_ctx} tokens</source>
+      <translation>Bei {n_ctx} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>comes with Slipstream</source>
+      <translation>kommt mit Slipstream</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>With drafts</source>
+      <translation>Mit Entwürfen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>0 MB</source>
+      <translation>0 MB</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/library_page.py" />
+      <source>On this machine</source>
+      <translation>Auf diesem Rechner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/library_page.py" />
+      <source>Find</source>
+      <translation>Finden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/library_page.py" />
+      <source>Downloads</source>
+      <translation>Downloads</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/library_page.py" />
+      <source>How the Hub is reached</source>
+      <translation>Wie der Hub erreicht wird</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/library_page.py" />
+      <source>{name} is in the trash</source>
+      <translation>{name} ist im Papierkorb</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
+      <source>Measure this machine</source>
+      <translation>Diesen Rechner messen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
+      <source>Measure this machine again</source>
+      <translation>Diesen Rechner neu messen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
+      <source>Measuring this machine…</source>
+      <translation>Dieser Rechner wird gemessen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
+      <source>How fast memory and processor are, in about ten seconds: speeds are predicted from it</source>
+      <translation>Wie schnell Speicher und Prozessor sind, in etwa zehn Sekunden: Daraus werden Geschwindigkeiten vorhergesagt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
+      <source>Judging it…</source>
+      <translation>Beurteilt es…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
+      <source>The speed is not known yet: “{MEASURE}” finds it out.</source>
+      <translation>Das Tempo ist noch nicht bekannt: „{MEASURE}“ findet es heraus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>A toy that comes with Slipstream, to try everything with. It is wrong about most things.</source>
+      <translation>Ein Spielzeug, das mit Slipstream kommt, zum Ausprobieren. Es irrt sich bei fast allem.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>It is being downloaded again. The changed file stays until the right one is whole.</source>
+      <translation>Es wird noch einmal heruntergeladen. Die veränderte Datei bleibt, bis die richtige ganz da ist.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Download again</source>
+      <translation>Noch einmal herunterladen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Show in downloads</source>
+      <translation>In Downloads zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Use</source>
+      <translation>Verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Load this model and chat with it</source>
+      <translation>Dieses Modell laden und damit chatten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Reveal in folder</source>
+      <translation>Im Ordner zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Remove…</source>
+      <translation>Entfernen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>From its header</source>
+      <translation>Aus dem Kopf der Datei</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Remove model</source>
+      <translation>Modell entfernen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Move {name} to the trash?</source>
+      <translation>{name} in den Papierkorb legen?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>All files of this model are moved. Chats that used it stay.</source>
+      <translation>Alle Dateien dieses Modells werden verschoben. Chats, die es benutzt haben, bleiben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Move to trash</source>
+      <translation>In den Papierkorb</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Settings…</source>
+      <translation>Einstellungen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>Make a smaller copy…</source>
+      <translation>Eine kleinere Kopie machen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>In use</source>
+      <translation>In Gebrauch</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>{kind} has models on this machine, in {path}.</source>
+      <translation>{kind} hat Modelle auf diesem Rechner, in {path}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Filter models</source>
+      <translation>Modelle filtern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Import folder…</source>
+      <translation>Ordner importieren…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Use the models of a folder where they are</source>
+      <translation>Die Modelle eines Ordners dort verwenden, wo sie sind</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Imported folders…</source>
+      <translation>Importierte Ordner…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Models on this machine</source>
+      <translation>Modelle auf diesem Rechner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Looking for models…</source>
+      <translation>Sucht Modelle…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>All models</source>
+      <translation>Alle Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Import folder</source>
+      <translation>Ordner importieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Looked for in {names}</source>
+      <translation>Gesucht in {names}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source> ({n_more} more)</source>
+      <translation> ({n_more} weitere)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>The models cannot be listed</source>
+      <translation>Die Modelle lassen sich nicht auflisten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>in use</source>
+      <translation>in Gebrauch</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Forget {path}</source>
+      <translation>{path} vergessen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Its files stay where they are</source>
+      <translation>Die Dateien bleiben, wo sie sind</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Use them</source>
+      <translation>Diese verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>No model like that here</source>
+      <translation>Kein solches Modell hier</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Download one from the Hub, or import a folder that has GGUF files.</source>
+      <translation>Lade eines vom Hub herunter, oder importiere einen Ordner mit GGUF-Dateien.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Find it on the Hub</source>
+      <translation>Auf dem Hub finden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Stopped. What had been measured is kept; who drafts is as before.</source>
+      <translation>Angehalten. Was gemessen war, bleibt; wer Entwürfe macht, ist wie zuvor.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Who drafts when this model is loaded</source>
+      <translation>Wer Entwürfe macht, wenn dieses Modell geladen ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>The model's settings name it. What is chosen here takes its place.</source>
+      <translation>Die Einstellungen des Modells nennen es. Was hier gewählt wird, tritt an seine Stelle.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>This holds from the next time the model is loaded.</source>
+      <translation>Das gilt vom nächsten Laden des Modells an.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>The draft in the model's settings is reset.</source>
+      <translation>Der Entwurf in den Einstellungen des Modells ist zurückgesetzt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>There is nothing to download that is known to fit.</source>
+      <translation>Es gibt nichts herunterzuladen, von dem bekannt ist, dass es passt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Loading {}…</source>
+      <translation>Lädt {}…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Measuring with {}…</source>
+      <translation>Misst mit {}…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>A reply is being written on this machine. The test begins when that is done: beside it, its figures would be wrong and the reply slower.</source>
+      <translation>Auf diesem Rechner wird gerade eine Antwort geschrieben. Der Test beginnt danach: Daneben wären seine Zahlen falsch und die Antwort langsamer.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>A model is being loaded on this machine. The test begins when that is done: beside it, its figures would be wrong.</source>
+      <translation>Auf diesem Rechner wird gerade ein Modell geladen. Der Test beginnt danach: Daneben wären seine Zahlen falsch.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Drafts for it</source>
+      <translation>Entwürfe dafür</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Measures on this machine and keeps the fastest; takes about a minute for each</source>
+      <translation>Misst auf diesem Rechner und behält das Schnellste; dauert für jedes etwa eine Minute</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Test anyway</source>
+      <translation>Trotzdem testen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Test of the pair</source>
+      <translation>Test des Paars</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Comparing with the models here…</source>
+      <translation>Vergleicht mit den Modellen hier…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>{name} cannot draft. {problem}</source>
+      <translation>{name} kann keine Entwürfe machen. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Who drafts: {now}</source>
+      <translation>Wer Entwürfe macht: {now}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>In the queue</source>
+      <translation>In der Warteschlange</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Starting…</source>
+      <translation>Startet…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Automatic</source>
+      <translation>Automatisch</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Test this pair</source>
+      <translation>Dieses Paar testen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Test the best {n_tested}</source>
+      <translation>Die besten {n_tested} testen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Looking for a small model to download…</source>
+      <translation>Sucht ein kleines Modell zum Herunterladen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>{n_refused} more cannot either.</source>
+      <translation>{n_refused} weitere können es auch nicht.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>None</source>
+      <translation>Keines</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Stop the test</source>
+      <translation>Den Test anhalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>{now}, by its settings  ▾</source>
+      <translation>{now}, durch seine Einstellungen  ▾</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Test again</source>
+      <translation>Neu testen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>{model} is quantised already ({type}): quantised again it loses more than the original would when it is quantised once. A smaller file from the maker, or one made of the F16 or BF16 file, is better.</source>
+      <translation>{model} ist schon quantisiert ({type}): Noch einmal quantisiert verliert es mehr als das Original bei einmaligem Quantisieren. Besser ist eine kleinere Datei vom Hersteller oder eine aus der F16- oder BF16-Datei.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>It goes on when you close this, and is under Downloads. When you quit Slipstream, it ends.</source>
+      <translation>Es geht weiter, wenn du das hier schließt, und steht unter Downloads. Wenn du Slipstream beendest, endet es.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Takes about {n_bytes} of the {free} that are free, in {folder}.</source>
+      <translation>Braucht etwa {n_bytes} von {free}, die frei sind, in {folder}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>usual choice</source>
+      <translation>übliche Wahl</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>about {n_bytes}</source>
+      <translation>etwa {n_bytes}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Making of the copy</source>
+      <translation>Herstellen der Kopie</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Make a smaller copy</source>
+      <translation>Eine kleinere Kopie machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Types, the best first</source>
+      <translation>Typen, die besten zuerst</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Name of the copy</source>
+      <translation>Name der Kopie</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>There is no room for it: it takes about {n_bytes}, and {free} is free. Free some.</source>
+      <translation>Dafür ist kein Platz: Es braucht etwa {n_bytes}, und {free} sind frei. Schaffe Platz.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Take off the list</source>
+      <translation>Von der Liste nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Cancel; nothing of it stays</source>
+      <translation>Abbrechen; nichts davon bleibt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Make it all the same</source>
+      <translation>Trotzdem machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Make copy</source>
+      <translation>Kopie machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Cancel the copy</source>
+      <translation>Die Kopie abbrechen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Show it</source>
+      <translation>Zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>stays as it is</source>
+      <translation>bleibt, wie es ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
+      <source>Choose another</source>
+      <translation>Ein anderes wählen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>for images, beside a model</source>
+      <translation>für Bilder, neben einem Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>drafts for a model</source>
+      <translation>Entwürfe für ein Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>no model</source>
+      <translation>kein Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Open its page</source>
+      <translation>Seine Seite öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Quantisations</source>
+      <translation>Quantisierungen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Asking the Hub about {repo_id}…</source>
+      <translation>Fragt den Hub nach {repo_id}…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>made from {names}</source>
+      <translation>gemacht aus {names}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>This repository has no GGUF files, which is what Slipstream runs. Search for one that has.</source>
+      <translation>Dieses Verzeichnis hat keine GGUF-Dateien, und nur die führt Slipstream aus. Suche nach einem, das welche hat.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>This cannot be shown</source>
+      <translation>Das lässt sich nicht zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Gated: its makers ask you to accept their conditions on its page before you can download it.</source>
+      <translation>Mit Bedingungen: Die Hersteller bitten dich, sie auf der Seite anzunehmen, bevor du herunterladen kannst.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>{n_files} files</source>
+      <translation>{n_files} Dateien</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>{missing} of its files are missing</source>
+      <translation>{missing} der Dateien fehlen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>{n_ctx_train} tokens of context</source>
+      <translation>{n_ctx_train} Token Kontext</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>licence {licence}</source>
+      <translation>Lizenz {licence}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Which of these suits this machine?</source>
+      <translation>Was davon passt zu diesem Rechner?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Nothing to run here</source>
+      <translation>Hier ist nichts auszuführen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Recommended here: {sentence}</source>
+      <translation>Hier empfohlen: {sentence}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>{asked_as} has been renamed to this.</source>
+      <translation>{asked_as} heißt jetzt so.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Reading its header…</source>
+      <translation>Liest den Kopf der Datei…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Downloaded</source>
+      <translation>Heruntergeladen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>With its draft ({n_bytes}), about {gain:.1f}× as fast</source>
+      <translation>Mit dem Entwurf ({n_bytes}) etwa {gain:.1f}× so schnell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>Download  {what}  ({n_bytes})</source>
+      <translation>Herunterladen  {what}  ({n_bytes})</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_row.py" />
+      <source>None. How should the model behave?</source>
+      <translation>Keiner. Wie soll sich das Modell verhalten?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_row.py" />
+      <source>Reset</source>
+      <translation>Zurücksetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_row.py" />
+      <source>Reset {label}</source>
+      <translation>{label} zurücksetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_row.py" />
+      <source>As recommended again</source>
+      <translation>Wieder wie empfohlen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_row.py" />
+      <source>{name} (recommended)</source>
+      <translation>{name} (empfohlen)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Automatic (recommended)</source>
+      <translation>Automatisch (empfohlen)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>None: this machine alone</source>
+      <translation>Keiner: dieser Rechner allein</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Heads in its file</source>
+      <translation>Heads in der Datei</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Tokens of prompt and reply together. A longer one takes more memory.</source>
+      <translation>Token von Prompt und Antwort zusammen. Ein längerer braucht mehr Speicher.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>q8_0 halves the memory of the context at hardly any loss; q4_0 costs some.</source>
+      <translation>q8_0 halbiert den Speicher des Kontexts fast ohne Verlust; q4_0 kostet etwas.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>GPU layers</source>
+      <translation>GPU-Schichten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>How many layers are on the GPU; 0 uses the processor alone.</source>
+      <translation>Wie viele Schichten auf der GPU sind; 0 nutzt den Prozessor allein.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Threads</source>
+      <translation>Threads</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Threads of the processor.</source>
+      <translation>Threads des Prozessors.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Draft</source>
+      <translation>Entwurf</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>A small model or head that guesses ahead: replies stay the same and come sooner.</source>
+      <translation>Ein kleines Modell oder ein Head, der vorausrät: Antworten bleiben gleich und kommen früher.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Also use worker</source>
+      <translation>Auch Worker nutzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Another machine that lends its memory to this model. The Server page adds workers.</source>
+      <translation>Ein anderer Rechner, der diesem Modell Speicher leiht. Die Seite Server fügt Worker hinzu.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>How soon replies are wanted where a chat does not say.</source>
+      <translation>Wie bald Antworten gewünscht sind, wo ein Chat nichts sagt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>What chats begin with that have none of their own.</source>
+      <translation>Womit Chats beginnen, die keinen eigenen haben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Only the most likely tokens that together reach this probability; 1 is off.</source>
+      <translation>Nur die wahrscheinlichsten Token, die zusammen diese Wahrscheinlichkeit erreichen; 1 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Only tokens at least this likely, measured against the most likely one; 0 is off.</source>
+      <translation>Nur Token, die gemessen am wahrscheinlichsten mindestens so wahrscheinlich sind; 0 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Typical P</source>
+      <translation>Typical P</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Only tokens about as surprising as usual; 1 is off.</source>
+      <translation>Nur Token, die etwa so überraschend sind wie üblich; 1 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Top N sigma</source>
+      <translation>Top N Sigma</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Only tokens within so many deviations of the best; -1 is off.</source>
+      <translation>Nur Token innerhalb so vieler Abweichungen vom besten; -1 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>XTC probability</source>
+      <translation>XTC-Wahrscheinlichkeit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>How often the most likely tokens are left out; 0 is off.</source>
+      <translation>Wie oft die wahrscheinlichsten Token weggelassen werden; 0 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>XTC threshold</source>
+      <translation>XTC-Schwelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Which tokens count as most likely for XTC.</source>
+      <translation>Welche Token für XTC als die wahrscheinlichsten gelten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>DRY multiplier</source>
+      <translation>DRY-Faktor</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>How strongly repeated phrases are avoided; 0 is off.</source>
+      <translation>Wie stark wiederholte Wendungen vermieden werden; 0 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Repeat window</source>
+      <translation>Wiederholungsfenster</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>How many recent tokens that looks at; -1 is all, 0 is off.</source>
+      <translation>Auf wie viele jüngste Token das schaut; -1 ist alle, 0 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Frequency penalty</source>
+      <translation>Häufigkeitsstrafe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Above 0 avoids tokens by how often they came; 0 is off.</source>
+      <translation>Über 0 meidet Token danach, wie oft sie kamen; 0 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Presence penalty</source>
+      <translation>Präsenzstrafe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/setting_words.py" />
+      <source>Above 0 avoids tokens that came at all; 0 is off.</source>
+      <translation>Über 0 meidet Token, die überhaupt vorkamen; 0 ist aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/settings_dialog.py" />
+      <source>These count when the model is loaded next.</source>
+      <translation>Diese gelten, wenn das Modell das nächste Mal geladen wird.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/settings_dialog.py" />
+      <source>These count at once, where a chat or a request does not say otherwise.</source>
+      <translation>Diese gelten sofort, wo ein Chat oder eine Anfrage nichts anderes sagt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/settings_dialog.py" />
+      <source>Settings of {model}</source>
+      <translation>Einstellungen von {model}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/settings_dialog.py" />
+      <source>Reset all</source>
+      <translation>Alle zurücksetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/settings_dialog.py" />
+      <source>Everything as recommended again</source>
+      <translation>Wieder alles wie empfohlen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/settings_dialog.py" />
+      <source>Loading</source>
+      <translation>Laden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/settings_dialog.py" />
+      <source>Replies</source>
+      <translation>Antworten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/settings_dialog.py" />
+      <source> What is under Loading counts when it is loaded next.</source>
+      <translation> Was unter Laden steht, gilt beim nächsten Laden.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/settings/settings_dialog.py" />
+      <source>The settings of {model} are saved.{later}</source>
+      <translation>Die Einstellungen von {model} sind gespeichert.{later}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/platform/desktop_entry.py" />
+      <source>Menus of this kind are those of Linux desktops; there are none on this system.</source>
+      <translation>Solche Menüs haben Linux-Desktops; auf diesem System gibt es keine.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/platform/desktop_entry.py" />
+      <source>{path} cannot be written: {strerror}.</source>
+      <translation>{path} lässt sich nicht schreiben: {strerror}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/platform/desktop_entry.py" />
+      <source>{path} cannot be removed: {strerror}.</source>
+      <translation>{path} lässt sich nicht entfernen: {strerror}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>waits</source>
+      <translation>wartet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>reads the prompt</source>
+      <translation>liest den Prompt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>writes</source>
+      <translation>schreibt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>makes vectors</source>
+      <translation>macht Vektoren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>loading</source>
+      <translation>lädt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>starting again</source>
+      <translation>startet neu</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>did not load</source>
+      <translation>nicht geladen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>{n_generated:,} tokens</source>
+      <translation>{n_generated:,} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>{n_prompt:,} tokens of prompt</source>
+      <translation>{n_prompt:,} Token Prompt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>{n_active} at work</source>
+      <translation>{n_active} in Arbeit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>idle</source>
+      <translation>untätig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Who asks, how urgent it is, and how fast the reply comes.</source>
+      <translation>Wer fragt, wie dringend es ist und wie schnell die Antwort kommt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Nothing runs or waits.</source>
+      <translation>Nichts läuft oder wartet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Models in memory</source>
+      <translation>Modelle im Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>A model that a program names is loaded by itself.</source>
+      <translation>Ein Modell, das ein Programm nennt, wird von selbst geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>No model is loaded.</source>
+      <translation>Kein Modell ist geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Model to load</source>
+      <translation>Zu ladendes Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Load</source>
+      <translation>Laden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Load this model now</source>
+      <translation>Dieses Modell jetzt laden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Log</source>
+      <translation>Protokoll</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>What the server noted last, the newest below.</source>
+      <translation>Was der Server zuletzt notiert hat, das Neueste unten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>The log is empty.</source>
+      <translation>Das Protokoll ist leer.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Copy the log</source>
+      <translation>Das Protokoll kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>{n_inputs:,} texts</source>
+      <translation>{n_inputs:,} Texte</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>1 text</source>
+      <translation>1 Text</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>This window</source>
+      <translation>Dieses Fenster</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/activity_view.py" />
+      <source>Unload</source>
+      <translation>Entladen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Off: only this window uses the models.</source>
+      <translation>Aus: Nur dieses Fenster nutzt die Modelle.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow this only in a network that you trust.</source>
+      <translation>Jeder Rechner dieses Netzes, der einen Schlüssel hat, kann die Modelle nutzen. Was er sendet und bekommt, ist nicht verschlüsselt: Erlaube das nur in einem Netz, dem du vertraust.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>used last on {day}</source>
+      <translation>zuletzt benutzt am {day}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>not used yet</source>
+      <translation>noch nicht benutzt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>made on {day}, {used}</source>
+      <translation>gemacht am {day}, {used}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Use the models in other programs</source>
+      <translation>Die Modelle in anderen Programmen nutzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Editors, agents and scripts on this machine.</source>
+      <translation>Editoren, Agenten und Skripte auf diesem Rechner.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Let other programs use this server</source>
+      <translation>Andere Programme diesen Server nutzen lassen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Also from other machines in this network</source>
+      <translation>Auch von anderen Rechnern in diesem Netz</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Key</source>
+      <translation>Schlüssel</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Port</source>
+      <translation>Port</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Programs keep the address: change it only where another program has this port</source>
+      <translation>Programme merken sich die Adresse: Ändere ihn nur, wo ein anderes Programm diesen Port hat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>New key</source>
+      <translation>Neuer Schlüssel</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Make another key; programs that have the old one are refused</source>
+      <translation>Einen anderen Schlüssel machen; Programme mit dem alten werden abgewiesen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>In the network</source>
+      <translation>Im Netz</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>What to enter</source>
+      <translation>Was einzugeben ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>With this server's address, key and model: copy it as it is.</source>
+      <translation>Mit Adresse, Schlüssel und Modell dieses Servers: Kopiere es, wie es ist.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Client</source>
+      <translation>Programm</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>The program that is to use this server</source>
+      <translation>Das Programm, das diesen Server nutzen soll</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Copy this text</source>
+      <translation>Diesen Text kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Keys of others</source>
+      <translation>Schlüssel anderer</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>A key of its own for each person or machine, so that one can be taken back alone.</source>
+      <translation>Für jede Person oder jeden Rechner ein eigener Schlüssel, damit er allein zurückgenommen werden kann.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Keys</source>
+      <translation>Schlüssel</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>No keys yet.</source>
+      <translation>Noch keine Schlüssel.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Whose key, as “laptop” or “Ana”</source>
+      <translation>Wessen Schlüssel, etwa „Laptop“ oder „Ana“</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Whose key</source>
+      <translation>Wessen Schlüssel</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Make a key</source>
+      <translation>Schlüssel machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Make a key of this name</source>
+      <translation>Einen Schlüssel dieses Namens machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Copy the key</source>
+      <translation>Den Schlüssel kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>{sentence} Choose another port below and switch it on again.</source>
+      <translation>{sentence} Wähle unten einen anderen Port und schalte ihn wieder ein.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>The key “{name}”, which is shown this once:
+{new}</source>
+      <translation>Der Schlüssel „{name}“, der nur dieses eine Mal gezeigt wird:
+{new}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Revoke</source>
+      <translation>Zurücknehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Address in the network</source>
+      <translation>Adresse im Netz</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Switch the server on first. {place}</source>
+      <translation>Schalte zuerst den Server ein. {place}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Give the key a name first.</source>
+      <translation>Gib dem Schlüssel zuerst einen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>A worker is another machine with Slipstream that lends its memory and its GPU to a model that fits neither machine alone. There, this command prints the worker's address and a token:</source>
+      <translation>Ein Worker ist ein anderer Rechner mit Slipstream, der seinen Speicher und seine GPU einem Modell leiht, das in keinen der beiden allein passt. Dort gibt dieser Befehl die Adresse des Workers und ein Token aus:</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Add it here by that address. Then choose it in the settings of a model, in the library: “Also use worker”. What is computed crosses the network unencrypted, prompts and replies too: do this in a network that you trust.</source>
+      <translation>Füge ihn hier mit dieser Adresse hinzu. Wähle ihn dann in den Einstellungen eines Modells in der Bibliothek: „Auch Worker nutzen“. Was gerechnet wird, geht unverschlüsselt durch das Netz, auch Prompts und Antworten: Tu das in einem Netz, dem du vertraust.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>{bandwidth:,.0f} MB/s</source>
+      <translation>{bandwidth:,.0f} MB/s</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>used by {model}</source>
+      <translation>von {model} genutzt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Other servers</source>
+      <translation>Andere Server</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Their models are in the list of models as NAME/MODEL: another Slipstream, vLLM, llama-server, or a service that speaks OpenAI's protocol. What you send to them leaves this machine.</source>
+      <translation>Ihre Modelle stehen in der Liste der Modelle als NAME/MODELL: ein anderes Slipstream, vLLM, llama-server oder ein Dienst, der das Protokoll von OpenAI spricht. Was du an sie sendest, verlässt diesen Rechner.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>None yet: add one by its address.</source>
+      <translation>Noch keiner: Füge einen mit seiner Adresse hinzu.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Add this server</source>
+      <translation>Diesen Server hinzufügen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Ask the server for its models, and keep it</source>
+      <translation>Den Server nach seinen Modellen fragen und ihn behalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Workers</source>
+      <translation>Worker</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Command for the worker</source>
+      <translation>Befehl für den Worker</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>None yet: add one by its address and its token.</source>
+      <translation>Noch keiner: Füge einen mit Adresse und Token hinzu.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Add this worker</source>
+      <translation>Diesen Worker hinzufügen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Try the worker with its token, and keep both</source>
+      <translation>Den Worker mit seinem Token prüfen und beide behalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Trying it…</source>
+      <translation>Wird geprüft…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>used by another program</source>
+      <translation>von einem anderen Programm genutzt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>As you want to call it: rack</source>
+      <translation>Wie du ihn nennen willst: rack</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Empty where it needs none</source>
+      <translation>Leer, wo er keinen braucht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>{words} of the other server</source>
+      <translation>{words} des anderen Servers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Token</source>
+      <translation>Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>As it is shown there</source>
+      <translation>Wie es dort gezeigt wird</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>{words} of the worker</source>
+      <translation>{words} des Workers</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>A server needs a name and an address.</source>
+      <translation>Ein Server braucht einen Namen und eine Adresse.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>A worker needs an address and its token.</source>
+      <translation>Ein Worker braucht eine Adresse und sein Token.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/server_page.py" />
+      <source>Connect</source>
+      <translation>Verbinden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/server_page.py" />
+      <source>Activity</source>
+      <translation>Aktivität</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/server_page.py" />
+      <source>Other machines</source>
+      <translation>Andere Rechner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>Replies at once</source>
+      <translation>Antworten zugleich</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>How many requests are written at the same time; others wait. More need more memory for their texts.</source>
+      <translation>Wie viele Anfragen zugleich geschrieben werden; andere warten. Mehr brauchen mehr Speicher für ihre Texte.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>How much of a chat the model sees, in tokens: a token is about three quarters of a word. A model's own settings hold where this is automatic.</source>
+      <translation>Wie viel das Modell von einem Chat sieht, in Token: Ein Token ist etwa drei Viertel eines Wortes. Eigene Einstellungen eines Modells gelten, wo hier automatisch steht.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>Runs on</source>
+      <translation>Läuft auf</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>Automatic uses every GPU there is and keeps the rest of a model on the processor.</source>
+      <translation>Automatisch nutzt jede GPU und lässt den Rest eines Modells auf dem Prozessor.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>Guesses the next words and checks them in one step. It switches itself off where it would be slower.</source>
+      <translation>Rät die nächsten Wörter und prüft sie in einem Schritt. Schaltet sich selbst ab, wo es langsamer wäre.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>Texts kept in memory</source>
+      <translation>Im Speicher behaltene Texte</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>So that a chat goes on without being read again. Automatic takes a share of what is free.</source>
+      <translation>Damit ein Chat weitergeht, ohne neu gelesen zu werden. Automatisch nimmt einen Teil dessen, was frei ist.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>Texts kept on disk</source>
+      <translation>Auf der Platte behaltene Texte</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>The same after a restart. These files hold what was written in your chats; None writes nothing.</source>
+      <translation>Dasselbe nach einem Neustart. Diese Dateien enthalten, was in deinen Chats stand; Keine schreibt nichts.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>4 (recommended)</source>
+      <translation>4 (empfohlen)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>Processor only</source>
+      <translation>Nur der Prozessor</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>With a draft model</source>
+      <translation>Mit einem Entwurfsmodell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>Never</source>
+      <translation>Nie</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>{size} GB</source>
+      <translation>{size} GB</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/engine_options.py" />
+      <source>{size:,} tokens</source>
+      <translation>{size:,} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub when you search or download, and other servers only where you add one. Links open in your browser after a question.</source>
+      <translation>Slipstream sendet keine Telemetrie: Nichts über dich, deine Chats oder deine Nutzung verlässt diesen Rechner. Es fragt den Hub, wenn du suchst oder herunterlädst, und andere Server nur, wo du einen hinzufügst. Links öffnen sich nach einer Frage in deinem Browser.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>The server still runs as it was started. A restart takes a few seconds; replies that are being written end, and what has come of them is kept.</source>
+      <translation>Der Server läuft noch, wie er gestartet wurde. Ein Neustart dauert einige Sekunden; Antworten, die gerade entstehen, enden, und was davon da ist, bleibt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Light</source>
+      <translation>Hell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Dark</source>
+      <translation>Dunkel</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>High contrast</source>
+      <translation>Hoher Kontrast</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Keep running without the window</source>
+      <translation>Ohne Fenster weiterlaufen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>{used} of {total}</source>
+      <translation>{used} von {total}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>In the desktop's menus</source>
+      <translation>In den Menüs des Desktops</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Search settings</source>
+      <translation>Einstellungen durchsuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Restart the server</source>
+      <translation>Den Server neu starten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Folders</source>
+      <translation>Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Open the folder of models</source>
+      <translation>Den Ordner der Modelle öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Move…</source>
+      <translation>Verschieben…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Move the folder of models</source>
+      <translation>Den Ordner der Modelle verschieben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Open the folder of chats</source>
+      <translation>Den Ordner der Chats öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>This computer</source>
+      <translation>Dieser Computer</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Notices of the desktop</source>
+      <translation>Mitteilungen auf dem Desktop</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Engine</source>
+      <translation>Engine</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Hub account</source>
+      <translation>Hub-Konto</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Account and address…</source>
+      <translation>Konto und Adresse…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Reset…</source>
+      <translation>Zurücksetzen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Reset all settings</source>
+      <translation>Alle Einstellungen zurücksetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>What belongs to one model is set in the library, with the model.</source>
+      <translation>Was zu einem Modell gehört, wird in der Bibliothek beim Modell eingestellt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Move the models to</source>
+      <translation>Die Modelle verschieben nach</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Looking at {folder}…</source>
+      <translation>Sieht sich {folder} an…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Checking the copies in</source>
+      <translation>Prüft die Kopien in</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Copying to</source>
+      <translation>Kopiert nach</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Reset settings</source>
+      <translation>Einstellungen zurücksetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Reset all settings of this page?</source>
+      <translation>Alle Einstellungen dieser Seite zurücksetzen?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Chats, models, their own settings, folders and your account stay.</source>
+      <translation>Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Looks</source>
+      <translation>Aussehen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Theme</source>
+      <translation>Thema</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>High contrast draws edges and text as strong as they can be, light or dark.</source>
+      <translation>Hoher Kontrast zeichnet Ränder und Text so stark wie möglich, hell oder dunkel.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Accent</source>
+      <translation>Akzent</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>The one colour beside grey; high contrast has its own.</source>
+      <translation>Die eine Farbe neben Grau; hoher Kontrast hat seine eigene.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Text size</source>
+      <translation>Textgröße</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Also Ctrl with + or −, and Ctrl+0 for 100 %.</source>
+      <translation>Auch Strg mit + oder −, und Strg+0 für 100 %.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Language</source>
+      <translation>Sprache</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Counts when Slipstream is started next.</source>
+      <translation>Gilt, wenn Slipstream das nächste Mal gestartet wird.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Models</source>
+      <translation>Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Looking for the folder…</source>
+      <translation>Sucht den Ordner…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>In one file, {chats}</source>
+      <translation>In einer Datei, {chats}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Models of other programs</source>
+      <translation>Modelle anderer Programme</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Files of Ollama, LM Studio, Jan, GPT4All or your own are used where they are; nothing is copied.</source>
+      <translation>Dateien von Ollama, LM Studio, Jan, GPT4All oder eigene werden verwendet, wo sie sind; nichts wird kopiert.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>When a download or a long reply ends while you look elsewhere.</source>
+      <translation>Wenn ein Download oder eine lange Antwort endet, während du woanders hinsiehst.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Start at login</source>
+      <translation>Bei der Anmeldung starten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Hugging Face Hub</source>
+      <translation>Hugging Face Hub</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>An access token opens models whose licence has to be accepted. It is kept in the system's keyring.</source>
+      <translation>Ein Zugangs-Token öffnet Modelle, deren Lizenz angenommen werden muss. Es liegt im Schlüsselbund des Systems.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>No telemetry</source>
+      <translation>Keine Telemetrie</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>All settings of this page</source>
+      <translation>Alle Einstellungen dieser Seite</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Looks, notices and the engine as recommended again. Chats, models, their own settings, folders and your account stay.</source>
+      <translation>Aussehen, Mitteilungen und Engine wieder wie empfohlen. Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>No setting like that</source>
+      <translation>Keine solche Einstellung</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>No program here shows folders. It is {folder}.</source>
+      <translation>Kein Programm hier zeigt Ordner. Er ist {folder}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source> {n_left} files could not be deleted in the old folder.</source>
+      <translation> {n_left} Dateien ließen sich im alten Ordner nicht löschen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>The models are in {folder} now.{left}</source>
+      <translation>Die Modelle sind jetzt in {folder}.{left}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Cancel the move</source>
+      <translation>Das Verschieben abbrechen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Downloads go to {models_folder}</source>
+      <translation>Downloads landen in {models_folder}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Slipstream is among your programs, and opens .gguf files.</source>
+      <translation>Slipstream ist unter deinen Programmen und öffnet .gguf-Dateien.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Adds Slipstream to your programs, with its icon, and lets it open .gguf files.</source>
+      <translation>Fügt Slipstream mit seinem Symbol zu deinen Programmen hinzu und lässt es .gguf-Dateien öffnen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Closing it leaves an icon in the tray, and other programs reach the models as before.</source>
+      <translation>Beim Schließen bleibt ein Symbol in der Leiste, und andere Programme erreichen die Modelle wie zuvor.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>This desktop has no tray, in which an icon could show that Slipstream still runs.</source>
+      <translation>Dieser Desktop hat keine Leiste, in der ein Symbol zeigen könnte, dass Slipstream noch läuft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>The window opens when you log in to your desktop.</source>
+      <translation>Das Fenster öffnet sich, wenn du dich an deinem Desktop anmeldest.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Privacy</source>
+      <translation>Privatsphäre</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>{name} only</source>
+      <translation>Nur {name}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Show all settings</source>
+      <translation>Alle Einstellungen zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>{models_folder} cannot be made: {strerror}.</source>
+      <translation>{models_folder} lässt sich nicht anlegen: {strerror}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Forget</source>
+      <translation>Vergessen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Models of {kind}</source>
+      <translation>Modelle von {kind}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Load a model first: choose one above the chat.</source>
+      <translation>Lade zuerst ein Modell: Wähle eines über dem Chat.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Stopped.</source>
+      <translation>Angehalten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Is it the same model?</source>
+      <translation>Ist es dasselbe Modell?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>How fast memory and processor are, in some ten seconds: speeds are predicted from it</source>
+      <translation>Wie schnell Speicher und Prozessor sind, in etwa zehn Sekunden: Daraus werden Geschwindigkeiten vorhergesagt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Measures who drafts best for this model, a minute for each, and keeps the fastest</source>
+      <translation>Misst, wer für dieses Modell am besten vorausrät, je eine Minute, und behält das Schnellste</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Answers the same questions with drafts and without, and compares the texts; takes some minutes</source>
+      <translation>Beantwortet dieselben Fragen mit und ohne Entwürfe und vergleicht die Texte; dauert einige Minuten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Waits for a reply that is being written…</source>
+      <translation>Wartet auf eine Antwort, die gerade entsteht…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Waits for a model that is being loaded…</source>
+      <translation>Wartet auf ein Modell, das gerade geladen wird…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>How far the measurement is</source>
+      <translation>Wie weit die Messung ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>End the measurement; what is known already is kept</source>
+      <translation>Die Messung beenden; was schon bekannt ist, bleibt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Stopping…</source>
+      <translation>Hält an…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Result</source>
+      <translation>Ergebnis</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Measured. What is predicted is renewed.</source>
+      <translation>Gemessen. Die Vorhersagen sind erneuert.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/plots.py" />
+      <source>−3 min</source>
+      <translation>−3 min</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/plots.py" />
+      <source>{now:.1f} {unit} now, {value:.1f} at most</source>
+      <translation>{now:.1f} {unit} jetzt, höchstens {value:.1f}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>limited by memory speed</source>
+      <translation>begrenzt vom Speichertempo</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>limited by arithmetic</source>
+      <translation>begrenzt vom Rechnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>limited by work between steps</source>
+      <translation>begrenzt von Arbeit zwischen Schritten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>the limit is not known yet</source>
+      <translation>die Grenze ist noch nicht bekannt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>{n_accepted:,} of {n_drafted:,} guessed tokens were right</source>
+      <translation>{n_accepted:,} von {n_drafted:,} geratenen Token stimmten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>Drafting is being tried: {share}, which does not pay yet ({speedup:.2f} times plain steps).</source>
+      <translation>Vorausraten wird probiert: {share}, was sich noch nicht lohnt ({speedup:.2f} mal einfache Schritte).</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>so small that memory speed hardly matters</source>
+      <translation>so klein, dass das Speichertempo kaum zählt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>Drafting is on: {share}.</source>
+      <translation>Vorausraten ist an: {share}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>Drafting is on: {share}, which makes it {speedup:.2f} times as fast as plain steps.</source>
+      <translation>Vorausraten ist an: {share}, damit ist es {speedup:.2f} mal so schnell wie einfache Schritte.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>: up to {n_rows} rows take hardly longer than one</source>
+      <translation>: Bis zu {n_rows} Zeilen dauern kaum länger als eine</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>, which takes longer</source>
+      <translation>, was länger dauert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>{n_active} requests share each step{how}.</source>
+      <translation>{n_active} Anfragen teilen sich jeden Schritt{how}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>{n_waiting} wait for a place.</source>
+      <translation>{n_waiting} warten auf einen Platz.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>“Measure this machine” below: then gains can be predicted.</source>
+      <translation>„Diesen Rechner messen“ unten: Dann lassen sich Gewinne vorhersagen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>Several requests at once: {cheap_rows} share a step. For all together</source>
+      <translation>Mehrere Anfragen zugleich: {cheap_rows} teilen sich einen Schritt. Für alle zusammen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>A small model that guesses ahead.</source>
+      <translation>Ein kleines Modell, das vorausrät.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>Show in the library</source>
+      <translation>In der Bibliothek zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>{why_draft} For the last reply plain steps were expected to be faster: no guesses.</source>
+      <translation>{why_draft} Bei der letzten Antwort waren einfache Schritte voraussichtlich schneller: nichts geraten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>{why_draft} Just now plain steps are expected to be faster: nothing is guessed ahead.</source>
+      <translation>{why_draft} Gerade sind einfache Schritte voraussichtlich schneller: Nichts wird vorausgeraten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>A smaller copy ({type}), of which each token reads less.</source>
+      <translation>Eine kleinere Kopie ({type}), von der jedes Token weniger liest.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>Let {name} guess ahead.</source>
+      <translation>{name} vorausraten lassen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/sentences.py" />
+      <source>Let it draft</source>
+      <translation>Vorausraten lassen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>{limit}: it reads {of_peak}{share}.</source>
+      <translation>{limit}: Gelesen werden {of_peak}{share}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Tokens per second, the last three minutes</source>
+      <translation>Token je Sekunde, die letzten drei Minuten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Memory read, GB per second</source>
+      <translation>Gelesener Speicher, GB je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>The lines come in a moment…</source>
+      <translation>Die Linien kommen gleich…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Gains are estimates.</source>
+      <translation>Gewinne sind Schätzungen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>This machine</source>
+      <translation>Dieser Rechner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Measure</source>
+      <translation>Messen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>tokens per second, reading the prompt</source>
+      <translation>Token je Sekunde, beim Lesen des Prompts</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>tokens per second</source>
+      <translation>Token je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>{read} of {peak:,.1f} GB/s measured</source>
+      <translation>{read} von {peak:,.1f} GB/s gemessen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>{read} GB/s</source>
+      <translation>{read} GB/s</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>{read} GB/s from the processor's cache</source>
+      <translation>{read} GB/s aus dem Cache des Prozessors</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>, {peak_share:.0%} of what memory can</source>
+      <translation>, {peak_share:.0%} von dem, was der Speicher kann</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Why</source>
+      <translation>Warum</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>What would help</source>
+      <translation>Was helfen würde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Guessed tokens that were right, by place</source>
+      <translation>Richtig geratene Token, nach Stelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Acceptance by depth</source>
+      <translation>Annahme nach Tiefe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Memory read</source>
+      <translation>Gelesener Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>GB per second</source>
+      <translation>GB je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>{what}, the last reply</source>
+      <translation>{what}, die letzte Antwort</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Nothing runs. Figures come with the next reply.</source>
+      <translation>Nichts läuft. Zahlen kommen mit der nächsten Antwort.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Nothing was decided yet.</source>
+      <translation>Noch wurde nichts entschieden.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Token {depth}</source>
+      <translation>Token {depth}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>{right:.0%} of {guessed:,}</source>
+      <translation>{right:.0%} von {guessed:,}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Weights</source>
+      <translation>Gewichte</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Kept prompts</source>
+      <translation>Behaltene Prompts</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Other programs</source>
+      <translation>Andere Programme</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Free</source>
+      <translation>Frei</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Nothing that is known here.</source>
+      <translation>Nichts, was hier bekannt ist.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Asking…</source>
+      <translation>Fragt…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Processor</source>
+      <translation>Prozessor</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>{cpu:.0%} busy</source>
+      <translation>{cpu:.0%} beschäftigt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Power</source>
+      <translation>Leistung</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>{watts:.0f} W, the processor</source>
+      <translation>{watts:.0f} W, der Prozessor</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>{load:.0%} busy</source>
+      <translation>{load:.0%} beschäftigt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Load a model first.</source>
+      <translation>Lade zuerst ein Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/action_rows.py" />
+      <source>Progress</source>
+      <translation>Fortschritt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/action_rows.py" />
+      <source>How far {title} is</source>
+      <translation>Wie weit {title} ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/fields.py" />
+      <source>Copy the {lower}</source>
+      <translation>{lower} kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/fields.py" />
+      <source>Show</source>
+      <translation>Zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/fields.py" />
+      <source>Show the {lower}</source>
+      <translation>{lower} zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/fields.py" />
+      <source>Hide</source>
+      <translation>Verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/page_layout.py" />
+      <source>{name} (Ctrl+{number})</source>
+      <translation>{name} (Strg+{number})</translation>
+    </message>
+    <message>
+      <location filename="../../ui/widgets/state_pane.py" />
+      <source>In progress</source>
+      <translation>In Arbeit</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>Slipstream still runs</source>
+      <translation>Slipstream läuft noch</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>Other programs reach its models as before. Its icon here opens it, or quits it.</source>
+      <translation>Andere Programme erreichen seine Modelle wie zuvor. Sein Symbol hier öffnet oder beendet es.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>The reply is there</source>
+      <translation>Die Antwort ist da</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>A chat has its answer.</source>
+      <translation>Ein Chat hat seine Antwort.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>The download is complete</source>
+      <translation>Der Download ist fertig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>{repo_id} can be used.</source>
+      <translation>{repo_id} kann benutzt werden.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/background.py" />
+      <source>The download stopped</source>
+      <translation>Der Download hat angehalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Light or dark, and the size of text</source>
+      <translation>Hell oder dunkel, und die Größe des Texts</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Open Slipstream</source>
+      <translation>Slipstream öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Quit</source>
+      <translation>Beenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Show the models</source>
+      <translation>Die Modelle zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Chat deleted</source>
+      <translation>Chat gelöscht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Undo</source>
+      <translation>Rückgängig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Start new, and keep the damaged file</source>
+      <translation>Neu beginnen und die beschädigte Datei behalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Reading the chats of {source}…</source>
+      <translation>Liest die Chats von {source}…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Tint drafted words in replies</source>
+      <translation>Vorausgeratene Wörter in Antworten färben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Search this page</source>
+      <translation>Diese Seite durchsuchen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Show or hide the chats</source>
+      <translation>Die Chats zeigen oder verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Show or hide the settings of the chat</source>
+      <translation>Die Einstellungen des Chats zeigen oder verbergen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>New chat beside this one</source>
+      <translation>Neuer Chat neben diesem</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Go to the other chat</source>
+      <translation>Zum anderen Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Close the chat beside</source>
+      <translation>Den Chat daneben schließen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Take a prompt</source>
+      <translation>Einen Prompt nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Larger text</source>
+      <translation>Größerer Text</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Smaller text</source>
+      <translation>Kleinerer Text</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Text of the usual size</source>
+      <translation>Text in üblicher Größe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Continue a reply that was cut</source>
+      <translation>Eine abgeschnittene Antwort fortsetzen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Edit what was said last</source>
+      <translation>Bearbeiten, was zuletzt gesagt wurde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Earlier version of a message</source>
+      <translation>Frühere Fassung einer Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Later version of a message</source>
+      <translation>Spätere Fassung einer Nachricht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Race two ways to answer</source>
+      <translation>Zwei Wege zur Antwort um die Wette</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Tint drafted words</source>
+      <translation>Vorausgeratene Wörter färben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Save what can be read of it</source>
+      <translation>Speichern, was davon lesbar ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Take the chats of the backup of {day}</source>
+      <translation>Die Chats der Sicherung vom {day} nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Other ways…</source>
+      <translation>Andere Wege…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>{source} has no chat that is not here and can be read.</source>
+      <translation>{source} hat keinen Chat, der nicht hier ist und sich lesen lässt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>There is no model here that can race</source>
+      <translation>Hier ist kein Modell, das antreten kann</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Find one</source>
+      <translation>Eines finden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Chat archived</source>
+      <translation>Chat archiviert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Page</source>
+      <translation>Seite</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Bring chats back…</source>
+      <translation>Chats zurückholen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>1 chat is back</source>
+      <translation>1 Chat ist zurück</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>{n_chats:,} chats are back</source>
+      <translation>{n_chats:,} Chats sind zurück</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Ctrl and + or −; Ctrl+0 is 100%</source>
+      <translation>Strg und + oder −; Strg+0 ist 100 %</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Theme: {name}</source>
+      <translation>Thema: {name}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Setting</source>
+      <translation>Einstellung</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
+      <source>Library</source>
+      <translation>Bibliothek</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
+      <source>Server</source>
+      <translation>Server</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
+      <source>Settings</source>
+      <translation>Einstellungen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/server_link.py" />
+      <source>The server restarts with the new settings. What you send now waits for it.</source>
+      <translation>Der Server startet mit den neuen Einstellungen neu. Was du jetzt sendest, wartet auf ihn.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/server_link.py" />
+      <source>The server that runs the models cannot start</source>
+      <translation>Der Server, der die Modelle ausführt, kann nicht starten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/server_link.py" />
+      <source>The server stopped and is starting again. What you send now waits for it.</source>
+      <translation>Der Server hat angehalten und startet neu. Was du jetzt sendest, wartet auf ihn.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/server_link.py" />
+      <source>Use recommended engine settings</source>
+      <translation>Empfohlene Engine-Einstellungen verwenden</translation>
+    </message>
+  </context>
+</TS>
