@@ -4794,6 +4794,26 @@ Klicke für mehr.</translation>
       <translation>Andere Rechner</translation>
     </message>
     <message>
+      <location filename="../../ui/server/snippets.py" />
+      <source>A script; pip install openai</source>
+      <translation>Ein Skript; pip install openai</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/snippets.py" />
+      <source>A script; pip install anthropic</source>
+      <translation>Ein Skript; pip install anthropic</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/snippets.py" />
+      <source>Run “Chat: Manage Language Models”, choose Add, then Custom Endpoint, and enter the key. The file that opens, chatLanguageModels.json, takes this.</source>
+      <translation>Führe „Chat: Manage Language Models“ aus, wähle Add, dann Custom Endpoint, und gib den Schlüssel ein. Die Datei chatLanguageModels.json, die sich öffnet, bekommt das hier.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/snippets.py" />
+      <source>settings.json, by “zed: open settings”. Zed asks for the key in its provider's settings, or takes it from the variable {variable}.</source>
+      <translation>settings.json, über „zed: open settings“. Zed fragt in den Einstellungen des Anbieters nach dem Schlüssel oder nimmt ihn aus der Variablen {variable}.</translation>
+    </message>
+    <message>
       <location filename="../../ui/settings/engine_options.py" />
       <source>Replies at once</source>
       <translation>Antworten zugleich</translation>
@@ -4882,6 +4902,36 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>The server still runs as it was started. A restart takes a few seconds; replies that are being written end, and what has come of them is kept.</source>
       <translation>Der Server läuft noch, wie er gestartet wurde. Ein Neustart dauert einige Sekunden; Antworten, die gerade entstehen, enden, und was davon da ist, bleibt.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Teal</source>
+      <translation>Petrol</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Blue</source>
+      <translation>Blau</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Violet</source>
+      <translation>Violett</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Rose</source>
+      <translation>Rosa</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Amber</source>
+      <translation>Bernstein</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>Graphite</source>
+      <translation>Graphit</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5282,6 +5332,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/speed/plots.py" />
       <source>−3 min</source>
       <translation>−3 min</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/plots.py" />
+      <source>now</source>
+      <translation>jetzt</translation>
     </message>
     <message>
       <location filename="../../ui/speed/plots.py" />

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from ui.language import tr
+
 NAME = "Slipstream"
 _REPLY = 4  # of the context, one part in so many is kept for the reply
 KEY_VARIABLE = "SLIPSTREAM_API_KEY"
@@ -33,19 +35,24 @@ class Snippet:
 def snippets(to: Address) -> tuple[Snippet, ...]:
     """Return what to copy for each client."""
     return (
-        Snippet("Python: openai", "A script; pip install openai", "python", _openai(to)),
-        Snippet("Python: anthropic", "A script; pip install anthropic", "python", _anthropic(to)),
+        Snippet("Python: openai", tr("A script; pip install openai"), "python", _openai(to)),
+        Snippet("Python: anthropic", tr("A script; pip install anthropic"), "python", _anthropic(to)),
         Snippet(
             "VS Code",
-            "Run “Chat: Manage Language Models”, choose Add, then Custom Endpoint, and enter the key. The file that "
-            "opens, chatLanguageModels.json, takes this.",
+            tr(
+                "Run “Chat: Manage Language Models”, choose Add, then Custom Endpoint, and enter the key. The file "
+                "that opens, chatLanguageModels.json, takes this."
+            ),
             "json",
             _vs_code(to),
         ),
         Snippet(
             "Zed",
-            f"settings.json, by “zed: open settings”. Zed asks for the key in its provider's settings, or takes it "
-            f"from the variable {KEY_VARIABLE}.",
+            tr(
+                "settings.json, by “zed: open settings”. Zed asks for the key in its provider's settings, or takes it "
+                "from the variable {variable}.",
+                variable=KEY_VARIABLE,
+            ),
             "json",
             _zed(to),
         ),

@@ -49,6 +49,10 @@ THEMES = (
     (ThemeChoice.CONTRAST.value, tr("High contrast")),
 )
 SCROLL_BAR = 12  # as in the style sheet: the field stands above the middle of what is below it
+ACCENT_NAMES = {
+    "Teal": tr("Teal"), "Blue": tr("Blue"), "Violet": tr("Violet"), "Rose": tr("Rose"), "Amber": tr("Amber"),
+    "Graphite": tr("Graphite"),
+}  # fmt: skip
 PRIVACY = tr(
     "Slipstream sends no telemetry: nothing about you, your chats or your use leaves this machine. It asks the Hub "
     "when you search or download, and other servers only where you add one. Links open in your browser after a "
@@ -172,7 +176,7 @@ class SettingsPage(QWidget):
         dots = [icon("dot", colours[appearance.palette.is_dark], size=16) for colours in ACCENTS.values()]
         self.theme = choice(THEMES, appearance.choice.value, lambda value: self._look("theme", value))
         self.accent = choice(
-            [(name, name) for name in ACCENTS], appearance.accent, lambda value: self._look("accent", value), dots
+            list(ACCENT_NAMES.items()), appearance.accent, lambda value: self._look("accent", value), dots
         )
         self.text = choice(
             [(str(size), f"{size} %") for size in PERCENTS],

@@ -15,7 +15,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Type
 
 HEIGHT = 150  # pixels
-_TICKS = ((-SECONDS, tr("−3 min")), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, "now"))
+_TICKS = ((-SECONDS, tr("−3 min")), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, tr("now")))
 _SIDES = 0.05  # of the width, for the words below both ends
 _FILL = 40  # of 255: how much of the colour is below the line
 

@@ -59,6 +59,16 @@ def test_looks_count_at_once_and_after_a_restart(window: MainWindow, page: Setti
     assert (page.theme.currentData(), page.accent.currentData()) == ("system", "Teal")
 
 
+def test_the_language_is_kept_for_the_next_start(page: SettingsPage, tmp_path: Path) -> None:
+    pick(page.language, "de")
+    assert WindowSettings(tmp_path / "window.ini").value("language") == "de"
+    assert [page.language.itemText(at) for at in range(page.language.count())] == [
+        "Like the system",
+        "English",
+        "Deutsch",
+    ]
+
+
 def test_the_page_is_made_in_pieces_before_it_is_wanted(qtbot, window: MainWindow) -> None:
     window.prepare_pages()
     assert window.settings is not None

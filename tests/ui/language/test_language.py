@@ -1,0 +1,117 @@
+"""The languages of the window: their files are whole and current, and the window speaks them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import translations
+from ui import language
+from ui.language import FOLDER, LANGUAGES, tr
+
+OTHERS = sorted(set(LANGUAGES) - {"en"})
+ROOT = Path(__file__).parents[3]
+HOLE = re.compile(r"\{[^{}]*\}")
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch):
+    """Choose as the app does; afterwards everything is English again."""
+    monkeypatch.setenv("SLIPSTREAM_LANGUAGE", "en")
+    yield language.choose
+    language.choose("en")
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_every_text_of_the_window_has_a_translation_with_the_same_holes(code: str) -> None:
+    said = translations.read(code)
+    assert set(said) == set(translations.texts()), "renew the files: python -m tools.translations"
+    assert [text for text, words in said.items() if not words] == []
+    unlike = {text: words for text, words in said.items() if sorted(HOLE.findall(text)) != sorted(HOLE.findall(words))}
+    assert unlike == {}
+    edges = {
+        text: words
+        for text, words in said.items()
+        if (text[:1] == " ", text[-1:] == " ") != (words[:1] == " ", words[-1:] == " ")
+    }
+    assert edges == {}, "a space at an edge joins two texts"
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_the_file_that_is_read_is_made_of_the_one_that_is_written(code: str, tmp_path: Path) -> None:
+    translations.compile_to(tmp_path / "made.qm", FOLDER / f"slipstream_{code}.ts")
+    assert (tmp_path / "made.qm").read_bytes() == (FOLDER / f"slipstream_{code}.qm").read_bytes()
+
+
+def test_a_text_is_said_in_the_language_that_was_chosen(chosen) -> None:
+    assert chosen("de") == "de"
+    assert tr("New chat") == "Neuer Chat"
+    assert tr("page {number}", number=3) == "Seite 3"
+    assert tr("no text of the window") == "no text of the window"
+    assert chosen("en") == "en"
+    assert tr("page {number}", number=3) == "page 3"
+
+
+def test_a_language_that_is_not_known_is_that_of_the_system(chosen, monkeypatch: pytest.MonkeyPatch) -> None:
+    from PySide6.QtCore import QLocale
+
+    before = QLocale()
+    try:
+        QLocale.setDefault(QLocale("de_AT"))
+        assert chosen("xx") == "de"
+        QLocale.setDefault(QLocale("fi_FI"))
+        assert chosen("") == "en"
+    finally:
+        QLocale.setDefault(before)
+
+
+LOOK = """
+import sys, time
+from pathlib import Path
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit, QWidget
+
+application = QApplication([])
+from ui import language
+assert language.choose("de") == "de"
+from tools import translations
+from ui.client.api import Api
+from ui.theme.appearance import Appearance
+from ui.window.main_window import MainWindow
+
+folder = Path(sys.argv[1])
+api, appearance = Api(), Appearance(application)
+window = MainWindow(api, appearance, folder / "chats.db", folder / "window.ini")
+window.show()
+for page in ("chat", "library", "speed", "server", "jobs", "settings"):
+    window.show_page(page)
+    until = time.monotonic() + 0.3
+    while time.monotonic() < until:
+        application.processEvents()
+english = {text for text, words in translations.read("de").items() if words != text and "{" not in text}
+shown = set()
+for widget in window.findChildren(QWidget):
+    shown |= {widget.toolTip(), widget.accessibleName()}
+    if isinstance(widget, (QAbstractButton, QLabel)):
+        shown.add(widget.text())
+    if isinstance(widget, QLineEdit):
+        shown.add(widget.placeholderText())
+    if isinstance(widget, QComboBox):
+        shown |= {widget.itemText(at) for at in range(widget.count())}
+assert {"Neuer Chat", "Aussehen", "Andere Programme diesen Server nutzen lassen"} <= shown, sorted(shown)
+print(sorted(shown & english))
+window.close()
+api.close()
+"""
+
+
+@pytest.mark.slow
+def test_no_page_of_the_german_window_speaks_english(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOOK, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().splitlines()[-1] == "[]"
