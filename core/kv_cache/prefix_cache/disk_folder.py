@@ -1,4 +1,4 @@
-"""The folder where pieces of texts survive a restart: one folder for each model and set of options."""
+"""The folder where segments of texts survive a restart: one for each model and set of options."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from core.kv_cache.prefix_cache.segment import Blob, NotASegmentFile, SegmentHea
 
 FOLDER = "prefixes"
 _SUFFIX, _PARTIAL = ".kv", ".partial"
-# Files of other models may keep this share of the limit.
+# Files of other models may take this share of the limit; the oldest beyond it are deleted.
 _OTHERS_SHARE = 0.5
-# So much stays free on the disk for everybody else.
+# Bytes that always stay free on the disk.
 _LEFT_FREE = 256 << 20
 
 
 class SegmentFolder:
-    """Files of one model. Only their owner may read them: they say what was asked and answered."""
+    """Files of one model. Only their owner may read them, because they reveal the texts of chats."""
 
     def __init__(self, root: Path, key: bytes, limit: int) -> None:
         """Keep the files of model ``key`` below ``root``, which holds at most ``limit`` bytes for all models."""
@@ -34,12 +34,12 @@ class SegmentFolder:
         self._folder = root / key.hex()
 
     def open(self) -> None:
-        """Make the folder, and room in it. Raises OSError."""
+        """Make the folder, and delete the oldest files of other models. Raises OSError."""
         self.make()
         self.limit -= self._trim_others(int(self.limit * _OTHERS_SHARE))
 
     def make(self) -> bool:
-        """Make the folder where it is not there; return whether that was so. Raises OSError."""
+        """Make the folder; return False if it was there. Raises OSError."""
         if self._folder.is_dir():
             return False
         for folder in (self._root, self._folder):
@@ -49,16 +49,16 @@ class SegmentFolder:
         return True
 
     def scan(self) -> Iterator[SegmentHeader]:
-        """Return the pieces that are there, parents before children; what is no whole piece is removed.
+        """Return the stored segments, parents before children; all other files are removed.
 
-        Only what the files say of themselves is read. Raises OSError.
+        Only the headers are read. Raises OSError.
         """
         pieces = sorted(self._pieces(), key=lambda piece: piece.start)
         known: dict[bytes, int] = {}
         n_bytes = 0
         for piece in pieces:
             is_beginning = piece.parent_id is None and (piece.start == 0 or piece.is_whole)
-            # A parent that reaches up to where this piece begins, as it did when this one was written.
+            # The parent must still reach up to the start of this segment.
             parent_end = known.get(piece.parent_id, 0) if piece.parent_id is not None else 0
             if not (is_beginning or 0 < piece.start <= parent_end) or n_bytes + piece.n_bytes > self.limit:
                 self.remove(piece.id)
@@ -68,7 +68,7 @@ class SegmentFolder:
             yield piece
 
     def write(self, piece: SegmentHeader, blob: Blob) -> None:
-        """Write a file as a whole or not at all. Raises OSError."""
+        """Write a segment's file atomically. Raises OSError."""
         if shutil.disk_usage(self._folder).free < blob.nbytes + _LEFT_FREE:
             raise OSError(28, "the disk is nearly full")
         partial = self._folder / f"{piece.id.hex()}.{os.getpid()}{_PARTIAL}"
@@ -84,7 +84,7 @@ class SegmentFolder:
             raise
 
     def read(self, name: bytes) -> Blob | None:
-        """Return a piece's bytes; None, and the file is gone, where they are not exactly what was written."""
+        """Return a segment's bytes. A file that is damaged is removed, and gives None."""
         path = self._path(name)
         try:
             with path.open("rb") as file:
@@ -98,7 +98,7 @@ class SegmentFolder:
         return None
 
     def remove(self, name: bytes) -> None:
-        """Delete a file, if it is there and can be."""
+        """Delete a file; errors are ignored."""
         _remove(self._path(name))
 
     def _path(self, name: bytes) -> Path:
@@ -184,8 +184,8 @@ _N_SAMPLES, _SAMPLE_BYTES = 64, 4096
 def model_key(paths: Sequence[Path], *options: object) -> bytes:
     """Return the key of a model's files and of the options that change what is computed. Raises OSError.
 
-    Of each file count its size, the time it was changed, its first megabyte (metadata and the first tensors), and 64
-    samples of 4 KiB at equal distances: reading all of a large file would take longer than what is saved.
+    It hashes each file's size, modification time, first megabyte (metadata and the first tensors), and 64 samples of 4
+    KiB at equal distances. Reading all of a large file would take longer than the cache saves.
     """
     digest = hashlib.blake2b(repr(options).encode(), digest_size=KEY_BYTES)
     for path in paths:
