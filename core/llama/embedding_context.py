@@ -23,7 +23,7 @@ _F32 = 4
 
 
 def pooling_of(model: Model, architecture: str) -> Pooling | None:
-    """Return the pooling that the model's file names, None where it names none."""
+    """Return the pooling that the model's file names; None if it names none."""
     named = model.metadata(f"{architecture}.pooling_type")
     return {str(value): kind for kind, value in _POOLINGS.items()}.get(named or "")
 
@@ -32,8 +32,8 @@ def pooling_of(model: Model, architecture: str) -> Pooling | None:
 class EmbeddingOptions:
     """How the context is opened: for ``n_tokens`` tokens of at most ``n_sequences`` texts at once.
 
-    With ``reads_parts`` a text can come in several batches of ``n_rows`` rows, of which only its last has the vector.
-    Otherwise all of a text must be in one batch.
+    With ``reads_parts`` a text may be split over several batches of ``n_rows`` rows; the last one gives its vector.
+    Otherwise each text must be in one batch.
     """
 
     pooling: Pooling

@@ -1,4 +1,4 @@
-"""llama.cpp's log: silenced, or listened to for the memory that it allocates."""
+"""llama.cpp's log: silenced, or read for the memory that it allocates."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Model:
 
     @property
     def window(self) -> int:
-        """How many tokens layers with a sliding window attend to; 0 where there are none."""
+        """How many tokens layers with a sliding window attend to; 0 without such layers."""
         return int(L.llama_model_n_swa(self._model))
 
     @property

@@ -38,9 +38,9 @@ def dry_run(options: EngineOptions) -> MemoryNeed:
 
 
 def compute_bytes(options: EngineOptions) -> int | None:
-    """Return the bytes of compute buffers with these options; None where llama.cpp cannot say."""
+    """Return the bytes of compute buffers with these options; None if the dry run fails."""
     if options.workers:
-        return None  # they lend their devices to one process, which is this one
+        return None  # a worker lends its devices to one process only, which is this one
     try:
         return dry_run(options).compute
     except SlipstreamError:

@@ -33,7 +33,7 @@ from models.gguf.errors import GgufError
 
 ALL_LAYERS = -1
 ComputeBytes = Callable[[EngineOptions], int | None]
-"""Gives the bytes of compute buffers with these options by a dry run; None where it cannot."""
+"""Gives the bytes of compute buffers with these options by a dry run; None if that fails."""
 
 
 @dataclass(frozen=True, slots=True)

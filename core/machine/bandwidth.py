@@ -72,7 +72,7 @@ def measure(
 
 
 def working_set(free: int) -> int:
-    """Return how many bytes to read: 1 GiB, or an eighth of the free memory where that is less."""
+    """Return how many bytes to read: 1 GiB, or an eighth of the free memory if that is less."""
     n_bytes = min(LARGEST_SET, free // _SHARE_OF_FREE)
     if n_bytes < SMALLEST_SET:
         raise TooLittleMemory(

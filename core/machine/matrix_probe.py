@@ -48,7 +48,7 @@ _norm = declare(ggml, "ggml_rms_norm", P, P, P, ctypes.c_float)
 
 
 def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5) -> Probe | None:
-    """Measure one device in about ``seconds``, each type on up to ``n_bytes`` of matrices; None where it cannot.
+    """Measure one device in about ``seconds``, each type on up to ``n_bytes`` of matrices; None if that fails.
 
     Call it in its own process, because a backend can abort the process.
     """

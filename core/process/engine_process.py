@@ -84,7 +84,7 @@ class EngineProcess:
         self._child.close()
 
     def wrote(self, words: str) -> bool:
-        """Whether the process wrote ``words`` into the log: a dump of all stacks may follow them."""
+        """Return whether the process wrote ``words`` into the log; a dump of all stacks may follow them."""
         if self.log_path is None:
             return False
         try:

@@ -14,10 +14,10 @@ from models.estimate.speed.machine import DeviceKind, Lent, Link
 from models.estimate.speed.probe import Probe
 from models.formatting.json_values import value_of
 
-# A worker whose client has just gone frees memory first, which takes a while for a large model.
+# A worker whose client has just left frees its memory first, which takes a while for a large model.
 _BUSY_SECONDS = 10.0
 _PINGS = 8
-# Enough to leave the start of a TCP connection behind, and a fifth of a second at 100 Mbit/s.
+# More than the slow start of a TCP connection, and a fifth of a second at 100 Mbit/s.
 _MEASURED_BYTES = 2 << 20
 
 
@@ -36,7 +36,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker and the link to it. ``is_busy``: somebody else uses its devices."""
+    """A worker and the link to it. ``is_busy``: another engine uses its devices."""
 
     address: str
     devices: tuple[Offered, ...]
@@ -44,21 +44,21 @@ class Worker:
     is_busy: bool
 
     def lent(self, device: Offered) -> Lent:
-        """Return what the speed of one of its devices is predicted from."""
+        """Return the facts from which the speed of one of its devices is predicted."""
         probe = device.probe if device.probe is not None and device.probe.is_possible else None
         return Lent(self.address, device.kind, self.link, device.bandwidth, probe)
 
 
 def look(address: str, token: str) -> Worker:
-    """Ask a worker, named as rpc://HOST:PORT, for what it lends; raises WorkerUnavailable."""
+    """Return what a worker, named as rpc://HOST:PORT, lends; raises WorkerUnavailable."""
     with _connect(address) as connection:
         return _met(Conversation(connection), address, token)
 
 
 def borrow(address: str, token: str) -> tuple[Worker, int]:
-    """Borrow a worker's devices; return them with the descriptor of the socket that ggml shall use.
+    """Borrow a worker's devices; return them with the descriptor of the socket for ggml.
 
-    Raises WorkerUnavailable, after some seconds where the worker is busy.
+    Raises WorkerUnavailable, after _BUSY_SECONDS if the worker is busy.
     """
     until = time.monotonic() + _BUSY_SECONDS
     while True:

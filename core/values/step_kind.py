@@ -1,4 +1,4 @@
-"""The shape of a step: by its rows, which threads and graphs it takes, and how many outputs it has room for."""
+"""The shape of a step: its kind by the number of rows, and how many outputs it reserves."""
 
 from __future__ import annotations
 
