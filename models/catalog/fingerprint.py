@@ -1,4 +1,4 @@
-"""What a model is, wherever its file lies: a cheap fingerprint of its content."""
+"""Identifies a model wherever its file lies: a cheap fingerprint of its content."""
 
 from __future__ import annotations
 

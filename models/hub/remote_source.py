@@ -26,7 +26,7 @@ class RemoteSource:
     """The bytes of one file on the Hub. Blocks are fetched once and kept; close it when the header is read."""
 
     def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile) -> None:
-        import httpx  # not before something is read: what only names this class starts sooner
+        import httpx  # slow to import: only when a header is read
 
         self.name, self.size = file.name, file.n_bytes
         self._hub, self._repo_id, self._path = hub, repo_id, file.path
@@ -55,7 +55,7 @@ class RemoteSource:
         return sum(len(block) for block in self._blocks.values())
 
     def read_at(self, offset: int, n_bytes: int) -> bytes:
-        """Read a range; raises HubError, and UnreadableFile where the header is longer than any real one."""
+        """Read a range; raises HubError, and UnreadableFile if the header is longer than any real one."""
         end = min(offset + n_bytes, self.size)
         if end <= offset:
             return b""
@@ -105,7 +105,7 @@ class RemoteSource:
 
 
 def remote_facts(hub: Hub, repository: Repository, model: RemoteModel) -> ModelFacts:
-    """What a model on the Hub says about itself, from the headers of all its parts.
+    """The facts of a model on the Hub, from the headers of all its parts.
 
     Reads a few MB; raises HubError and GgufError.
     """
