@@ -39,7 +39,7 @@ class WorkerUnavailable(LoadFailed):
     """A worker whose devices cannot be used now; the text says what to do."""
 
 
-class Conversation:
+class MessageSocket:
     """JSON objects and bytes over a connected socket, all within ``seconds``. Raises NotUnderstood."""
 
     def __init__(self, connection: socket.socket, seconds: float = HANDSHAKE_SECONDS) -> None:
@@ -116,27 +116,27 @@ class Conversation:
         self.connection.settimeout(left)
 
 
-def admit(talk: Conversation, token: str) -> bool:
+def admit(channel: MessageSocket, token: str) -> bool:
     """Check the engine's proof that it knows the token, and prove the same to it; False if its proof is wrong."""
     mine = secrets.token_hex(16)
-    talk.send(slipstream_worker=PROTOCOL, challenge=mine)
-    answer = talk.receive()
+    channel.send(slipstream_worker=PROTOCOL, challenge=mine)
+    answer = channel.receive()
     theirs = str(answer.get("challenge", ""))
     if not hmac.compare_digest(_proof(token, "engine", mine, theirs), str(answer.get("proof", "")).encode()):
-        talk.send(problem="token")
+        channel.send(problem="token")
         return False
-    talk.send(proof=_proof(token, "worker", mine, theirs).decode())
+    channel.send(proof=_proof(token, "worker", mine, theirs).decode())
     return True
 
 
-def enter(talk: Conversation, token: str) -> bool:
+def enter(channel: MessageSocket, token: str) -> bool:
     """Prove to a worker that we know the token; False if either side does not. Raises NotUnderstood."""
-    hello = talk.receive()
+    hello = channel.receive()
     if hello.get("slipstream_worker") != PROTOCOL:
         raise NotUnderstood(f"it speaks version {hello.get('slipstream_worker')}, and this program {PROTOCOL}")
     theirs, mine = str(hello.get("challenge", "")), secrets.token_hex(16)
-    talk.send(challenge=mine, proof=_proof(token, "engine", theirs, mine).decode())
-    answer = str(talk.receive().get("proof", ""))
+    channel.send(challenge=mine, proof=_proof(token, "engine", theirs, mine).decode())
+    answer = str(channel.receive().get("proof", ""))
     return hmac.compare_digest(_proof(token, "worker", theirs, mine), answer.encode())
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from core.ipc.child_process import ChildProcess, start_module
 from core.ipc.pipe import PipeClosed
 from core.remote_devices.borrowing import Offered
-from core.remote_devices.handshake import Conversation, NotUnderstood, admit
+from core.remote_devices.handshake import MessageSocket, NotUnderstood, admit
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.speed.machine import DeviceKind
 from models.formatting.json_values import plain
@@ -85,7 +85,7 @@ class Lending:
     def _meet(self, connection: socket.socket, peer: str) -> None:
         with connection:
             try:
-                lent = self._answer(Conversation(connection), peer)
+                lent = self._answer(MessageSocket(connection), peer)
             except (NotUnderstood, OSError, ValueError, TypeError):  # the peer does not speak our protocol
                 return
             finally:
@@ -93,34 +93,34 @@ class Lending:
         if lent is not None:
             self._follow(lent, peer)
 
-    def _answer(self, talk: Conversation, peer: str) -> ChildProcess | None:
+    def _answer(self, channel: MessageSocket, peer: str) -> ChildProcess | None:
         """Answer until the peer leaves; return the process that serves it from then on, if one does."""
-        if not admit(talk, self._token):
+        if not admit(channel, self._token):
             self._say(f"{peer} came with a wrong token and was refused.")
             return None
         while True:
-            question = talk.receive()
+            question = channel.receive()
             match question.get("do"):
                 case "look":
                     devices = [plain(one) for one in self._offer.now()]
                     with self._lock:  # _lend tells a client that it has the devices before its process exists
                         is_busy = self._lender is not None
-                    talk.send(llama=version("llama-cpp-python"), devices=devices, busy=is_busy)
+                    channel.send(llama=version("llama-cpp-python"), devices=devices, busy=is_busy)
                 case "measure":
-                    talk.skip(min(int(question.get("bytes", 0)), _MOST_MEASURED))
-                    talk.send()
+                    channel.skip(min(int(question.get("bytes", 0)), _MOST_MEASURED))
+                    channel.send()
                 case "lend":
-                    return self._lend(talk, peer)
+                    return self._lend(channel, peer)
                 case _:
                     return None
 
-    def _lend(self, talk: Conversation, peer: str) -> ChildProcess | None:
+    def _lend(self, channel: MessageSocket, peer: str) -> ChildProcess | None:
         with self._lock:
             if self._lender is not None:
-                talk.send(problem="busy")
+                channel.send(problem="busy")
                 return None
-            talk.send()
-            fd = talk.hand_over().fileno()
+            channel.send()
+            fd = channel.hand_over().fileno()
             lender = start_module("core.remote_devices.lender", sys.stderr.buffer, pass_fds=(fd,))
             self._lender = lender
         self._say(f"{peer} uses the devices.")

@@ -46,7 +46,7 @@ def open_session(settings: HubSettings) -> None:
 def _client(proxy: str | None) -> httpx2.Client:
     import httpx2
 
-    class Client(httpx2.Client):
+    class HubClient(httpx2.Client):
         """Raises the app's own errors: those huggingface_hub would retry for half a minute, or longer after a 429."""
 
         def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -62,7 +62,7 @@ def _client(proxy: str | None) -> httpx2.Client:
             refuse_later(response.status_code, response.headers)
             return response
 
-    return Client(follow_redirects=True, proxy=proxy)
+    return HubClient(follow_redirects=True, proxy=proxy)
 
 
 def refuse_later(status: int, headers: Any) -> None:

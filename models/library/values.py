@@ -265,7 +265,7 @@ class MachineFacts:
     bandwidth: float | None
 
 
-class Choice(StrEnum):
+class SuggestionTier(StrEnum):
     """The purpose for which a model is offered to newcomers."""
 
     QUICK = "quick"
@@ -294,7 +294,7 @@ class SuggestedRow:
     verdict: FitVerdict
     rate: float | None
     drafted_rate: float | None = None
-    choice: Choice | None = None
+    choice: SuggestionTier | None = None
 
 
 @dataclass(frozen=True, slots=True)
