@@ -109,7 +109,6 @@ class Meter:
         self._cost = cost
         self._reads = reads
         self._steps: deque[_Step] = deque()
-        self._saved = 0.0
         self._kv_per_row = 0
         self._published_at = float("-inf")
         self._was_idle = True
@@ -172,9 +171,6 @@ class Meter:
         steps.append(_Step(began, ended, reading, n_tokens, n_drafted, n_accepted))
         while steps[0].ended < ended - _WINDOW_SECONDS:
             steps.popleft()
-        if reading.n_sequences and not reading.n_prefill:
-            plain = reading.plain_seconds(n_tokens / reading.n_sequences)
-            self._saved += plain - reading.seconds if plain is not None else 0.0
 
     def is_due(self, now: float, is_idle: bool) -> bool:
         """Return whether a snapshot should be published: ten times a second, and once at the end of work."""
@@ -226,7 +222,6 @@ class Meter:
             drafted_at=tuple(drafted_at),
             accepted_at=tuple(accepted_at),
             speedup=_speedup(steps),
-            seconds_saved=self._saved,
             cheap_rows=self._cost.widest(_CHEAP, self._kv_per_row, _MOST_CHEAP),
         )
 

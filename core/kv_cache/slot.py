@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.kv_cache.prefix_cache.image_tokens import shared_positions, whole_images
-from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, TokenIds
+from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, TokenIds, common_prefix
 
 
 @dataclass(eq=False)
@@ -111,10 +111,7 @@ class TokenBuffer:
 
     def common_prefix(self, other: npt.NDArray[np.int32]) -> int:
         """Return the length of the common prefix with ``other``."""
-        size = min(self.size, len(other))
-        differs = self._data[:size] != other[:size]
-        first = int(differs.argmax()) if size else 0
-        return first if size and differs[first] else size
+        return common_prefix(self.view, other)
 
 
 class PlacementWait(Protocol):

@@ -69,7 +69,7 @@ _GGML_TYPES: dict[KvType, int] = {
     "q8_0": 8,
     "bf16": 30,
 }
-_FLASH_ATTENTION: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
+FLASH_ATTENTION_TYPES: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
 
 _seq_rm = quick.llama_memory_seq_rm
 _seq_rm.restype = ctypes.c_bool
@@ -149,7 +149,7 @@ class Context:
         params.swa_full = not options.cuts_windows
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
-        params.flash_attn_type = _FLASH_ATTENTION[options.flash_attention]
+        params.flash_attn_type = FLASH_ATTENTION_TYPES[options.flash_attention]
         params.type_k = params.type_v = _GGML_TYPES[options.kv_type]
         if options.is_mtp:
             params.ctx_type = L.LLAMA_CONTEXT_TYPE_MTP

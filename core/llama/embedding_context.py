@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
+from core.llama.context import FLASH_ATTENTION_TYPES, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
 from core.values.engine_options import FlashAttention, Pooling
 from core.values.errors import LoadFailed
 
 _POOLINGS: dict[Pooling, int] = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
-_FLASH_ATTENTION: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
 _F32 = 4
 
 
@@ -67,7 +66,7 @@ class EmbeddingContext:
         params.n_batch = params.n_ubatch = self.n_rows
         params.n_outputs_max = min(options.n_sequences, self.n_rows) if self.reads_parts else self.n_rows
         params.n_threads = params.n_threads_batch = options.n_threads
-        params.flash_attn_type = _FLASH_ATTENTION[options.flash_attention]
+        params.flash_attn_type = FLASH_ATTENTION_TYPES[options.flash_attention]
         params.kv_unified = True
         params.embeddings = True
         params.pooling_type = _POOLINGS[options.pooling]

@@ -61,17 +61,13 @@ def load_embedder(
     if not n_gpu_layers and facts.weight_bytes > free * USABLE_SHARE:
         raise ModelDoesNotFit(facts.weight_bytes, int(free * USABLE_SHARE))
 
-    def go_on(share: float) -> bool:
-        progress(share)
-        return True
-
     model = Model(
         options.model_path,
         n_gpu_layers=n_gpu_layers,
         mmap=options.mmap,
         mlock=options.mlock,
         devices=options.devices,
-        progress=go_on,
+        progress=progress,
     )
     vocab = Vocab(model)
     n_ctx = min(options.n_ctx or model.n_ctx_train, model.n_ctx_train)

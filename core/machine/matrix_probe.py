@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from core.llama.devices import Device
+from core.llama.devices import Device, device_handles
 from core.llama.library import declare, ggml
 from core.machine.op_timer import (
     F32,
@@ -21,7 +21,6 @@ from core.machine.op_timer import (
     P,
     Scratch,
     by_flash,
-    find_device,
     matrices,
     mul_mat,
 )
@@ -52,11 +51,11 @@ def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5)
 
     Call it in its own process, because a backend can abort the process.
     """
-    handle = find_device(device.name)
-    if handle is None:
+    handles = device_handles(device.name)
+    if not handles:
         return None
     n_measured = _ROUNDS * (2 * len(PROBED) + len(PROBED_CACHES) + 4) + _MOST_SIZES
-    bench = _Bench(OpTimer(handle, device.kind.value, n_threads, seconds / n_measured))
+    bench = _Bench(OpTimer(handles[0], device.kind.value, n_threads, seconds / n_measured))
     try:
         cache = 0.0 if bench.timer.is_gpu else cache_size(bench.rates_by_size(n_bytes))
         enough = min(n_bytes, max(_LEAST_BYTES, int(_BEYOND_CACHE * cache))) if cache else n_bytes

@@ -9,6 +9,7 @@ from core.cost.cost_model import CostModel
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import Sequence
 from core.values.request import Lane
+from core.values.step_kind import attended
 
 # The share that riders may add to the fast lane's time. The promise is a tenth; the rest is left for costs that the
 # engine does not measure, such as the server's work on the riders' replies.
@@ -133,7 +134,7 @@ def fair_order(riders: list[Sequence]) -> list[Sequence]:
 def least_cost(rider: Sequence, price: RowCost) -> float:
     """Return the seconds that the smallest share of a rider adds."""
     n_rows = _decode_rows(rider) or 1
-    return price(n_rows, _kv(rider, n_rows))
+    return price(n_rows, attended(n_rows, rider.n_past))
 
 
 def fill_step(riders: Series[Sequence], price: RowCost, allowance: float, room: int) -> tuple[Share, ...]:
@@ -155,7 +156,7 @@ def fill_step(riders: Series[Sequence], price: RowCost, allowance: float, room: 
             break
         shares.append(Share(rider, taken))
         n_rows += taken
-        kv += _kv(rider, taken)
+        kv += attended(taken, rider.n_past)
         if taken < most:
             break
     return tuple(shares)
@@ -166,15 +167,11 @@ def _decode_rows(rider: Sequence) -> int:
     return 0 if rider.is_prefilling else 1 + rider.n_replay
 
 
-def _kv(rider: Sequence, n_rows: int) -> int:
-    return n_rows * rider.n_past + n_rows * (n_rows + 1) // 2
-
-
 def _most(least: int, most: int, rider: Sequence, n_rows: int, kv: int, price: RowCost, allowance: float) -> int:
     """Return the most rows from ``least`` to ``most`` that the allowance covers; 0 if it does not cover ``least``."""
 
     def is_paid(count: int) -> bool:
-        return price(n_rows + count, kv + _kv(rider, count)) <= allowance
+        return price(n_rows + count, kv + attended(count, rider.n_past)) <= allowance
 
     if not is_paid(least):
         return 0
@@ -259,5 +256,5 @@ def _rows_and_kv(shares: StepPlan | list[Share]) -> tuple[int, int]:
     for sequence, own, draft in shares:
         n = own + len(draft)
         rows += n
-        kv += n * sequence.n_past + n * (n + 1) // 2
+        kv += attended(n, sequence.n_past)
     return rows, kv

@@ -22,6 +22,11 @@ def kind_of(rows: int) -> StepKind:
     return StepKind.FEW if rows < MANY_ROWS else StepKind.MANY
 
 
+def attended(n_rows: int, n_past: int) -> int:
+    """Return the KV tokens that ``n_rows`` rows of a text attend to altogether, after ``n_past`` others."""
+    return n_rows * n_past + n_rows * (n_rows + 1) // 2
+
+
 _LINE_BYTES = 64
 _INDEX_BYTES = 4
 

@@ -46,6 +46,6 @@ def header_facts(facts: ModelFacts) -> HeaderFacts:
         weight_bytes=facts.weight_bytes,
         bytes_per_token=facts.active_bytes_per_token,
         kv_bytes_per_token=facts.kv_bytes_per_token(),
-        tokenizer=facts.tokenizer.model if facts.tokenizer else None,
+        tokenizer=facts.tokenizer,
         has_chat_template=facts.has_chat_template,
     )

@@ -72,18 +72,6 @@ class LayerCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokenizer:
-    """The facts that decide which models may draft for each other."""
-
-    model: str
-    pre: str | None
-    n_tokens: int
-    bos: int | None
-    eos: int | None
-    adds_bos: bool | None
-
-
-@dataclass(frozen=True, slots=True)
 class WeightBytes:
     """Bytes of weights by how a token uses them: all of ``shared``, and ``used`` of ``count`` parts of ``experts``."""
 
@@ -132,13 +120,12 @@ class ModelFacts:
     n_kv_heads: tuple[int, ...]
     key_length: int
     value_length: int
-    sliding_window: int | None
     n_experts: int
     n_experts_used: int
     n_vocab: int
     caches: tuple[LayerCache, ...]
     state_elements: int
-    tokenizer: Tokenizer | None
+    tokenizer: str | None
     has_chat_template: bool
     problem: str | None
     weight_map: WeightMap
@@ -276,7 +263,6 @@ class _Facts:
             n_kv_heads=self.n_kv_heads[: self.n_layers],
             key_length=self.number("attention.key_length") or head_length,
             value_length=self.number("attention.value_length") or head_length,
-            sliding_window=self.number("attention.sliding_window") or None,
             n_experts=self.n_experts,
             n_experts_used=self.n_experts_used,
             n_vocab=vocabulary,
@@ -320,20 +306,9 @@ class _Facts:
             raise BadGguf(self.header.source.name, f"{key} is {value:,}, and must be between 0 and {limit:,}")
         return value
 
-    def _tokenizer(self) -> Tokenizer | None:
-        header = self.header
-        model, n_tokens = header.text("tokenizer.ggml.model"), header.count("tokenizer.ggml.tokens")
-        if model is None or not n_tokens:
-            return None
-        adds_bos = header.metadata.get("tokenizer.ggml.add_bos_token")
-        return Tokenizer(
-            model=model,
-            pre=header.text("tokenizer.ggml.pre"),
-            n_tokens=n_tokens,
-            bos=header.integer("tokenizer.ggml.bos_token_id"),
-            eos=header.integer("tokenizer.ggml.eos_token_id"),
-            adds_bos=adds_bos if isinstance(adds_bos, bool) else None,
-        )
+    def _tokenizer(self) -> str | None:
+        """The kind of tokenizer, such as "gpt2"; None if the file has no tokens."""
+        return self.header.text("tokenizer.ggml.model") if self.header.count("tokenizer.ggml.tokens") else None
 
     def _quantisation(self) -> str:
         """The file's own type name, else the tensor type with the most bytes."""
@@ -450,7 +425,7 @@ class _Facts:
         convolution = max(0, self.number("ssm.conv_kernel") - 1) * (inner + 2 * self.number("ssm.group_count") * state)
         return n_layers * (convolution + inner * state)
 
-    def _problem(self, tokenizer: Tokenizer | None) -> str | None:
+    def _problem(self, tokenizer: str | None) -> str | None:
         kind = self.header.text("general.type")
         if kind in _NOT_MODELS:
             return _NOT_MODELS[kind]

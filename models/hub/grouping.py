@@ -28,7 +28,6 @@ _TOKEN = re.compile(
     r"|TQ[12]_0|MXFP4(?:_MOE)?|NVFP4|BF16|F16|FP16|F32|FP32|Q\d))(?=$|[-._/ ])",
     re.IGNORECASE,
 )
-_BITS = re.compile(r"(\d+)")
 
 
 def group(files: Iterable[RemoteFile]) -> tuple[RemoteModel, ...]:

@@ -137,14 +137,13 @@ class PartnerRow:
 class Partners:
     """The draft that a model uses and ``why``, how it was chosen, and all candidates, best first.
 
-    ``by_test``: a test has chosen it. ``has_worthy``: at least one is expected to be worth its memory.
+    ``has_worthy``: at least one is expected to be worth its memory.
     """
 
     name: str
     used: str | None
     why: str
     choosing: Choosing
-    by_test: bool
     has_worthy: bool
     notices: tuple[str, ...]
     partners: tuple[PartnerRow, ...]

@@ -167,8 +167,8 @@ def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> s
         sizes = f"{size(draft.weight_bytes)} of weights, and the model has {size(facts.weight_bytes)}"
         return f"It is larger than the model: {sizes}."
     mine, its = facts.tokenizer, draft.tokenizer
-    if mine is not None and its is not None and mine.model != its.model:
-        return f"Its tokenizer is of another kind ({its.model} instead of {mine.model})."
+    if None not in (mine, its) and mine != its:
+        return f"Its tokenizer is of another kind ({its} instead of {mine})."
     return other_words(entry.path)
 
 

@@ -13,6 +13,7 @@ from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.context_proposer import PRIORS, ContextProposer
+from core.values.step_kind import attended
 
 # Up to this many unread tokens of a text are read in the decode that drafts; more take decodes of their own.
 _FEW = 8
@@ -45,7 +46,7 @@ class DraftModelProposer(ContextProposer):
 
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the expected seconds of reading ``n_behind`` tokens."""
-        return self.cost.time(n_behind, _kv(n_behind, 0))
+        return self.cost.time(n_behind, attended(n_behind, 0))
 
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
         """Read a part of a text's unread tokens in about ``seconds``; return whether a draft can begin now.
@@ -61,11 +62,11 @@ class DraftModelProposer(ContextProposer):
         self._use(sequence)
         n_past = len(self._held_for(sequence))
         rows = min(n_unread, self._batch.capacity)
-        while rows > _SMALLEST_PIECE and self.cost.time(rows, _kv(rows, n_past)) > seconds:
+        while rows > _SMALLEST_PIECE and self.cost.time(rows, attended(rows, n_past)) > seconds:
             rows //= 2
         self._read_some(sequence, rows)
         self._context.synchronize()
-        self._observe(rows, _kv(rows, n_past), self._clock() - began)
+        self._observe(rows, attended(rows, n_past), self._clock() - began)
         return n_unread - rows <= _FEW
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
@@ -196,8 +197,3 @@ class DraftModelProposer(ContextProposer):
 
     def _drop(self, slot: int) -> None:
         self._cut(slot, 0)
-
-
-def _kv(n_rows: int, n_past: int) -> int:
-    """Return the tokens that rows of one text attend to altogether, behind ``n_past`` others."""
-    return n_rows * n_past + n_rows * (n_rows + 1) // 2
