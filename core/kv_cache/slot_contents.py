@@ -23,7 +23,7 @@ class SlotContents:
         self._tree = tree
         self._offload = offload
 
-    def save_piece(self, slot: Slot) -> bool:
+    def save_segment(self, slot: Slot) -> bool:
         """Save the next segment of a slot's text; False if all is saved, or no more can be."""
         if self._offload is None:
             return False
@@ -31,11 +31,11 @@ class SlotContents:
         if size < slot.n_resident and not self._memory.can_share:
             return False  # the state can only be saved as a whole, and it ends within an image
         text = slot.resident.view[:size]
-        return self._offload.save_piece(slot.id, text, slot.resident.position)
+        return self._offload.save_segment(slot.id, text, slot.resident.position)
 
     def save(self, slot: Slot) -> None:
         """Save all of a slot's text before it is dropped."""
-        while self.save_piece(slot):
+        while self.save_segment(slot):
             pass
 
     def load(self, link: SegmentLink, blob: Blob, slot: Slot) -> bool:

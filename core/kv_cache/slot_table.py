@@ -116,7 +116,7 @@ class SlotTable:
         if target.n_resident - (n_shared if target is source else 0) < LEAST_SAVED:
             return True
         until = self._clock() + _LONGEST_MOVE
-        while self._contents.save_piece(target):
+        while self._contents.save_segment(target):
             if self._clock() >= until:
                 return False
         return True
@@ -277,7 +277,7 @@ class SlotTable:
         self._idle_cost.add(idle_cost)
         while (slot := self._search.oldest_idle()) is not None:
             price = self._price(slot)
-            if not self._idle_cost.covers(price) or self._contents.save_piece(slot):
+            if not self._idle_cost.covers(price) or self._contents.save_segment(slot):
                 return
             self._contents.drop(slot)
             self._idle_cost.subtract(price)
@@ -288,7 +288,7 @@ class SlotTable:
         for slot in self._slots:
             if not slot.is_free and slot.n_resident in slot.stops:
                 slot.stops.discard(slot.n_resident)
-                self._contents.save_piece(slot)
+                self._contents.save_segment(slot)
 
     def write_back(self) -> bool:
         """While idle, save one segment that only the device or RAM holds; return whether there was one."""
@@ -298,7 +298,7 @@ class SlotTable:
         self.store.defer_writes(False)
         self.store.poll()
         for slot in sorted(self._slots, key=lambda one: -one.last_used):
-            if slot.is_free and slot.n_resident and self._contents.save_piece(slot):
+            if slot.is_free and slot.n_resident and self._contents.save_segment(slot):
                 return True
         return self.store.write_behind()
 

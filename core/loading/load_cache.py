@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _RAM_SHARE, _MOST_RAM = 0.25, 8 << 30
 _DISK_SHARE, _MOST_DISK = 0.05, 8 << 30
 # Size of one segment: moving it delays a step by a few milliseconds at most.
-_PIECE_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
+_SEGMENT_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
 
 
 def make_slots(
@@ -37,7 +37,7 @@ def make_slots(
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
     disk = _disk(options, (shape.window, facts.window), target.n_gpu_layers, cache_folder)
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
-    size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
+    size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
     # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment
     # would come back without its beginning, and could not be cut.
     size = min(size, facts.window or size)
@@ -45,7 +45,7 @@ def make_slots(
     if ram_limit or disk is not None:
         store = SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk)
         transfer = KvTransfer(own.context, shape.spare, clock)
-        offload = KvOffload(store, transfer, piece_size=size, is_whole=not memory.can_share, clock=clock)
+        offload = KvOffload(store, transfer, segment_size=size, is_whole=not memory.can_share, clock=clock)
     n_wide = min(options.n_ubatch, own.context.n_batch)
     return SlotTable(
         memory,

@@ -53,31 +53,31 @@ class SegmentFolder:
 
         Only the headers are read. Raises OSError.
         """
-        pieces = sorted(self._pieces(), key=lambda piece: piece.start)
+        headers = sorted(self._headers(), key=lambda header: header.start)
         known: dict[bytes, int] = {}
         n_bytes = 0
-        for piece in pieces:
-            is_beginning = piece.parent_id is None and (piece.start == 0 or piece.is_whole)
+        for header in headers:
+            is_beginning = header.parent_id is None and (header.start == 0 or header.is_whole)
             # The parent must still reach up to the start of this segment.
-            parent_end = known.get(piece.parent_id, 0) if piece.parent_id is not None else 0
-            if not (is_beginning or 0 < piece.start <= parent_end) or n_bytes + piece.n_bytes > self.limit:
-                self.remove(piece.id)
+            parent_end = known.get(header.parent_id, 0) if header.parent_id is not None else 0
+            if not (is_beginning or 0 < header.start <= parent_end) or n_bytes + header.n_bytes > self.limit:
+                self.remove(header.id)
                 continue
-            known[piece.id] = piece.end
-            n_bytes += piece.n_bytes
-            yield piece
+            known[header.id] = header.end
+            n_bytes += header.n_bytes
+            yield header
 
-    def write(self, piece: SegmentHeader, blob: Blob) -> None:
+    def write(self, header: SegmentHeader, blob: Blob) -> None:
         """Write a segment's file atomically. Raises OSError."""
         if shutil.disk_usage(self._folder).free < blob.nbytes + _LEFT_FREE:
             raise OSError(28, "the disk is nearly full")
-        partial = self._folder / f"{piece.id.hex()}.{os.getpid()}{_PARTIAL}"
+        partial = self._folder / f"{header.id.hex()}.{os.getpid()}{_PARTIAL}"
         try:
             handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
             with open(handle, "wb", buffering=0) as file:
-                _write_all(file.fileno(), memoryview(pack_head(self._key, piece, blob)))
+                _write_all(file.fileno(), memoryview(pack_head(self._key, header, blob)))
                 _write_all(file.fileno(), memoryview(blob.data))
-            os.replace(partial, self._path(piece.id))
+            os.replace(partial, self._path(header.id))
         except OSError:
             with contextlib.suppress(OSError):
                 partial.unlink()
@@ -88,9 +88,9 @@ class SegmentFolder:
         path = self._path(name)
         try:
             with path.open("rb") as file:
-                piece, digest = read_head(file, self._key, os.fstat(file.fileno()).st_size)
-                blob = np.empty(piece.n_bytes, np.uint8)
-                if piece.id == name and file.readinto(blob.data) == piece.n_bytes and digest_of(blob) == digest:
+                header, digest = read_head(file, self._key, os.fstat(file.fileno()).st_size)
+                blob = np.empty(header.n_bytes, np.uint8)
+                if header.id == name and file.readinto(blob.data) == header.n_bytes and digest_of(blob) == digest:
                     return blob
         except (OSError, NotASegmentFile):
             pass
@@ -104,24 +104,24 @@ class SegmentFolder:
     def _path(self, name: bytes) -> Path:
         return self._folder / f"{name.hex()}{_SUFFIX}"
 
-    def _pieces(self) -> Iterator[SegmentHeader]:
+    def _headers(self) -> Iterator[SegmentHeader]:
         with os.scandir(self._folder) as entries:
             for entry in list(entries):
-                piece = self._piece(entry)
-                if piece is not None:
-                    yield piece
+                header = self._header(entry)
+                if header is not None:
+                    yield header
                 elif not _is_being_written(entry.name):
                     _remove(Path(entry.path))
 
-    def _piece(self, entry: os.DirEntry[str]) -> SegmentHeader | None:
+    def _header(self, entry: os.DirEntry[str]) -> SegmentHeader | None:
         try:
             if not entry.is_file(follow_symlinks=False) or not entry.name.endswith(_SUFFIX):
                 return None
             with open(entry.path, "rb") as file:
-                piece, _ = read_head(file, self._key, entry.stat().st_size)
+                header, _ = read_head(file, self._key, entry.stat().st_size)
         except (OSError, NotASegmentFile):
             return None
-        return piece if entry.name == f"{piece.id.hex()}{_SUFFIX}" else None
+        return header if entry.name == f"{header.id.hex()}{_SUFFIX}" else None
 
     def _trim_others(self, most: int) -> int:
         """Delete the oldest files of other models until they take at most ``most`` bytes; return what they take."""

@@ -24,7 +24,7 @@ _PAUSE = 30.0
 class FoundOnDisk(NamedTuple):
     """The scan has found a segment of an earlier run."""
 
-    piece: SegmentHeader
+    header: SegmentHeader
 
 
 class WrittenToDisk(NamedTuple):
@@ -101,12 +101,12 @@ class DiskTier:
         if is_working is self._is_quiet.is_set():
             (self._is_quiet.clear if is_working else self._is_quiet.set)()
 
-    def write(self, piece: SegmentHeader, blob: Blob) -> bool:
+    def write(self, header: SegmentHeader, blob: Blob) -> bool:
         """Queue a segment, which ends in ``WrittenToDisk`` or ``LostOnDisk``; False if it is not accepted."""
         if not self.is_ready:
             return False
         self._add(blob.nbytes)
-        self._writes.put(lambda: self._write(piece, blob))
+        self._writes.put(lambda: self._write(header, blob))
         return True
 
     def remove(self, name: bytes) -> None:
@@ -145,8 +145,8 @@ class DiskTier:
     def _work_reads(self) -> None:
         try:
             self._folder.open()
-            for piece in self._folder.scan():
-                self._say(FoundOnDisk(piece))
+            for header in self._folder.scan():
+                self._say(FoundOnDisk(header))
             self._is_open = True
         except OSError as error:
             self._complain(error)
@@ -159,15 +159,15 @@ class DiskTier:
         while (job := self._writes.get()) is not None and not self._is_closed:
             job()
 
-    def _write(self, piece: SegmentHeader, blob: Blob) -> None:
+    def _write(self, header: SegmentHeader, blob: Blob) -> None:
         self._is_quiet.wait(_LONGEST_DELAY)
-        event: DiskEvent = LostOnDisk(piece.id)
+        event: DiskEvent = LostOnDisk(header.id)
         if self._clock() >= self._ready_at:
             try:
                 if self._folder.make():
                     self._say(FolderEmptied())
-                self._folder.write(piece, blob)
-                event = WrittenToDisk(piece.id)
+                self._folder.write(header, blob)
+                event = WrittenToDisk(header.id)
             except OSError as error:
                 self._ready_at = self._clock() + _PAUSE
                 self._complain(error)

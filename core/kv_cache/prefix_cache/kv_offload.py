@@ -26,18 +26,18 @@ class KvOffload:
         store: SegmentStore,
         transfer: KvTransfer,
         *,
-        piece_size: int,
+        segment_size: int,
         is_whole: bool,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """A piece has at most ``piece_size`` tokens.
+        """A segment has at most ``segment_size`` tokens.
 
         ``is_whole`` is for memory that can only be saved as a whole: running states and sliding windows.
         """
         self.tree = store.tree
         self.store = store
         self._transfer = transfer
-        self._piece_size = piece_size
+        self._segment_size = segment_size
         self._is_whole = is_whole
         self._clock = clock
         self._readings: list[DiskReadWait] = []
@@ -65,10 +65,10 @@ class KvOffload:
             self.store.read(segment)
         return reading
 
-    def save_piece(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
+    def save_segment(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
         """Save the next segment of the text that a sequence holds; False if all is saved, or no more can be.
 
-        An image is never cut: the piece ends before it or behind it.
+        An image is never cut: the segment ends before it or behind it.
         """
         if len(text) < LEAST_SAVED:
             return False
@@ -79,7 +79,7 @@ class KvOffload:
         if self._is_whole:
             blob = self._transfer.save_whole(sequence, len(text))
             return blob is not None and self.store.add(text, 0, None, blob, is_whole=True)
-        end = whole_images(text, min(n_saved + self._piece_size, len(text)))
+        end = whole_images(text, min(n_saved + self._segment_size, len(text)))
         if end <= n_saved:
             end = image_end(text, n_saved)
         blob = self._transfer.save(sequence, position(n_saved), position(end))
@@ -127,7 +127,7 @@ class TransferMemory(Protocol):
 
 
 class KvTransfer:
-    """Saves and loads pieces of sequences.
+    """Saves and loads parts of sequences.
 
     llama.cpp saves and loads whole sequences only. So to save a part, it is first shared with a spare sequence, which
     copies nothing, and the spare sequence is saved. Loading does the reverse.

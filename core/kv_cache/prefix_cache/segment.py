@@ -93,12 +93,12 @@ def digest_of(blob: Blob) -> bytes:
     return hashlib.blake2b(blob.data, digest_size=_DIGEST_BYTES).digest()
 
 
-def pack_head(key: bytes, piece: SegmentHeader, blob: Blob) -> bytes:
+def pack_head(key: bytes, header: SegmentHeader, blob: Blob) -> bytes:
     """Return the bytes before the blob in a file of the model ``key``."""
-    parent = piece.parent_id or _NO_PARENT
-    sizes = blob.nbytes, piece.start, len(piece.tokens), piece.is_whole
-    head = _HEAD.pack(_MAGIC, key, piece.id, parent, *sizes, digest_of(blob))
-    head += np.ascontiguousarray(piece.tokens, "<i4").tobytes()
+    parent = header.parent_id or _NO_PARENT
+    sizes = blob.nbytes, header.start, len(header.tokens), header.is_whole
+    head = _HEAD.pack(_MAGIC, key, header.id, parent, *sizes, digest_of(blob))
+    head += np.ascontiguousarray(header.tokens, "<i4").tobytes()
     return head + _digest(head)
 
 

@@ -60,13 +60,13 @@ class SegmentStore:
         if whole:
             best = max(whole, key=lambda link: link.segment.end)
             return [SegmentLink(best.segment, best.segment.end)] if best.segment.end > start else []
-        pieces = sorted(((p, end) for p, end in readable if not p.is_whole), key=lambda span: span[0].start)
+        parts = sorted(((p, end) for p, end in readable if not p.is_whole), key=lambda span: span[0].start)
         links: list[SegmentLink] = []
         index = 0
-        while index < len(pieces):
+        while index < len(parts):
             best_link = None
-            while index < len(pieces) and pieces[index][0].start <= start:
-                place, end = pieces[index]
+            while index < len(parts) and parts[index][0].start <= start:
+                place, end = parts[index]
                 if end > start and (best_link is None or end > best_link.end):
                     best_link = SegmentLink(place, end)
                 index += 1
@@ -166,8 +166,8 @@ class SegmentStore:
             return
         for event in self._disk.poll():
             match event:
-                case FoundOnDisk(piece):
-                    self._found(piece)
+                case FoundOnDisk(header):
+                    self._found(header)
                 case WrittenToDisk(name):
                     self._written(name)
                 case LostOnDisk(name):
@@ -213,7 +213,7 @@ class SegmentStore:
             self._out_of_disk(oldest)
             if not oldest.is_readable:
                 self._leave(oldest)
-        piece = SegmentHeader(
+        header = SegmentHeader(
             segment.id,
             parent.id if parent is not None else None,
             segment.start,
@@ -221,7 +221,7 @@ class SegmentStore:
             segment.n_bytes,
             segment.is_whole,
         )
-        if not disk.write(piece, blob):
+        if not disk.write(header, blob):
             return False
         segment.is_pending = True
         self._unwritten.pop(segment, None)
@@ -236,18 +236,20 @@ class SegmentStore:
             segment.is_on_disk = segment.is_pending = False
             self.n_disk_bytes -= segment.n_bytes
 
-    def _found(self, piece: SegmentHeader) -> None:
+    def _found(self, header: SegmentHeader) -> None:
         """Take in a file of an earlier run; parents come before their children."""
-        parent = self._segments.get(piece.parent_id) if piece.parent_id is not None else None
-        segment = self._segments.get(piece.id)
-        if segment is not None and (segment.is_pending or segment.n_bytes != piece.n_bytes):
+        parent = self._segments.get(header.parent_id) if header.parent_id is not None else None
+        segment = self._segments.get(header.id)
+        if segment is not None and (segment.is_pending or segment.n_bytes != header.n_bytes):
             return  # it was added again meanwhile; writing it replaces the file
-        if piece.parent_id is not None and (parent is None or not (parent.is_on_disk or parent.is_pending)):
+        if header.parent_id is not None and (parent is None or not (parent.is_on_disk or parent.is_pending)):
             assert self._disk is not None
-            self._disk.remove(piece.id)
+            self._disk.remove(header.id)
             return
         if segment is None:
-            segment = Segment(piece.id, parent, piece.start, piece.end, piece.tokens, piece.n_bytes, piece.is_whole)
+            segment = Segment(
+                header.id, parent, header.start, header.end, header.tokens, header.n_bytes, header.is_whole
+            )
             self._enter(segment, _text_of(segment))
         segment.is_on_disk = True
         self._unwritten.pop(segment, None)
@@ -327,9 +329,9 @@ class SegmentStore:
             parent = segment.parent
             assert all(self._segments.get(child.id) is child for child in segment.children)
             if parent is None:
-                assert segment.start == 0 or segment.is_whole, "a piece without a beginning"
+                assert segment.start == 0 or segment.is_whole, "a segment without a beginning"
                 continue
-            assert self._segments.get(parent.id) is parent, "a piece that cannot be reached"
+            assert self._segments.get(parent.id) is parent, "a segment that cannot be reached"
             assert segment in parent.children
             assert parent.start < segment.start <= parent.end
             if segment.is_on_disk:
