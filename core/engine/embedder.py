@@ -318,7 +318,7 @@ class Embedder:
             self._turns.remove(job)
         self._batch = [text for text in self._batch if text.job is not job]
 
-    def tidy(self) -> float | None:
+    def write_back(self) -> float | None:
         """Vectors are not kept, so there is nothing to write."""
         return None
 

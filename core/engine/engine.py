@@ -44,7 +44,7 @@ from core.values.snapshot import LaneCount, Snapshot
 # Seconds that a step waits for the disk, or for an image, while no request can go on.
 _LONGEST_WAIT = 0.01
 # Seconds between two looks of an idle engine at whether the disk is done.
-_TIDY_PAUSE = 0.05
+_WRITE_PAUSE = 0.05
 
 
 class Engine:
@@ -76,7 +76,7 @@ class Engine:
         self._clock = clock
         self.scheduler = Scheduler(slots)
         self._usual_lora: tuple[float, ...] = ()
-        self._books = StepFeedback(own.cost, own.observe, meter, slots)
+        self._feedback = StepFeedback(own.cost, own.observe, meter, slots)
         self.speculator = speculator
         self._drafting = Drafting(context, self.scheduler, speculator, clock)
         self._finisher = RequestFinisher(self.scheduler, meter, speculator)
@@ -87,7 +87,7 @@ class Engine:
         self._admission = Admission(self.scheduler, self._piggyback, intake.vocab)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
-        self._has_tidied = False
+        self._has_written = False
         # When the last step was committed and when it ended; None if the engine has been idle since.
         self._committed_at: float | None = None
         self._ended_at: float | None = None
@@ -235,15 +235,15 @@ class Engine:
         ended = self._clock()
         stats.total += ended - began
         is_idle = not len(scheduler)
-        self._turn(reading, began, ended, draft_seconds, is_idle=is_idle)
+        self._end_step(reading, began, ended, draft_seconds, is_idle=is_idle)
         if leaders is running:
             self._piggyback.stop()
         elif is_image and todo[0].sequence.lane is not Lane.FAST:
             self._piggyback.book_pause(ended - began)
         else:
-            self._keep_pace(done, began, ended, draft_seconds, is_idle=is_idle)
+            self._record_lead(done, began, ended, draft_seconds, is_idle=is_idle)
         if is_idle:
-            self._books.flush()
+            self._feedback.flush()
         return events
 
     def _plan(self, running: list[Sequence], leaders: list[Sequence]) -> tuple[StepPlan, float]:
@@ -297,11 +297,11 @@ class Engine:
         draft_bytes = speculator.take_bytes_read() if speculator is not None else 0
         reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
         gain = self._committer.commit(done, reading, events, now)
-        self._books.add(reading, gain, began, now)
+        self._feedback.add(reading, gain, began, now)
         self.slots.after_step()
         return reading
 
-    def _turn(
+    def _end_step(
         self, reading: StepReading | None, began: float, ended: float, draft_seconds: float, *, is_idle: bool
     ) -> None:
         """End a step: record its time if it was a plain one, and when it ended."""
@@ -312,7 +312,7 @@ class Engine:
         if is_idle or reading is None:
             self._committed_at = self._ended_at = None
 
-    def _keep_pace(self, done: StepPlan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
+    def _record_lead(self, done: StepPlan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
         """Record a step that the fast lane led."""
         if done:
             self._piggyback.observe(done, began, ended, draft_seconds)
@@ -333,13 +333,13 @@ class Engine:
         Return in how many seconds to call again; None: there is nothing left.
         """
         if self.slots.write_back():
-            self._has_tidied = True
+            self._has_written = True
             return 0.0
         if self.slots.is_writing:
-            self._has_tidied = True
-            return _TIDY_PAUSE
-        if self._has_tidied:
-            self._has_tidied = False
+            self._has_written = True
+            return _WRITE_PAUSE
+        if self._has_written:
+            self._has_written = False
             self.meter.mark_changed()
             return 0.0
         return None
@@ -352,10 +352,10 @@ class Engine:
         """Return a snapshot of the last second if one is due, else None."""
         now = self._clock()
         if self.is_idle:
-            self._books.flush()
+            self._feedback.flush()
         if not self.meter.is_due(now, self.is_idle):
             return None
-        self._books.flush()
+        self._feedback.flush()
         slots, store = self.slots, self.slots.store
         occupancy = Occupancy(
             self.n_running,

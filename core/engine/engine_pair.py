@@ -103,7 +103,7 @@ class EnginePair:
             self.main.book_pause(self._clock() - began)
         return events
 
-    def tidy(self) -> float | None:
+    def write_back(self) -> float | None:
         """While idle, write texts to RAM and disk, as ``Engine.write_back`` does."""
         return self.main.write_back()
 

@@ -243,7 +243,7 @@ class Worker:
         timeout: float | None = 0.0
         if self._engines.is_idle:
             # While idle, write cached prompts to disk, a segment at a time.
-            timeout = self._engines.tidy()
+            timeout = self._engines.write_back()
         while True:
             try:
                 command = self._inbox.get(block=timeout != 0.0, timeout=timeout)
