@@ -11,6 +11,7 @@ from models.files.errors import ChangedOnHub
 from models.files.integrity import digest_of
 from models.hub.client import Hub, refusal
 from models.hub.errors import Offline, RevisionNotFound
+from models.hub.remote_source import file_client
 from models.hub.repository import RemoteFile
 from models.hub.session import reason, retry_after
 
@@ -38,14 +39,7 @@ class RangeRequests:
         self._url = hub.file_url(repo_id, commit, file.path)
         self._host = httpx.URL(hub.settings.address)
         self.are_ignored = False
-        settings = hub.settings
-        self._client = httpx.Client(
-            headers={**settings.headers, "Accept-Encoding": "identity"},
-            proxy=settings.proxy,
-            timeout=settings.timeout,
-            follow_redirects=True,
-            limits=httpx.Limits(max_connections=2 * n_connections, max_keepalive_connections=2 * n_connections),
-        )
+        self._client = file_client(hub.settings, n_connections)
 
     def close(self) -> None:
         """Close every connection."""

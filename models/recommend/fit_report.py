@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from models.estimate.fit.plan import PlacementPlan, shortage
+from models.estimate.fit.plan import DeviceNeed, PlacementPlan, shortage
 from models.estimate.fit.search import FitRequest, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.estimate.speed.machine import Machine
@@ -131,9 +131,13 @@ def _told(verdict: FitVerdict, plan: PlacementPlan, wanted: FitRequest) -> str:
     return f"It fits only {context} and a {plan.setting.kv_type} cache: it takes {numbers}."
 
 
+def _most_lacking(plan: PlacementPlan) -> DeviceNeed:
+    """Return the first device that lacks memory, else the fullest one."""
+    return (shortage(plan) or [max(plan.needs, key=lambda need: need.total / max(need.free, 1))])[0]
+
+
 def _too_large(least: PlacementPlan) -> str:
-    lacking = shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))]
-    need = lacking[0]
+    need = _most_lacking(least)
     return (
         f"It needs {size(need.total)} on {need.device} even with a context of {least.setting.n_ctx:,} tokens, and "
         f"{size(need.free)} is free. Choose a smaller quantisation or model."
@@ -142,7 +146,7 @@ def _too_large(least: PlacementPlan) -> str:
 
 def _too_long(least: PlacementPlan, fitting: PlacementPlan | None) -> str:
     """The sentence that the wanted context does not fit, with the context that would."""
-    need = (shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))])[0]
+    need = _most_lacking(least)
     setting = least.setting
     asked = f"It does not fit with {setting.n_ctx:,} tokens of context"
     numbers = f"it needs {size(need.total)} on {need.device} even with a {setting.kv_type} cache"
