@@ -17,6 +17,7 @@ from core.values.request import Request
 from core.values.snapshot import LaneCount, Snapshot
 from core.values.tokens import DetokenizeRequest, TokenizeRequest
 
+# Weight of the latest step in the moving average of the draft engine's step time.
 _STEP_WEIGHT = 0.1
 # Seconds that a batch for vectors may take while chats run: half of the longest step.
 _LONGEST_BATCH = 0.05

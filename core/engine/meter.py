@@ -14,6 +14,7 @@ from core.scheduler.sequence import RequestCost
 from core.values.engine_options import DEFAULT_KV_TYPE
 from core.values.snapshot import Bottleneck, LaneCount, Snapshot
 
+# Snapshots describe the last second, and come ten times a second.
 _WINDOW_SECONDS = 1.0
 _SNAPSHOT_SECONDS = 0.1
 # A limit is named where it accounts for at least this share of a step.

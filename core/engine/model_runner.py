@@ -16,6 +16,7 @@ from core.values.errors import SlipstreamError
 from core.values.messages import RequestEvent
 
 _log = logging.getLogger(__name__)
+# Failed decodes in a row after which the process restarts; a single one may be chance.
 _FAILURES_BEFORE_RESTART = 2
 
 

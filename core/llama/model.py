@@ -31,6 +31,7 @@ def kept_in_host_memory(n_layers: int) -> Any:
     return (_Override * (n_layers + 1))(*overrides, _Override(None, None))
 
 
+# ``llama_load_mode``.
 _LOAD_MODE_NONE, _LOAD_MODE_MMAP, _LOAD_MODE_MLOCK, _LOAD_MODE_MMAP_MLOCK = 0, 1, 2, 3
 
 

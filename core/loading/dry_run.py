@@ -17,6 +17,7 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from models.estimate.fit.memory import MemoryNeed
 
+# Seconds for a dry run; it takes about half of one.
 _CHILD_SECONDS = 60
 
 

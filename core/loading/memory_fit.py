@@ -31,6 +31,7 @@ from models.facts.model_facts import ModelFacts, read_model
 from models.formatting.figures import size
 from models.gguf.errors import GgufError
 
+# llama.cpp's number of GPU layers for all.
 ALL_LAYERS = -1
 ComputeBytes = Callable[[EngineOptions], int | None]
 """Gives the bytes of compute buffers with these options by a dry run; None if that fails."""

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint64]
 
 FILE_NAME = "bandwidth.json"
+# Bytes of the working set: an eighth of the free memory within these bounds, far above any cache.
 LARGEST_SET = 1 << 30
 SMALLEST_SET = 64 << 20
 _SHARE_OF_FREE = 8
+# Passes over it at least, however slow the machine.
 _MIN_PASSES = 3
 
 
@@ -132,6 +134,7 @@ def _filled(n_words: int) -> Words:
 
 
 _log = logging.getLogger(__name__)
+# Seconds without work before a measurement in the background, and its length.
 _QUIET_SECONDS = 3.0
 _MEASURE_SECONDS = 0.5
 

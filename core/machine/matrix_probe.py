@@ -32,8 +32,10 @@ PROBED = (
     "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_XXS", "MXFP4",
 )  # fmt: skip
 PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
+# Width of the square matrices, as in a small model; and the heads and cells of attention.
 _WIDTH = 2048
 _HEADS, _N_CELLS = AttentionHeads(8, 4, 128, 128), 1024
+# Operations for the time of one node, and rows for the cost of a further row.
 _NODES, _FEW_ROWS = 512, 5
 # The cache size is searched with matrices of 4 MB, in steps of half a power of two, up to half a gigabyte. It matters
 # if few bytes are read faster than many by the factor _CLIFF.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from core.llama.library import declare, ggml
 
+# ``ggml_type``.
 F32, F16 = 0, 1
 # Fill byte that gives small finite numbers in every type.
 _FILL = 0x3C
@@ -155,6 +156,7 @@ def _extra_buffers(device: int, registry: Any) -> Iterator[Any]:
         index += 1
 
 
+# Rows of the mask, more than any timed step has; and any scale of scores.
 _MASK_ROWS = 64
 _SCALE = 0.1
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from core.values.errors import LoadFailed
 
+# Version of the messages; both sides must have the same.
 PROTOCOL = 1
 # Limit for a whole handshake, on slow networks too.
 HANDSHAKE_SECONDS = 20.0

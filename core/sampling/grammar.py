@@ -18,6 +18,7 @@ from core.sampling.gbnf import to_lark
 from core.values.errors import BadRequest, SlipstreamError
 from core.values.request import Constraint
 
+# Compiled grammars that are kept.
 _MOST_KEPT = 32
 # llguidance recurses into rules, groups and references, about 3 KB each. As many as a constraint's text has room for
 # (MAX_CHARACTERS) took less than 64 MB. Only what is used of a stack takes memory.
@@ -241,6 +242,7 @@ def _source(constraint: Constraint) -> str:
 
 # -- what llguidance says ---------------------------------------------------------------------------------------------
 
+# Characters of a reason, and of a quote in it.
 _LONGEST, _LONGEST_QUOTE = 400, 30
 # Its messages about its limits; where it lacks a check, one of its assertions fails (panic).
 _TOO_LARGE = re.compile(r"too many |too large|too complex|max is|fuel|^panic", re.IGNORECASE)

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from core.values.errors import BadRequest
 
+# OpenAI's limit.
 MAX_TOP_LOGPROBS = 20
 # Each breaker costs a pass over the vocabulary when the request begins.
 MAX_BREAKERS = 32
@@ -105,6 +106,7 @@ def _check_breakers(breakers: tuple[str, ...]) -> None:
 
 
 ConstraintKind = Literal["json_schema", "regex", "lark", "gbnf"]
+# Characters of a grammar: far above any real one.
 MAX_CHARACTERS = 1 << 17
 ANY_OBJECT = '{"type": "object"}'
 
@@ -198,6 +200,7 @@ class PromptImage:
     data: bytes = field(repr=False)
 
 
+# Limits far above real requests; each stop string is searched in each new text.
 MAX_STOP_STRINGS = 64
 MAX_STOP_LENGTH = 1_024
 MAX_IMAGES = 64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+# From this many rows on a step counts as wide, as in prefill, and has its own number of threads.
 MANY_ROWS = 32
 
 
@@ -27,6 +28,7 @@ def attended(n_rows: int, n_past: int) -> int:
     return n_rows * n_past + n_rows * (n_rows + 1) // 2
 
 
+# Bytes of a cache line, and of an output's index.
 _LINE_BYTES = 64
 _INDEX_BYTES = 4
 

@@ -18,6 +18,7 @@ from models.facts.split_files import is_listed, model_name, parts
 from models.gguf.header import GgufError
 
 STARTER_FOLDER = Path(__file__).resolve().parents[1] / "starter"
+# Limits of a scan, far above any real folder of models.
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
 

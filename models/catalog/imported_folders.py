@@ -13,6 +13,7 @@ from pathlib import Path
 from models.files.disk import write_whole
 from models.formatting.json_values import plain, value_of
 
+# Limits far above any real folder of Ollama's.
 MAX_MANIFESTS = 5_000
 _MAX_MANIFEST_BYTES = 1 << 20
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")

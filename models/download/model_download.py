@@ -22,7 +22,9 @@ from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose, with_projector
 from models.hub.repository import FileRole, RemoteModel, Repository
 
+# Times that a download starts over because the file changed on the Hub.
 RESTARTS = 3
+# Seconds between two reports of progress.
 _REPORT_SECONDS = 0.1
 
 

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 
+# Seconds over which the rate is measured.
 WINDOW_SECONDS = 8.0
 
 

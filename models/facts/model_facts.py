@@ -21,6 +21,7 @@ from models.facts.split_files import parts
 from models.gguf.header import BadGguf, GgufError, GgufHeader, TensorInfo, read_header
 from models.gguf.tensor_types import BY_NAME, file_type_name
 
+# llama.cpp's limit (LLAMA_MAX_LAYERS), then limits far above any real model.
 MAX_LAYERS = 512
 MAX_EXPERTS = 1_024
 _MAX_HEADS = 65_536

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from models.files.errors import FolderRefused, NoSpace, Stopped
 
+# Seconds between two tries to get a lock.
 _LOOK_SECONDS = 0.1
 
 

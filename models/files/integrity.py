@@ -22,7 +22,9 @@ from models.files.provenance import (
     write_record,
 )
 
+# Bytes that are hashed at a time.
 _CHUNK = 1 << 20
+# No file has this time of change.
 _NEVER = -1
 
 HashCallback = Callable[[int, int], None]

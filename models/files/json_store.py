@@ -11,6 +11,7 @@ from typing import Any
 
 from models.files.disk import write_whole
 
+# Seconds to wait for another program, and bytes of a file that Slipstream has surely not written.
 _LOCK_SECONDS = 10.0
 _MAX_BYTES = 16 << 20
 

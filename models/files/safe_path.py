@@ -9,6 +9,7 @@ from pathlib import Path
 from models.files.errors import UnsafeName
 
 PARTIAL_FOLDER = ".partial"
+# What common file systems hold, with room for the endings of partial files.
 _MAX_PART_BYTES, _MAX_PATH_BYTES, _MAX_PARTS = 240, 1024, 12
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')

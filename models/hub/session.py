@@ -16,6 +16,7 @@ from models.hub.settings import HubSettings
 if TYPE_CHECKING:
     import httpx2
 
+# Seconds of a week: longer waits are not believed.
 _LONGEST_WAIT = 7 * 86_400.0
 _RESET = re.compile(r"\bt\s*=\s*(\d+)")
 _lock = threading.Lock()

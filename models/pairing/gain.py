@@ -29,6 +29,7 @@ from enum import StrEnum
 
 from models.facts.model_facts import WeightBytes
 
+# Draft depths that are tried.
 MAX_DEPTH = 8
 # A draft with a smaller gain is not worth its memory.
 WORTH = 1.05

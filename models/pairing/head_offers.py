@@ -29,6 +29,7 @@ from models.pairing.offers import (
 )
 from models.pairing.vocabulary import FileVocabulary, why_not
 
+# Each look reads a header over the network.
 _MOST_REPOSITORIES, _MOST_OF_ONE = 3, 3
 
 

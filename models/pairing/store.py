@@ -19,6 +19,7 @@ from models.gguf.errors import UnreadableFile
 
 By = Literal["user", "test"]
 _Kept = TypeVar("_Kept")
+# Bytes that are hashed of a file's beginning.
 _HEADER_BYTES = 64 << 10
 
 

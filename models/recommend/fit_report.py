@@ -19,6 +19,7 @@ from models.pairing import heads
 from models.pairing.forecast import DraftingMachine, forecast, kind_of, row_cost
 from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts, ProposerKind
 
+# llama.cpp counts positions in 32 bits.
 LONGEST_CTX = 1 << 31
 # A model fits well if it takes at most this share of the free memory of every device.
 _TIGHT = 0.85

@@ -26,6 +26,7 @@ _SHAPES = (
     (120e9, 88, 12288, 8, 128), (400e9, 61, 7168, 8, 128),
 )  # fmt: skip
 _SAME_SIZE = 0.03  # as a share: the same model counted with and without some small tensors
+# Typical numbers of tokens in vocabulary and context, and of experts.
 _VOCABULARY, _USUAL_CONTEXT = 128_000, 32_768
 _N_EXPERTS = 128
 _ACTIVE = re.compile(r"(?<![A-Za-z0-9])A(\d+(?:\.\d+)?)B(?![A-Za-z0-9])", re.IGNORECASE)

@@ -176,6 +176,7 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
+# Bytes of a model's key, and of what is hashed of each file: its beginning and samples.
 KEY_BYTES = 16
 _HEAD_BYTES = 1 << 20
 _N_SAMPLES, _SAMPLE_BYTES = 64, 4096

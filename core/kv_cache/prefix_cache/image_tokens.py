@@ -14,6 +14,7 @@ import numpy as np
 
 from core.kv_cache.prefix_cache.prefix_tree import TokenIds
 
+# The sign bit makes an id negative; the two lowest bits are the flags.
 _SIGN, _FIRST, _SHARES_POSITION = -(2**31), 1, 2
 
 

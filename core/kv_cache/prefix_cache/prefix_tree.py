@@ -200,6 +200,7 @@ def common_prefix(some: TokenIds, other: TokenIds) -> int:
     return first if size and differs[first] else size
 
 
+# Tokens that a cache miss shows of each text.
 _MOST_SHOWN = 8
 
 

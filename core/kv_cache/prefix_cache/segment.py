@@ -15,6 +15,7 @@ from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, TokenIds
 Blob = npt.NDArray[np.uint8]
 """The cells of a sequence in llama.cpp's own format."""
 
+# Bytes of an id: too many for two texts to share one by chance.
 ID_BYTES = 16
 
 

@@ -18,6 +18,7 @@ from models.formatting.program import PROGRAM, advice
 
 _CHILD = "--in-child"
 _STARTER = Path(__file__).resolve().parents[3] / "models" / "starter" / "ember-q8_0.gguf"
+# Seconds for all checks; they take about one.
 _SECONDS = 120
 # Structures are passed to C by value: sizes of another version would corrupt memory silently.
 _STRUCT_SIZES = {"llama_model_params": 80, "llama_context_params": 160, "llama_batch": 56, "llama_token_data": 12}

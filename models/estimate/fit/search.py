@@ -22,6 +22,7 @@ from models.facts.model_facts import ModelFacts
 from models.gguf.tensor_types import BY_NAME
 
 KV_TYPES = ("f16", "q8_0", "q4_0")
+# Tokens: the default context, the shortest one that is offered, and the step of a search for the longest.
 USUAL_CTX = 8192
 SHORTEST_CTX = 2048
 CTX_STEP = 256

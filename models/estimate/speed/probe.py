@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+# Far above the number of tensor types.
 _MOST_ENTRIES = 200
 
 
