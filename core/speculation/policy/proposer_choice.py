@@ -158,5 +158,5 @@ class ProposerChoice:
 
 def _source(chain: DraftChain) -> str:
     """Return what a draft was found by: n-grams of the text itself and of others are right for different reasons."""
-    is_shared = isinstance(chain.proposer, NgramProposer) and chain.evidence[0] == SHARED
+    is_shared = isinstance(chain.proposer, NgramProposer) and chain.evidence[0] >= SHARED
     return f"{chain.proposer.name} of others" if is_shared else chain.proposer.name
