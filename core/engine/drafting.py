@@ -33,7 +33,7 @@ class Drafting:
 
     def draft(self, decoding: list[Sequence], chunk: int) -> tuple[Mapping[str, tuple[int, ...]], float]:
         """Return what to verify for the requests that decode beside ``chunk`` prefill rows, and the seconds it took."""
-        if self.speculator is None:
+        if self.speculator is None or self.speculator.is_resting(decoding):
             return NO_DRAFTS, 0.0
         # The first token is on its way with the prompt's last one.
         decoding = [sequence for sequence in decoding if sequence.n_generated]
