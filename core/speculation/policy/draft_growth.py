@@ -23,7 +23,8 @@ class DraftGrowth:
     """Asks proposers for tokens and puts them behind drafts.
 
     ``spent`` is what paid proposers took since it was last set to 0 (seconds), and ``times`` who took it for whom.
-    ``reading_seconds`` is what the step leaves for reading texts that they are far behind in.
+    ``reading_seconds`` is what the step leaves for reading texts that they are far behind in. A draft whose chance is
+    below ``least_reach`` stops growing.
     """
 
     def __init__(
@@ -32,22 +33,20 @@ class DraftGrowth:
         *,
         n_ctx: int,
         most: int,
-        least_reach: float,
         end_tokens: Collection[int],
         checkpoints: AttentionMemory | None,
         clock: Callable[[], float],
     ) -> None:
-        """Drafts get ``most`` tokens and texts ``n_ctx``; a draft whose chance is below ``least_reach`` stops growing.
+        """Drafts get ``most`` tokens and texts ``n_ctx``.
 
         Nothing is drafted beyond one of ``end_tokens``. ``checkpoints`` is asked what rejections cost, None: nothing.
         ``states`` are told where a proposer fails.
         """
-        self.spent = self.reading_seconds = 0.0
+        self.spent = self.reading_seconds = self.least_reach = 0.0
         self.times: list[DraftingTime] = []
         self._states = states
         self._n_ctx = n_ctx
         self._most = most
-        self._least_reach = least_reach
         self._end_tokens = end_tokens
         self._checkpoints = checkpoints
         self._clock = clock
@@ -221,4 +220,4 @@ class DraftGrowth:
                 chain.is_done = True  # what the grammar forbids need not be verified
                 continue
             chain.add(guess)
-            chain.is_done = chain.probability < self._least_reach
+            chain.is_done = chain.probability < self.least_reach

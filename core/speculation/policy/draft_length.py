@@ -12,11 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from core.speculation.policy.step_cost import DraftCandidate, StepCost
+from core.speculation.policy.step_cost import LOOKAHEAD, DraftCandidate, StepCost
 from core.speculation.proposer import DraftChain
-
-# Tokens to look ahead: a step in the cost curve may make the first extra row dear and the next ones free.
-LOOKAHEAD = (1, 2, 4, 8)
 
 
 class GrowthCandidate(NamedTuple):

@@ -15,8 +15,9 @@ from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToke
 # The longer the match, the likelier the next token: the bins of match length, and their prior acceptance rates.
 _MATCH_EDGES = (4, 6, 9, 16, 32)
 _LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
+# Behind them two bins of other requests' n-grams: with what followed once, and with what followed the last two times.
 SHARED = len(_LOCAL_PRIORS)
-_SHARED_PRIOR = 0.3
+_SHARED_PRIORS = (0.3, 0.7)
 _LONGEST_MATCH = _MATCH_EDGES[-1]
 # Sizes of n-grams in a text's own index; the longer is looked up first.
 _SIZES = (8, 3)
@@ -93,8 +94,9 @@ class NgramProposer:
     name = "lookup"
 
     def __init__(self) -> None:
-        self.table = AcceptanceTable((*_LOCAL_PRIORS, _SHARED_PRIOR))
+        self.table = AcceptanceTable((*_LOCAL_PRIORS, *_SHARED_PRIORS))
         self._tracks: dict[str, _Track] = {}
+        # What followed an n-gram the last time, and whether the time before too: the token times two, plus one if so.
         self._shared: dict[tuple[int, ...], int] = {}
         self._observations: list[AcceptanceSample] = []
 
@@ -114,11 +116,13 @@ class NgramProposer:
 
     def add_text(self, tokens: list[int]) -> None:
         """Add a text to the shared index."""
-        self._shared.update(zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False))
-        if len(self._shared) > _SHARED_LIMIT:
-            keys = list(itertools.islice(self._shared, len(self._shared) - _SHARED_LIMIT // 2))
+        shared = self._shared
+        for key, token in zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False):
+            shared[key] = 2 * token + (shared.get(key, -1) // 2 == token)
+        if len(shared) > _SHARED_LIMIT:
+            keys = list(itertools.islice(shared, len(shared) - _SHARED_LIMIT // 2))
             for key in keys:
-                del self._shared[key]
+                del shared[key]
 
     @property
     def n_shared(self) -> int:
@@ -180,8 +184,8 @@ class NgramProposer:
         return track.index.tokens[track.place] if beyond < 0 else drafted[beyond]
 
     def _from_others(self, tokens: list[int]) -> ProposedToken | None:
-        token = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
-        return None if token is None else ProposedToken(token, SHARED)
+        known = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
+        return None if known is None else ProposedToken(known // 2, SHARED + known % 2)
 
 
 def _bin(match: int) -> int:
