@@ -21,7 +21,7 @@ from ui.client.live_events import LiveEvents
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
 from ui.speed import sentences
-from ui.speed.bars import Bar, BarList, Part, StackedBar
+from ui.speed.bars import Bar, BarList, BarPart, StackedBar
 from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
 from ui.theme.tokens import LIGHT, Palette, Space
@@ -275,7 +275,7 @@ class SpeedPage(PageColumn):
             (tr("Free"), "free", "pressed"),
         )
         sizes = [(name, int(found.get(key) or 0), colour) for name, key, colour in kinds]
-        self.memory.show_parts([Part(name, n, size(n) if n else "0", colour) for name, n, colour in sizes])
+        self.memory.show_parts([BarPart(name, n, size(n) if n else "0", colour) for name, n, colour in sizes])
         self.facts.show_facts(machine_facts(found))
 
     # The model.

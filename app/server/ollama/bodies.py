@@ -225,7 +225,7 @@ class EmbedBody(RunBody):
     dimensions: int | None = Field(default=None, ge=1)
 
 
-class EmbeddingsBody(RunBody):
+class LegacyEmbedBody(RunBody):
     """The body of POST /api/embeddings."""
 
     prompt: Text | None = None

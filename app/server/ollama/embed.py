@@ -14,7 +14,7 @@ from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ApiError
 from app.server.http.sse import while_connected
-from app.server.ollama.bodies import EmbedBody, EmbeddingsBody, RunBody
+from app.server.ollama.bodies import EmbedBody, LegacyEmbedBody, RunBody
 from app.server.ollama.chat import nanoseconds, resting, shown_name
 from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of, json_response
 from core.values.embedding import Embedded, EmbedRequest
@@ -44,7 +44,7 @@ async def embed(body: EmbedBody, http: HttpRequest) -> Response:
     )
 
 
-async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
+async def embeddings(body: LegacyEmbedBody, http: HttpRequest) -> Response:
     """Return the vector of a text; the older route."""
     vectors, _ = await _vectors(http, body, [body.prompt] if body.prompt else [], truncates=True)
     answers = vectors.answer.vectors

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
 
 from models.catalog import curated as catalog
-from models.library.values import Choice
+from models.library.values import SuggestionTier
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from ui.library.first_start import MEASURING, FirstStart
@@ -46,7 +46,9 @@ def test_it_says_what_the_machine_is_and_offers_models_with_their_speeds(card: F
     assert "of memory" in card.machine.text()
     assert "a second" in card.speed.text()
     shown = [offer for offer in card.offers if not offer.isHidden()]
-    assert [offer.choice for offer in shown] == [choice for choice in Choice if choice in {o.choice for o in shown}]
+    assert [offer.choice for offer in shown] == [
+        choice for choice in SuggestionTier if choice in {o.choice for o in shown}
+    ]
     assert all("≈" in offer.speed.text() and offer.button.text().startswith("Download") for offer in shown)
 
 
