@@ -15,6 +15,8 @@ from models.download.queue import DownloadQueue, QueuedDownload
 from models.hub.errors import HubError
 from models.library.values import Download
 
+_AT_REST = (DownloadPhase.PAUSED, DownloadPhase.FAILED, DownloadPhase.CANCELLED, DownloadPhase.DONE)
+
 
 class DownloadService:
     """Downloads one model after the other. ``tell`` gets all downloads whenever one has changed, ``arrived`` nothing.
@@ -55,6 +57,11 @@ class DownloadService:
     def downloads(self) -> tuple[Download, ...]:
         """All downloads of the queue; raises BadHubSetting."""
         return tuple(map(_download, self.queue.jobs))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is downloaded, or waits for that; raises BadHubSetting."""
+        return any(job.phase not in _AT_REST for job in self.queue.jobs)
 
     def look(self) -> None:
         """See whether files of what was downloaded are gone."""
