@@ -167,7 +167,7 @@ class LibraryService:
             ask.MoveModels: self._move_models,
             ask.CancelMove: lambda request: self._cancel_move(),
             ask.ListPlaces: lambda request: self._shelf.places(),
-            ask.RemoveModel: self._changing_models(lambda request: self._shelf.remove(request.name)),
+            ask.RemoveModel: self._changing_models(self._remove),
             ask.ImportFolder: self._changing_models(lambda request: self._shelf.import_folder(request.folder)),
             ask.ImportFile: self._changing_models(lambda request: self._shelf.import_file(request.file)),
             ask.ForgetFolder: self._changing_models(lambda request: self._shelf.forget(request.folder)),
@@ -244,6 +244,9 @@ class LibraryService:
     def _tell_of_models(self) -> None:
         self._tell("models", None)
         self._look_at_downloads()
+
+    def _remove(self, request: ask.RemoveModel) -> tuple[str, ...]:
+        return self._shelf.remove(request.name, for_good=request.for_good)
 
     def _look_at_downloads(self) -> None:
         if self._is_started:

@@ -1,0 +1,31 @@
+"""The library of a server: what is asked of it goes to its routes, and what it answers comes back as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from app.client.http_client import Client
+from models.formatting.json_values import value_of
+from models.library.requests import EVENTS, ROUTES
+
+_ROUTE_OF = {route.request: route for route in ROUTES}
+
+
+class LibraryClient:
+    """Asks as ``LibraryService`` answers. Raises ServerRefused with the kind of trouble as its code, and what the
+    client raises."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def answer(self, request: Any) -> Any:
+        """Return the answer to one of ``models.library.requests``, whole."""
+        route = _ROUTE_OF[type(request)]
+        found = self._client.call(route.method, route.path, asdict(request))
+        return found if found is None or route.answer is None else value_of(route.answer, found)
+
+    def news(self) -> Iterator[dict[str, Any]]:
+        """Yield what is going on in the library, and then what happens, until the server is stopped."""
+        return self._client.events("GET", EVENTS, {})
