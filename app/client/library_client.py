@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from app.client.http_client import Client
+from app.client.http_client import Client, ServerRefused
+from app.library.hub_access import LibraryError
+from app.library.trouble import EXIT_CODES
 from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
+from models.library.values import TroubleKind
 
 _ROUTE_OF = {route.request: route for route in ROUTES}
 
 
 class LibraryClient:
-    """Asks as ``LibraryService`` answers. Raises ServerRefused with the kind of trouble as its code, and what the
-    client raises."""
+    """Asks as ``LibraryService`` answers. Raises LibraryError, and what the client raises."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -23,7 +25,12 @@ class LibraryClient:
     def answer(self, request: Any) -> Any:
         """Return the answer to one of ``models.library.requests``, whole."""
         route = _ROUTE_OF[type(request)]
-        found = self._client.call(route.method, route.path, asdict(request))
+        try:
+            found = self._client.call(route.method, route.path, asdict(request))
+        except ServerRefused as refusal:
+            if refusal.code not in set(TroubleKind):
+                raise
+            raise LibraryError(refusal.message, EXIT_CODES[TroubleKind(refusal.code)]) from refusal
         return found if found is None or route.answer is None else value_of(route.answer, found)
 
     def news(self) -> Iterator[dict[str, Any]]:

@@ -48,7 +48,7 @@ def _answer(service: LibraryService, outbox: Outbox, number: int, request: Any) 
             answer = None
         outbox.answer(number, answer)
     except Exception as error:
-        from app.library_service.trouble import trouble_of
+        from app.library.trouble import trouble_of
 
         # Whatever it was, the one who asked gets a sentence: a thread's traceback helps nobody.
         outbox.refuse(number, trouble_of(error))

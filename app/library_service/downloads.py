@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from app.environment.paths import models_folder
 from app.library.hub_access import hub
+from app.library.trouble import trouble_of
 from app.library_service.outbox import ChangeNotifier
-from app.library_service.trouble import trouble_of
 from models.download.model_download import DownloadRequest
 from models.download.progress import DownloadPhase
 from models.download.queue import DownloadQueue, QueuedDownload

@@ -453,6 +453,9 @@ class TroubleKind(StrEnum):
     ACCESS = "access"  # logging in or accepting conditions helps
     SETTING = "setting"  # the Hub's settings are wrong
     MISSING = "missing"  # there is nothing of that name
+    UNUSABLE = "unusable"  # this model or file cannot do it; another one may
+    REFUSED = "refused"  # it cannot be done as it was asked for
+    CANCELLED = "cancelled"  # the user stopped it
     FAILED = "failed"  # nothing that a request could do better
     OTHER = "other"
 

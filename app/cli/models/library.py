@@ -37,7 +37,7 @@ def answer(request: Any) -> Any:
 
 def own_answer(request: Any) -> Any:
     """Return the answer of this process, for what changes nothing."""
-    from app.library.hub_access import as_library_errors
+    from app.library.trouble import as_library_errors
     from app.library_service.service import LibraryService
 
     with as_library_errors():

@@ -81,7 +81,8 @@ def _pull_draft(done: Downloaded, connections: int) -> tuple[Downloaded | None, 
 def download(request: DownloadRequest, connections: int = N_CONNECTIONS) -> Downloaded:
     """Download with a line that says how far it is; raises LibraryError, and Exit after Ctrl-C."""
     from app.environment.paths import models_folder
-    from app.library.hub_access import as_library_errors, hub
+    from app.library.hub_access import hub
+    from app.library.trouble import as_library_errors
     from models.download.model_download import ModelDownload
     from models.download.progress import DownloadOptions
 

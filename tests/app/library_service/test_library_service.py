@@ -144,7 +144,7 @@ def test_the_curated_list_is_there_without_a_network(open_library) -> None:
         (ask.ShowRepository("acme/none"), TroubleKind.MISSING, "no repository acme/none"),
         (ask.ShowRepository("../etc"), TroubleKind.SETTING, "no name of a repository"),
         (ask.ChangeHub("no address", ""), TroubleKind.SETTING, "no web address"),
-        (ask.LogIn("two words"), TroubleKind.OTHER, "no access token"),
+        (ask.LogIn("two words"), TroubleKind.REFUSED, "no access token"),
         (ask.LogIn("hf_bad"), TroubleKind.ACCESS, "does not accept"),
         (ask.LogIn(TOKEN), TroubleKind.SETTING, "no keyring"),
     ],
