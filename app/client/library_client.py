@@ -11,7 +11,7 @@ from app.library.hub_access import LibraryError
 from app.library.trouble import EXIT_CODES
 from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
-from models.library.values import TroubleKind
+from models.library.values import Download, TroubleKind
 
 _ROUTE_OF = {route.request: route for route in ROUTES}
 
@@ -33,6 +33,10 @@ class LibraryClient:
             raise LibraryError(refusal.message, EXIT_CODES[TroubleKind(refusal.code)]) from refusal
         return found if found is None or route.answer is None else value_of(route.answer, found)
 
-    def news(self) -> Iterator[dict[str, Any]]:
-        """Yield what is going on in the library, and then what happens, until the server is stopped."""
-        return self._client.events("GET", EVENTS, {})
+    def downloads(self) -> Iterator[tuple[Download, ...]]:
+        """Yield the queue of downloads as it is and whenever it changes, until the library or its server stops."""
+        for news in self._client.events("GET", EVENTS, {}):
+            if news.get("news") == "lost":
+                return
+            if news.get("news") == "downloads":
+                yield value_of(tuple[Download, ...], news["value"])

@@ -12,6 +12,7 @@ from core.values.errors import SlipstreamError
 if TYPE_CHECKING:
     from models.hub.client import Hub
     from models.hub.settings import HubSettings
+    from models.library.values import HubFacts
 
 
 class LibraryError(SlipstreamError):
@@ -34,6 +35,15 @@ def hub_settings() -> HubSettings:
     from models.hub.settings import read_settings
 
     return read_settings(hub_file())
+
+
+def hub_facts() -> HubFacts:
+    """Return how the Hub is reached, as it may be shown; raises BadHubSetting."""
+    from models.library.values import HubFacts
+
+    settings = hub_settings()
+    token = settings.token.origin if settings.token is not None else None
+    return HubFacts(settings.address, settings.shown_proxy, token, settings.is_offline)
 
 
 def change_hub(address: str | None, proxy: str | None) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from app.library_service.quantising import QuantiseService
     from app.library_service.row_reports import RowReporter
     from app.library_service.settings import SettingsService
-    from models.library.values import ModelRows, MoveStep
+    from models.library.values import Download, ModelRows, MoveStep
 
 _Made = TypeVar("_Made")
 
@@ -182,7 +182,7 @@ class LibraryService:
             ask.LogOut: self._changing_hub(lambda request: self._hub.log_out()),
             ask.ListDownloads: lambda request: self._downloads.downloads,
             ask.ListQuantisings: lambda request: self._quantiser.quantisings,
-            ask.StartDownload: lambda request: self._downloads.pull(request.repo_id, request.wanted),
+            ask.StartDownload: self._start_download,
             ask.RepairModel: lambda request: self._downloads.add(self._shelf.repair_request(request.name)),
             ask.PauseDownload: lambda request: self._downloads.pause(request.number),
             ask.ResumeDownload: lambda request: self._downloads.resume(request.number),
@@ -247,6 +247,11 @@ class LibraryService:
 
     def _remove(self, request: ask.RemoveModel) -> tuple[str, ...]:
         return self._shelf.remove(request.name, for_good=request.for_good)
+
+    def _start_download(self, request: ask.StartDownload) -> Download:
+        from models.download.model_download import DownloadRequest
+
+        return self._downloads.add(DownloadRequest(request.repo_id, request.wanted, request.revision))
 
     def _look_at_downloads(self) -> None:
         if self._is_started:

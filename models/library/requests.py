@@ -113,10 +113,11 @@ class GetRemoteFit:
 
 @dataclass(frozen=True, slots=True)
 class StartDownload:
-    """Download a model; one that is in the queue goes on."""
+    """Download a model, of the newest version where no ``revision`` is named; one that is in the queue goes on."""
 
     repo_id: str
     wanted: str
+    revision: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +406,7 @@ _ROUTES = (
     Route("GET", "quantisings", ListQuantisings, tuple[Quantising, ...]),
     Route("POST", "quantisings/cancel", CancelQuantise),
     Route("GET", "downloads", ListDownloads, tuple[Download, ...]),
-    Route("POST", "downloads", StartDownload),
+    Route("POST", "downloads", StartDownload, Download),
     Route("POST", "downloads/pause", PauseDownload),
     Route("POST", "downloads/resume", ResumeDownload),
     Route("POST", "downloads/cancel", CancelDownload),

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 from app.client.discovery import RunningServer, running_servers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from app.client.http_client import ServerRefused
+    from app.client.library_client import LibraryClient
     from models.catalog.catalog import Catalog, ModelEntry
 
 # What a server cannot do that is of another version, has no API key, or is stopping.
@@ -19,20 +23,32 @@ _LOOK_SECONDS = 2.0
 
 def answer(request: Any) -> Any:
     """Return the answer to one of ``models.library.requests``; raises LibraryError, UnknownModel and ServerRefused."""
-    for server in running_servers():
-        if not _answers(server):
-            continue
-        from app.client.http_client import Client, ServerRefused, ServerUnreachable
-        from app.client.library_client import LibraryClient
+    for library in libraries():
+        from app.client.http_client import ServerRefused, ServerUnreachable
 
         try:
-            return LibraryClient(Client(server.url, server.api_key)).answer(request)
+            return library.answer(request)
         except ServerUnreachable:
             continue
         except ServerRefused as refusal:
-            if refusal.code not in _NOT_DONE_THERE:
+            if not is_not_done_there(refusal):
                 raise
     return own_answer(request)
+
+
+def libraries() -> Iterator[LibraryClient]:
+    """Yield the library of each server that answers, the youngest first."""
+    for server in running_servers():
+        if _answers(server):
+            from app.client.http_client import Client
+            from app.client.library_client import LibraryClient
+
+            yield LibraryClient(Client(server.url, server.api_key))
+
+
+def is_not_done_there(refusal: ServerRefused) -> bool:
+    """Whether a server cannot do what it was asked, and this process may."""
+    return refusal.code in _NOT_DONE_THERE
 
 
 def own_answer(request: Any) -> Any:
