@@ -27,13 +27,15 @@ def handler_of(route: Route) -> Handler:
     """Return what answers a route: the answer as JSON, or in its parts where the client accepts an event stream."""
 
     async def handle(http: HttpRequest) -> Response:
-        if route.needs_key and not http.app.state.keys.is_needed:
-            raise refuse(403, _NEEDS_KEY, code="api_key_needed")
+        if route.needs_key:
+            _check_key(http)
         text = await http.body() if route.method == "POST" else _query(http)
         try:
             body = _body(route.request).model_validate_json(text or b"{}")
         except ValidationError as error:
             raise from_validation(dict(problem) for problem in error.errors()) from None
+        if route.request is RemoveModel and body.model_dump()["for_good"]:
+            _check_key(http)  # what is in the trash could be taken back
         if route.request is MoveModels:
             http.app.state.pool.let_go_below(models_folder())
         parts = _worker(http).ask(route.request.__name__, body.model_dump())
@@ -45,6 +47,11 @@ def handler_of(route: Route) -> Handler:
         return Response(json.dumps(_whole([part async for part in parts])), media_type="application/json")
 
     return handle
+
+
+def _check_key(http: HttpRequest) -> None:
+    if not http.app.state.keys.is_needed:
+        raise refuse(403, _NEEDS_KEY, code="api_key_needed")
 
 
 async def _removed(http: HttpRequest, parts: AsyncGenerator[Any, None], name: str) -> Response:

@@ -91,8 +91,8 @@ class DownloadRow(QFrame):
         self.bar.setValue(round(share(download.progress) * 1_000))
         self.bar.setProperty("tone", "calm" if download.phase in (*RESUMABLE, DownloadPhase.QUEUED) else "busy")
         self.bar.style().polish(self.bar)
-        self.problem.setText(download.problem or "")
-        self.problem.setVisible(bool(download.problem))
+        self.problem.setText(download.trouble.sentence if download.trouble is not None else "")
+        self.problem.setVisible(download.trouble is not None)
         is_over = download.phase is DownloadPhase.DONE
         self.bar.setVisible(not is_over)
         for button in (self.up, self.down, self.toggle, self.cancel):

@@ -182,9 +182,9 @@ class ModelPool:
         return host.entry
 
     def let_go(self, name: str) -> None:
-        """A model's file was removed: free its memory as soon as no call has it."""
+        """A model's file was removed, by its name or path: free its memory as soon as no call has it."""
         for host in self.hosts:
-            if host.entry is not None and host.entry.name == name:
+            if host.entry is not None and name in (host.entry.name, str(host.entry.path)):
                 host.request_unload()
 
     def let_go_below(self, folder: Path) -> None:

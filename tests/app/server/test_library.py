@@ -84,7 +84,7 @@ def test_a_download_is_begun_paused_resumed_and_told_to_all(library: LibraryClie
         ("GET", "hub/repository", {"params": {"repo_id": "acme/none"}}, 404, "missing", "no repository acme/none"),
         ("GET", "hub/repository", {"params": {"repo_id": "../etc"}}, 400, "setting", "no name of a repository"),
         ("POST", "hub/log-in", {"json": {"token": "hf_bad"}}, 403, "access", "does not accept"),
-        ("POST", "models/remove", {"json": {"name": "ember-q8_0"}}, 400, "other", "part of Slipstream"),
+        ("POST", "models/remove", {"json": {"name": "ember-q8_0"}}, 400, "refused", "part of Slipstream"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_status(http: httpx.Client, method, path, given, status, code, words) -> None:
