@@ -62,7 +62,8 @@ from app.server.openai.responses import (
 )
 from app.server.owner_routes import add_key, get_endpoint, get_log, list_keys, revoke_key, set_endpoint
 from app.server.remotes import workers
-from app.server.remotes.pass_through import PassThrough, Remotes
+from app.server.remotes.exchange import Remotes
+from app.server.remotes.pass_through import PassThrough
 from app.server.remotes.routes import add_remote, list_remotes, remove_remote, test_remote
 from app.server.remotes.store import RemoteStore
 from app.server.status import get_model, health, list_models, load, state, unload
