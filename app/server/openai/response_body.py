@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
@@ -106,21 +106,14 @@ class ResponseBody(Body):
 
 
 @contextmanager
-def renamed() -> Iterator[None]:
-    """Let errors name the fields of this protocol where they name those of the chat's body."""
+def renamed(names: Mapping[str, str] = _SENT) -> Iterator[None]:
+    """Let errors name the fields of a protocol where they name those of the chat's body."""
     try:
         yield
     except (ApiError, BadRequest) as error:
-        error.param = _as_sent(error.param)
+        if error.param is not None:
+            error.param = names.get(re.split(r"[.\[]", error.param, maxsplit=1)[0], error.param)
         raise
-
-
-def _as_sent(param: str | None) -> str | None:
-    """Return the name that a field of the chat's body has in this protocol."""
-    if param is None:
-        return None
-    ours = re.split(r"[.\[]", param, maxsplit=1)[0]
-    return _SENT.get(ours, param)
 
 
 def _format_of(text: Item) -> Item:

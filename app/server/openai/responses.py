@@ -27,7 +27,7 @@ _MOST_LISTED = 100
 async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
     """Answer the input, as one object or as a stream of events."""
     store: ResponseStore = http.app.state.responses
-    earlier = await _earlier(store, body.previous_response_id)
+    earlier = await earlier_items(store, body.previous_response_id)
     chat = body.chat(earlier)
     call = ResponseCall(chat, http.app.state.pool, http.app.state.renderer)
     asked = Asked(body, call, store)
@@ -38,14 +38,14 @@ async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
 
 async def count_input_tokens(body: ResponseBody, http: HttpRequest) -> Response:
     """Return how many tokens the input is as the model reads it, with what came before it."""
-    earlier = await _earlier(http.app.state.responses, body.previous_response_id)
+    earlier = await earlier_items(http.app.state.responses, body.previous_response_id)
     call = ResponseCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
     n_tokens = await while_connected(http.receive, call.count_tokens())
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
 
 
-async def _earlier(store: ResponseStore, response_id: str | None) -> list[Item]:
-    """Return the items of the conversation that ends with this response."""
+async def earlier_items(store: ResponseStore, response_id: str | None) -> list[Item]:
+    """Return the items of the conversation that ends with this response; raises ApiError where it is not stored."""
     if response_id is None:
         return []
     chain = await asyncio.to_thread(store.chain, response_id)

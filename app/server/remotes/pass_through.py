@@ -50,7 +50,9 @@ PATHS = frozenset(
 # LM Studio's older routes are OpenAI's, and are asked for there.
 _OPENAI_PATHS = {f"/api/v0/{name}": f"/v1/{name}" for name in ("chat/completions", "completions", "embeddings")}
 # Here a remote's model could be named too, and would be taken for one of this machine.
-_NOT_FOR_REMOTES = frozenset({"/slipstream/load", "/slipstream/unload", "/models/load", "/models/unload"})
+_NOT_FOR_REMOTES = frozenset(
+    {"/slipstream/load", "/slipstream/unload", "/models/load", "/models/unload", "/api/v1/models/load"}
+)
 _READ = PATHS | _OPENAI_PATHS.keys() | _NOT_FOR_REMOTES
 
 

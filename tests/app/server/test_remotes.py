@@ -243,6 +243,32 @@ def test_ollamas_vectors_come_from_a_remote(front, server):
     assert older["embedding"] == here["embeddings"][0]
 
 
+def test_lm_studios_clients_reach_a_remotes_model(front, server):
+    body = {"input": "Tell me a story.", "temperature": 0, "max_output_tokens": 12}
+    here = server.http.post("/api/v1/chat", json=body | {"model": MODEL}).json()
+    there = front.http.post("/api/v1/chat", json=body | {"model": f"rack/{MODEL}"}).json()
+    assert (there["model_instance_id"], there["output"]) == (f"rack/{MODEL}", here["output"])
+    assert there["stats"]["input_tokens"] == here["stats"]["input_tokens"]
+    gone_on = front.http.post(
+        "/api/v1/chat", json=body | {"model": f"rack/{MODEL}", "previous_response_id": there["response_id"]}
+    )
+    assert gone_on.json()["stats"]["input_tokens"] > there["stats"]["input_tokens"]
+    newer = {one["key"]: one for one in front.http.get("/api/v1/models").json()["models"]}
+    assert newer[f"rack/{MODEL}"]["loaded_instances"][0]["config"]["context_length"] == server.state["n_ctx"]
+    older = front.http.get(f"/api/v0/models/rack/{MODEL}").json()
+    assert (older["state"], older["publisher"]) == ("loaded", "rack")
+
+
+def test_a_remote_that_fails_in_lm_studios_stream_is_one_error_and_one_end(front, scripted):
+    scripted.reply = HEAD + chunk(BROKEN)
+    got = events(front, "/api/v1/chat", {"model": "odd/m", "input": "Hi"})
+    names = [event.partition("\n")[0].removeprefix("event: ") for event in got]
+    assert names[-4:] == ["message.delta", "message.end", "error", "chat.end"]
+    ended = json.loads(got[-1].partition("data: ")[2])["result"]
+    assert ended["output"] == [{"type": "message", "content": "a"}]
+    assert "odd" in json.loads(got[-2].partition("data: ")[2])["error"]["message"]
+
+
 CHUNKS = [
     {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None, "reasoning": "Hm."}}]},
     {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]}}]},
