@@ -144,6 +144,10 @@ class ModelHost:
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
         self._loader.submit(partial(self._load, entry, entry.path not in self._drafted, self._n_loads, again))
 
+    def choose(self, entry: Entry) -> None:
+        """Take a model that the next call loads."""
+        self._entry = entry
+
     @property
     def adapters(self) -> tuple[str, ...]:
         """The files of the LoRA adapters of the loaded model."""

@@ -63,9 +63,12 @@ class ModelPool:
         self._choosing = asyncio.Lock()
 
     def load(self, entry: Entry) -> None:
-        """Begin to load the first model; may be called before ``attach``."""
+        """Begin to load the first model, or only choose it; may be called before ``attach``."""
         self._first = entry.name
-        self.main.load(entry)
+        if self.settings.on_demand:
+            self.main.choose(entry)
+        else:
+            self.main.load(entry)
 
     def on_engine(self, call: Callable[[ModelHost], None]) -> None:
         """Call ``call`` with each engine: those that are there, and those that will be made."""
