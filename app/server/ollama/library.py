@@ -59,8 +59,8 @@ async def delete(body: ModelBody, http: HttpRequest) -> Response:
             param="model",
         )
     entry = await entry_of(http.app.state.pool, body.named)
-    await _asked(http.app.state.library, "RemoveModel", name=entry.name)
-    http.app.state.pool.let_go(entry.name)
+    async with http.app.state.pool.without(lambda file: file == entry.path and not entry.is_toy):
+        await _asked(http.app.state.library, "RemoveModel", name=entry.name)
     return Response()
 
 
