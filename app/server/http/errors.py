@@ -47,7 +47,6 @@ _ANTHROPIC_TYPES = {
     429: "rate_limit_error",
     503: "overloaded_error",
 }
-_LM_STUDIO_TYPES = {404: "model_not_found", 501: "not_implemented"}
 
 
 def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
@@ -62,7 +61,8 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
         return {"error": error.message}
     body = error.body()
     if path.startswith(LM_STUDIO_1):
-        body["error"]["type"] = _LM_STUDIO_TYPES.get(status, "invalid_request" if status < 500 else "internal_error")
+        kind = "model_not_found" if status == 404 else "invalid_request" if status < 500 else "internal_error"
+        body["error"]["type"] = kind
     elif error.sizes is not None and not path.startswith(PREFIX):  # llama-server's own routes
         body["error"]["type"] = "exceed_context_size_error"
     return body
@@ -234,6 +234,8 @@ def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
         return refuse(400, "The body is empty: send a JSON object.", code="invalid_json")
     code, sentence = _RULES.get(kind, ("invalid_value", "{field}: {message}."))
     message = _plain(str(problem["msg"]))
+    if not field and kind == "value_error":  # about several fields: the sentence begins with one
+        field = message.split()[0]
     if kind == "value_error" and field in message:
         sentence = "{message}."
     elif kind not in _RULES and message.startswith(_SHOULD_BE):
