@@ -12,14 +12,13 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import ConfigDict, Field, ValidationError
 
-from app.server.calls.generation import new_id
 from app.server.calls.schemas import MAX_MESSAGES, ChatCompletionBody, Text
 from app.server.chat.call import ChatCall, ChatUpdate, RunningChat
 from app.server.http.body import Body, LenientBody
 from app.server.http.errors import from_exception, from_validation, refuse
 from app.server.http.sse import EventStream, while_connected
 from app.server.openai.response_body import Item, ToolNames, messages_of, renamed
-from app.server.openai.response_store import ResponseStore, StoredResponse
+from app.server.openai.response_store import ResponseStore, StoredResponse, new_number
 from app.server.openai.responses import earlier_items
 from app.server.remotes.chat import RemoteChat, placed
 from app.server.replies.pieces import ContentText, ReasoningText
@@ -82,7 +81,7 @@ class ChatBody(Body):
         """Return the chat call's body, for a conversation that ``earlier`` items begin; raises ApiError."""
         if self.integrations:
             raise refuse(
-                501,
+                400,
                 "Integrations run in LM Studio and not here: leave integrations out, or send tools to "
                 "/v1/chat/completions and run them yourself.",
                 param="integrations",
@@ -123,7 +122,8 @@ class ChatReply:
 
     def __init__(self, body: ChatBody, call: ChatCall | RemoteChat, store: ResponseStore) -> None:
         self._body, self._call, self._store = body, call, store
-        self._id = new_id("resp").replace("-", "_", 1)  # clients look at the beginning
+        self._number = new_number()
+        self._id = f"resp_{self._number}"
         self._output: list[dict[str, str]] = []  # kinds, and their texts
 
     async def whole(self) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class ChatReply:
             "created_at": time.time(),
             "status": "completed",
             "model": self._call.name,
-            "output": [_item(part) for part in self._output],
+            "output": [_item(part, f"{self._number}_{index}") for index, part in enumerate(self._output)],
             "previous_response_id": self._body.previous_response_id,
             "tools": [],
             "tool_choice": "auto",
@@ -217,14 +217,14 @@ def _message(role: str, content: str | list[Item]) -> Item:
     return {"type": "message", "role": role, "content": content}
 
 
-def _item(part: dict[str, str]) -> Item:
+def _item(part: dict[str, str], number: str) -> Item:
     """Return a part of the output as an item of a response."""
     text = part["content"]
     if part["type"] == "reasoning":
         thoughts: list[Item] = [{"type": "reasoning_text", "text": text}]
-        return {"id": new_id("rs"), "type": "reasoning", "summary": [], "content": thoughts}
+        return {"id": f"rs_{number}", "type": "reasoning", "summary": [], "content": thoughts}
     content: list[Item] = [{"type": "output_text", "text": text, "annotations": []}]
-    return {"id": new_id("msg"), "type": "message", "role": "assistant", "status": "completed", "content": content}
+    return {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed", "content": content}
 
 
 _PATH = "/api/v1/chat"

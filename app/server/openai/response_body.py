@@ -27,6 +27,7 @@ Message = dict[str, Any]
 _HINTS = frozenset({"client_metadata", "context_management", "max_tool_calls", "moderation", "prompt_cache_options"})
 # Tools that OpenAI runs on its own machines and that a reply may do without.
 _HOSTED_SEARCH = ("web_search", "web_search_preview")
+_HOSTED_SEARCHES = ("web_search_call", "file_search_call")
 # Fields of the chat's body by other names.
 _SENT = {
     "messages": "input",
@@ -232,6 +233,8 @@ def _take(messages: list[Message], item: Item, where: str, tools: ToolNames) -> 
         output = item.get("output")
         content = output if isinstance(output, str) else _parts(output, where)
         messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": content})
+    elif kind in _HOSTED_SEARCHES:
+        return  # what was found is not in it
     elif kind == "reasoning":
         if text := reasoning_of(item):
             turn = _turn(messages)

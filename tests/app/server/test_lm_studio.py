@@ -126,7 +126,7 @@ def test_a_chat_goes_on_from_what_was_stored(server):
 @pytest.mark.parametrize(
     ("body", "status", "kind", "param"),
     [
-        ({"input": "Hi", "integrations": ["mcp/x"]}, 501, "not_implemented", "integrations"),
+        ({"input": "Hi", "integrations": ["mcp/x"]}, 400, "invalid_request", "integrations"),
         ({"input": "Hi", "reasoning": "on"}, 400, "invalid_request", "reasoning"),
         ({"input": "Hi", "reasoning": "much"}, 400, "invalid_request", "reasoning"),
         ({"input": "Hi", "previous_response_id": "resp_0"}, 400, "invalid_request", "previous_response_id"),
