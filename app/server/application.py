@@ -77,6 +77,7 @@ from models.library.requests import ROUTES as LIBRARY_ROUTES
 
 ROUTES = (
     ("GET", "/health", health),
+    ("GET", "/v1/health", health),
     ("GET", "/v1/models", list_models),
     ("GET", "/v1/models/{model_id:path}", get_model),
     ("POST", "/v1/chat/completions", chat_completions),
@@ -106,6 +107,7 @@ ROUTES = (
     ("POST", "/embedding", embedding),
     ("POST", "/embeddings", embedding),
     ("POST", "/rerank", rerank),
+    ("POST", "/v1/reranking", rerank),
     ("POST", "/tokenize", tokenize),
     ("POST", "/detokenize", detokenize),
     ("POST", "/apply-template", apply_template),
