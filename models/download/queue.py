@@ -23,7 +23,7 @@ _NOTHING = DownloadProgress(DownloadPhase.QUEUED, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class QueuedDownload:
-    """One download of the queue. ``error`` is the reason of a failure, after which it can be resumed; ``done`` the result.
+    """One download of the queue. ``error`` is the reason of a failure, and allows to resume it; ``done`` the result.
 
     ``files`` are its files below the models' folder, known once the Hub has answered.
     """
