@@ -10,6 +10,7 @@ from typing import Any
 from ui.chat.exchange.chat_text import FORMAT
 from ui.chat.exchange.found_chat import FoundChat, Said, UnknownFile, milliseconds, text_of
 from ui.client.chat_records import Role
+from ui.language import tr
 
 Reader = Callable[[dict[str, Any]], FoundChat]
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
@@ -23,7 +24,7 @@ def chats_in(data: object) -> Iterator[tuple[Reader, dict[str, Any]]]:
     entries = data if isinstance(data, list) else [data]
     readers = [(entry, reader_of(entry)) for entry in entries if isinstance(entry, dict)]
     if not any(reader for _, reader in readers):
-        raise UnknownFile("This is not a file of chats from Slipstream, ChatGPT, LM Studio, Open WebUI or GPT4All.")
+        raise UnknownFile(tr("This is not a file of chats from Slipstream, ChatGPT, LM Studio, Open WebUI or GPT4All."))
     yield from ((reader, entry) for entry, reader in readers if reader is not None)
 
 
