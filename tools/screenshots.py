@@ -18,7 +18,7 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QTextCursor
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout, QMenu
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout
 
 from app.client.discovery import announce
 from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
@@ -525,12 +525,6 @@ def text_sizes(stage: Stage) -> None:
     stage.wait(0.3)
     stage.shoot("text-150-library-wide")
     stage.window.show_page("chat")
-    stage.window._show_looks()
-    menu = stage.window.findChild(QMenu)
-    sizes = menu.actions()[-1].menu()  # type: ignore[union-attr]
-    for number, shown in enumerate((menu, sizes)):
-        shown.grab().save(str(stage.out / f"text-menu-{number}{stage.suffix}.png"))  # type: ignore[union-attr]
-    menu.close()  # type: ignore[union-attr]
 
 
 def readme(stage: Stage) -> None:

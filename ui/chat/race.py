@@ -70,7 +70,7 @@ class Racer:
     @property
     def name(self) -> str:
         """As it is shown."""
-        return f"{self.model}  ·  {'with drafts' if self.drafts else 'plain'}"
+        return f"{self.model}  ·  {tr('with drafts') if self.drafts else tr('plain')}"
 
 
 def racers(models: Sequence[str]) -> list[Racer]:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from core.values.snapshot import Snapshot
-from models.formatting.figures import rate, size
+from models.formatting.figures import in_marks, rate, size
 from models.library import requests as ask
 from models.library.values import Choosing, ModelFitReport, Partners, QuantiseOffer
 from ui.client.api import Api, ServerState, snapshot_from
@@ -232,7 +232,7 @@ class SpeedPage(PageColumn):
         self.depths_label.setVisible(bool(bars))
 
     def _limit(self, shown: Snapshot) -> str:
-        read = f"{shown.bytes_per_second / 1e9:,.1f}"
+        read = in_marks(f"{shown.bytes_per_second / 1e9:,.1f}")
         of_peak = (
             tr("{read} of {peak:,.1f} GB/s measured", read=read, peak=shown.peak / 1000000000.0)
             if shown.peak
@@ -324,7 +324,7 @@ class SpeedPage(PageColumn):
         self.estimate.setVisible(any(one.gain is not None for one in helps))
 
     def _add_help(self, one: sentences.Help) -> None:
-        words = one.words if one.gain is None else f"{one.words} ≈\N{NO-BREAK SPACE}{one.gain:.1f}×"
+        words = one.words if one.gain is None else f"{one.words} ≈\N{NO-BREAK SPACE}{in_marks(f'{one.gain:.1f}')}×"
         holder = QWidget()
         row = QHBoxLayout(holder)
         row.setContentsMargins(0, 0, 0, 0)

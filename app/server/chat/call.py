@@ -304,7 +304,8 @@ class ChatRun:
             for choice in self.choices:
                 choice.drafted = DraftedText()
         # What comes in one piece cannot be counted by what it is.
-        self._call, self._streams = call, streams or any(choice.parser for choice in self.choices)
+        is_followed = self.deep is not None and self.deep.has_listener
+        self._call, self._streams = call, streams or is_followed or any(choice.parser for choice in self.choices)
         self._is_prepared = self.deep is None
 
     async def prepare(self) -> AsyncGenerator[DeepReplyProgress, None]:
@@ -328,6 +329,8 @@ class ChatRun:
                 for update in updates:
                     if self.choices[update.index].has_enough:
                         self._call.host.bridge.cancel(self.requests[update.index].id)
+                if self.deep is not None and self.deep.has_listener:
+                    self.deep.note_answer(sum(choice.n_tokens for choice in self.choices))
                 yield updates
 
     async def finish(self) -> None:
