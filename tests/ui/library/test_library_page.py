@@ -100,6 +100,14 @@ def test_many_downloads_come_into_view_a_few_at_a_time(qtbot, page: LibraryPage)
     qtbot.waitUntil(lambda: list(page.downloads.rows) == list(range(20)))
 
 
+def test_the_tab_of_downloads_has_room_for_their_number(page: LibraryPage, window: MainWindow) -> None:
+    before = page.tabs[DOWNLOADS].minimumWidth()
+    window.link.downloads = (Download(1, REPO, "Q8_0", DownloadProgress(DownloadPhase.DOWNLOADING, 1, 100, 0.0, None)),)
+    window.link.downloads_changed.emit(window.link.downloads)
+    assert page.tabs[DOWNLOADS].text() == f"{DOWNLOADS}  1"
+    assert page.tabs[DOWNLOADS].minimumWidth() > before
+
+
 def test_a_failure_that_comes_late_is_not_shown_with_another_repository(
     qtbot, page: LibraryPage, hub: HubServer
 ) -> None:
