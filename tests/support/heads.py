@@ -4,16 +4,73 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from core.engine.engine import Engine
+from core.kv_cache.memory import CheckpointMemory, RecurrentMemory
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.llama.heads import StateBatch, TargetBatch
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 from core.speculation.proposers.dflash import DFlashProposer
+from tests.support.engines import EMBER, open_engine
+from tools.model_factory import gguf_factory, head_factory, hybrid_factory
+
+KINDS = ("mtp", "eagle3", "dflash")
+# By architecture, the way back from rejected drafts: llama.cpp keeps snapshots of some states.
+HYBRIDS: dict[str, type] = {
+    "qwen35": RecurrentMemory,
+    "qwen35moe": RecurrentMemory,
+    "nemotron_h_moe": RecurrentMemory,
+    "bailingmoe3": RecurrentMemory,
+    "qwen3next": CheckpointMemory,
+}
+COUNTING = tuple(range(500, 520))
+
+
+class Setting(NamedTuple):
+    """A target and what to load beside it."""
+
+    path: Path
+    options: dict[str, Any]
+
+
+def use(setting: Setting, **options: Any) -> AbstractContextManager[Engine]:
+    """Open an engine that drafts."""
+    return open_engine(
+        setting.path, **{"n_slots": 4, "n_ctx": 512, "speculation": "draft", **setting.options, **options}
+    )
+
+
+def random_head(kind: str) -> Setting:
+    """Ember with a head that knows nothing."""
+    makers = {"mtp": head_factory.mtp_ember, "eagle3": head_factory.eagle_head, "dflash": head_factory.dflash_head}
+    path = gguf_factory.cached_file(f"{kind}-random.gguf", makers[kind])
+    return Setting(path, {}) if kind == "mtp" else Setting(EMBER, {"draft_path": str(path)})
+
+
+def counting(kind: str, n_layers: int = 1, step: int = 1) -> Setting:
+    """The model that counts, with a head of ``kind`` that is always right with its first token."""
+    if kind == "mtp":
+        return Setting(head_factory.cached_mtp_counter(n_layers), {})
+    n_layers += 3
+    name = f"counter-{n_layers}-{step}.gguf"
+    path = gguf_factory.cached_file(name, lambda path: head_factory.counter(path, n_layers, step))
+    make = head_factory.eagle_head if kind == "eagle3" else head_factory.dflash_head
+    head = gguf_factory.cached_file(f"{kind}-counter-{step}.gguf", lambda path: make(path, "counter", step=step))
+    return Setting(path, {"draft_path": str(head)})
+
+
+def hybrid(architecture: str, head: str = "counts") -> Setting:
+    """A model with a running state and prediction heads that count or know nothing."""
+    make: Callable[..., Path] = getattr(hybrid_factory, architecture)
+    name = f"hybrid-{architecture}-{head}.gguf"
+    return Setting(gguf_factory.cached_file(name, lambda path: make(path, head)), {})
 
 
 def following(texts: list[list[int]], distance: int) -> dict[int, int]:
