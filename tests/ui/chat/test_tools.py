@@ -171,7 +171,7 @@ def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers
     assert "needs a name" in dialog.problem.text()
     dialog.more.click()
     with ThreadingHTTPServer(("127.0.0.1", 0), Door) as door:
-        threading.Thread(target=door.serve_forever, daemon=True).start()
+        threading.Thread(target=door.serve_forever, args=(0.02,), daemon=True).start()
         places = {
             "gone": ("no-such-program --now", ""),
             "web": ("http://127.0.0.1:9/mcp", ""),
