@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Sentences call the program as it was typed, which is whatever started the tests.
-os.environ.pop("SLIPSTREAM_PROGRAM", None)
+# Sentences call the program as it was typed, which is whatever started the tests; and nothing leads to the real Hub.
+_OF_THE_USER = ("HF_ENDPOINT", "HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+for _name in ("SLIPSTREAM_PROGRAM", *_OF_THE_USER):
+    os.environ.pop(_name, None)
 # A shell ignores Ctrl-C in what it starts in the background, and so would every program that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

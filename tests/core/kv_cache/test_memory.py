@@ -26,6 +26,7 @@ from core.values.request import SamplingParams
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
+    ENDLESS,
     FOX,
     GREEDY_WITH_LOGPROBS,
     Ledger,
@@ -42,7 +43,6 @@ from tests.support.proposers import OracleProposer, RandomProposer, price, use_p
 from tools.model_factory import recurrent_factory
 
 PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five."))
-ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 COST = CostModel(Calibration({1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}))
 
 

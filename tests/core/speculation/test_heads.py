@@ -115,15 +115,15 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, ...], int
     """What an ordinary DFlash head says, by the text before it."""
     head = head_factory.dflash_head(tmp_path_factory.mktemp("usual") / "head.gguf")
     with use(Setting(EMBER, {"draft_path": str(head)}), n_slots=2, draft_depth=3) as engine:
-        return {tuple(text): token for text, token in proposed(engine)}
+        return {tuple(text): token for text, token in recorded(engine).seen}
 
 
-def proposed(engine: Engine) -> list[tuple[list[int], int]]:
+def recorded(engine: Engine) -> Recorder:
     recorder = Recorder(head_of(engine))
     for index, prompt in enumerate(PROMPTS[:3]):
         submit(engine, str(index), prompt, max_tokens=14, sampling=ENDLESS)
     run(engine)
-    return recorder.seen
+    return recorder
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -132,7 +132,8 @@ def test_variants_of_dflash_heads_keep_what_they_read(
 ) -> None:
     head = head_factory.dflash_head(tmp_path / "head.gguf", changed=VARIANTS[name])
     with use(Setting(EMBER, {"draft_path": str(head)}), n_slots=2, draft_depth=3) as engine:
-        found = [(text, token, says_at_once(engine, text)) for text, token in proposed(engine)]
+        recorder = recorded(engine)
+        found = [(text, token, says_at_once(engine, recorder, text)) for text, token in tuple(recorder.seen)]
     assert len(found) >= 30
     assert sum(token == at_once for _, token, at_once in found) >= 0.9 * len(found)
     both = [(token, usual[tuple(text)]) for text, token, _ in found if tuple(text) in usual]

@@ -263,7 +263,7 @@ def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once
                 submit(engine, f"{turn} {index}", prompt + " Then" * turn, max_tokens=14, sampling=ENDLESS)
             run(engine)
         judged = recorder.seen[:: max(len(recorder.seen) // 40, 1)]
-        agreed = [token == says_at_once(engine, text) for text, token in judged]
+        agreed = [token == says_at_once(engine, recorder, text) for text, token in judged]
     assert len(agreed) >= 30
     assert sum(agreed) >= 0.9 * len(agreed), "only rounding at near-ties may change what a head says"
 

@@ -106,7 +106,9 @@ def ready(qtbot, box: ToolBox, command: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_is_opened_called_cancelled_and_missed(qtbot, box: ToolBox, package_command: str) -> None:
+def test_a_server_is_opened_called_cancelled_and_missed(
+    qtbot, box: ToolBox, package_command: str, tmp_path: Path
+) -> None:
     ready(qtbot, box, package_command)
     names = [one["function"]["name"] for one in box.functions]
     assert names == ["animals_weight", "animals_slow", "animals_key", "animals_end"]
@@ -129,10 +131,10 @@ def test_a_server_is_opened_called_cancelled_and_missed(qtbot, box: ToolBox, pac
     box.open(box.servers[0])
     qtbot.waitUntil(lambda: box.tools_of("animals") is not None)
     box.allow(tool)
-    assert ToolBox(box._path).servers == (ToolServer("animals", package_command, True, ("weight",)),)
+    assert ToolBox(tmp_path / "tools.json").servers == (ToolServer("animals", package_command, True, ("weight",)),)
 
 
-def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str) -> None:
+def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str, tmp_path: Path) -> None:
     window.show_tools()
     dialog, box = window.findChild(ToolsDialog), window.tools_box
     dialog.name.setText("animals")
@@ -151,8 +153,9 @@ def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str)
     assert key is not None
     box.call(key, {}, lambda result, is_error: results.append(result))
     qtbot.waitUntil(lambda: results == ["a=b"])
-    assert ToolBox(box._path).servers == box.servers
-    assert box._path.stat().st_mode & 0o077 == 0
+    kept = tmp_path / "tools.json"
+    assert ToolBox(kept).servers == box.servers
+    assert kept.stat().st_mode & 0o077 == 0
 
 
 def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers(qtbot, window: MainWindow) -> None:
