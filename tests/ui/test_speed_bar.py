@@ -177,40 +177,45 @@ def pace(window: MainWindow) -> int:
 
 
 class TestWindow:
-    @pytest.mark.parametrize("page", PAGES)
     @pytest.mark.parametrize(("size", "percent"), [((1180, 780), 100), ((480, 360), 100), ((480, 360), 150)])
     def test_it_is_at_the_foot_of_every_page(
-        self, qtbot, window: MainWindow, page: str, size: tuple[int, int], percent: int
+        self, qtbot, window: MainWindow, size: tuple[int, int], percent: int
     ) -> None:
         window.resize_text(percent)
         window.resize(*size)
-        window.show_page(page)
         bar, pages = window.speed_bar, window.tuning.parentWidget().parentWidget()
 
         def is_at_the_foot() -> bool:
             seen = visible_rect(bar, window)
             return (seen.left(), seen.bottom(), seen.width()) == (0, window.height() - 1, window.width())
 
-        qtbot.waitUntil(is_at_the_foot)
-        assert visible_rect(pages, window).bottom() < visible_rect(bar, window).top()
-        assert bar.speed.isVisible()
+        for page in PAGES:
+            window.show_page(page)
+            qtbot.waitUntil(is_at_the_foot)
+            assert visible_rect(pages, window).bottom() < visible_rect(bar, window).top()
+            assert bar.speed.isVisible()
 
-    @pytest.mark.parametrize("page", PAGES)
-    def test_without_a_loaded_model_it_stays_and_is_idle(
-        self, qtbot, window: MainWindow, server: FakeServer, page: str
+    def test_without_a_loaded_model_it_stays_on_every_page_and_is_idle(
+        self, qtbot, window: MainWindow, server: FakeServer
     ) -> None:
         bar = window.speed_bar
-        window.show_page(page)
-        assert (bar.isVisible(), bar.speed.face.value) == (True, "–")
+
+        def shows(value: str) -> None:
+            qtbot.waitUntil(lambda: bar.speed.face.value == value)
+            for page in PAGES:
+                window.show_page(page)
+                assert (bar.isVisible(), bar.speed.face.value) == (True, value)
+
+        shows("–")
         server.snapshot = sent(WORKING)
         window.watch.start()
-        qtbot.waitUntil(lambda: bar.speed.face.value == "38")
+        shows("38")
         server.phase, server.snapshot = "loading", None
-        qtbot.waitUntil(lambda: bar.speed.face.value == "–")
+        shows("–")
         server.phase, server.snapshot = "ready", sent(WORKING)
         qtbot.waitUntil(lambda: bar.speed.face.value == "38")
         window.watch.stop(is_gone=True)
-        assert (bar.isVisible(), bar.speed.face.value) == (True, "–")
+        shows("–")
 
     def test_a_reply_drives_it_while_the_library_is_open(self, qtbot, window: MainWindow, server: FakeServer) -> None:
         window.watch.start()
