@@ -39,20 +39,12 @@ def handler_of(route: Route) -> Handler:
             body = _body(route.request).model_validate_json(text or b"{}")
         except ValidationError as error:
             raise from_validation(dict(problem) for problem in error.errors()) from None
-<<<<<<< HEAD
-        if route.request is RemoveModel and body.model_dump()["for_good"]:
-            _check_key(http)  # what is in the trash could be taken back
-        if route.request is MoveModels:
-            http.app.state.pool.let_go_below(models_folder())
-        parts = _worker(http).ask(route.request.__name__, body.model_dump())
-        if route.request is RemoveModel:
-            return await _removed(http, parts, body.model_dump()["name"])
-=======
         fields = body.model_dump()
+        if route.request is RemoveModel and fields["for_good"]:
+            _check_key(http)  # what is in the trash could be taken back
         parts = _worker(http).ask(route.request.__name__, fields)
         if route.request in (RemoveModel, MoveModels):
             parts = _out_of_memory(http, parts, fields.get("name"))
->>>>>>> h-api
         if "text/event-stream" in http.headers.get("accept", ""):
             return EventStream(_events(parts))
         # In ASCII: names of files may hold what UTF-8 cannot.
@@ -61,18 +53,11 @@ def handler_of(route: Route) -> Handler:
     return handle
 
 
-<<<<<<< HEAD
 def _check_key(http: HttpRequest) -> None:
     if not http.app.state.keys.is_needed:
         raise refuse(403, _NEEDS_KEY, code="api_key_needed")
 
 
-async def _removed(http: HttpRequest, parts: AsyncGenerator[Any, None], name: str) -> Response:
-    """Let go of a model whose file is gone; where it could not be removed, that is raised here."""
-    answer = _whole([part async for part in parts])
-    http.app.state.pool.let_go(name)
-    return Response(json.dumps(answer), media_type="application/json")
-=======
 async def _out_of_memory(
     http: HttpRequest, parts: AsyncGenerator[Any, None], name: str | None
 ) -> AsyncGenerator[Any, None]:
@@ -92,7 +77,6 @@ async def _out_of_memory(
     async with pool.without(goes), aclosing(parts):
         async for part in parts:
             yield part
->>>>>>> h-api
 
 
 async def library_events(http: HttpRequest) -> Response:

@@ -3958,11 +3958,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
-      <source>in use</source>
-      <translation>in Gebrauch</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/models_view.py" />
       <source>Forget {path}</source>
       <translation>{path} vergessen</translation>
     </message>
@@ -3985,6 +3980,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/models_view.py" />
       <source>Download one from the Hub, or import a folder that has GGUF files.</source>
       <translation>Lade eines vom Hub herunter, oder importiere einen Ordner mit GGUF-Dateien.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>in use</source>
+      <translation>in Gebrauch</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
@@ -5815,16 +5815,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>Memory read</source>
-      <translation>Gelesener Speicher</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>GB per second</source>
-      <translation>GB je Sekunde</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
       <source>{what}, the last reply</source>
       <translation>{what}, die letzte Antwort</translation>
     </message>
@@ -5905,6 +5895,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
+      <source>Memory read</source>
+      <translation>Gelesener Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>GB per second</source>
+      <translation>GB je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
       <source>Load a model first.</source>
       <translation>Lade zuerst ein Modell.</translation>
     </message>
@@ -5980,13 +5980,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
-      <source>The download stopped</source>
-      <translation>Der Download hat angehalten</translation>
+      <source>it can go on.</source>
+      <translation>er kann weitergehen.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
-      <source>it can go on.</source>
-      <translation>er kann weitergehen.</translation>
+      <source>The download stopped</source>
+      <translation>Der Download hat angehalten</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />

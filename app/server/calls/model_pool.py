@@ -184,19 +184,6 @@ class ModelPool:
         assert host.entry is not None
         return host.entry
 
-<<<<<<< HEAD
-    def let_go(self, name: str) -> None:
-        """A model's file was removed, by its name or path: free its memory as soon as no call has it."""
-        for host in self.hosts:
-            if host.entry is not None and name in (host.entry.name, str(host.entry.path)):
-                host.request_unload()
-
-    def let_go_below(self, folder: Path) -> None:
-        """The models of a folder are about to be moved: free their memory as soon as no call has them."""
-        for host in self.hosts:
-            if host.entry is not None and host.entry.path.is_relative_to(folder):
-                host.request_unload()
-=======
     @asynccontextmanager
     async def without(self, goes: Callable[[Path], bool]) -> AsyncIterator[None]:
         """Keep models out of memory while their files are removed or moved: calls that run are waited for."""
@@ -205,7 +192,6 @@ class ModelPool:
                 if host.entry is not None and any(map(goes, host.files)):
                     await stack.enter_async_context(host.without(host.entry))
             yield
->>>>>>> h-api
 
     async def _answering(self, name: str | None) -> Entry:
         """Return the model that answers a call: for a name that nobody has, the one that is there."""

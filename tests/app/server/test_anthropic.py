@@ -119,24 +119,6 @@ def test_a_wrong_key_is_an_authentication_error_and_a_foreign_page_is_refused(se
     assert (page.status_code, page.json()["error"]["type"]) == (403, "permission_error")
 
 
-def test_the_death_of_the_engine_ends_a_stream_with_an_error_event(own_server):
-    body = {
-        **STORY,
-        "max_tokens": 900,
-        "stream": True,
-        "messages": [{"role": "user", "content": "Tell me a long story."}],
-    }
-    engine, lines = own_server.engine, []
-    with own_server.http.stream("POST", "/v1/messages", json=body) as answer:
-        for line in answer.iter_lines():
-            lines.append(line)
-            if line == "event: content_block_delta" and lines.count(line) == 1:
-                engine.suspend()  # so that the reply cannot end before
-                engine.kill()
-    assert [line for line in lines if line.startswith("event: ")][-1] == "event: error"
-    own_server.wait_until(lambda state: state["phase"] == "ready")
-
-
 FORM = {"type": "json_schema", "schema": {"type": "object", "properties": {"a": {"const": 7}}, "required": ["a"]}}
 FORM["schema"]["additionalProperties"] = False
 

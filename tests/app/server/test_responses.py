@@ -190,18 +190,6 @@ def test_a_wish_that_is_not_met_is_refused_by_name(server, fields, param):
     assert error["message"].endswith(".")
 
 
-def test_the_death_of_the_engine_ends_a_stream_with_an_event(own_server):
-    fields = {"model": MODEL, "input": "Tell me a story.", "max_output_tokens": 800, "temperature": 0}
-    events = []
-    for event in own_server.client.responses.create(stream=True, extra_body={"ignore_eos": True}, **fields):
-        events.append(event)
-        if event.type == "response.output_text.delta" and len(events) == 8:
-            own_server.engine.kill()
-    assert events[-1].type == "response.failed"
-    assert events[-1].response.error.code == "engine_died"
-    assert events[-1].response.output[0].content[0].text
-
-
 def test_stored_items_may_be_named_in_place_of_sent(server):
     first = server.client.responses.create(model=MODEL, input="My name is Lily.", max_output_tokens=8, temperature=0)
     assert first.id.startswith("resp_")
