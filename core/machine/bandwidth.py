@@ -175,9 +175,10 @@ class BackgroundBandwidth:
 
     def start(self) -> None:
         """Start the thread."""
-        threading.Thread(target=self._work, name="peak-finder", daemon=True).start()
+        threading.Thread(target=self.run, name="peak-finder", daemon=True).start()
 
-    def _work(self) -> None:
+    def run(self) -> None:
+        """Do all of it on this thread."""
         try:
             while (bandwidth := self._try()) is None:
                 pass

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.download.file_download import FileDownload
-from models.download.progress import DownloadOptions, DownloadPhase, DownloadProgress, TransferRate
+from models.download.progress import Downloaded, DownloadOptions, DownloadPhase, DownloadProgress, TransferRate
 from models.files.disk import check_space, hold_folder_lock
 from models.files.errors import ChangedOnHub, NothingToChoose, Stopped, as_download_errors
 from models.files.integrity import IntegrityState, verify
@@ -39,16 +39,6 @@ class DownloadRequest:
     wanted: str = ""
     revision: str | None = None
     or_newest: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Downloaded:
-    """A downloaded model. ``was_there`` is True if nothing had to be fetched."""
-
-    repository: Repository
-    model: RemoteModel
-    files: tuple[Path, ...]
-    was_there: bool
 
 
 def choose_one(repository: Repository, wanted: str) -> RemoteModel:
@@ -134,7 +124,7 @@ class ModelDownload:
                 self._fetch(missing, n_there, model.n_bytes, report)
                 self._install(repository, missing)
         report(DownloadProgress(DownloadPhase.DONE, model.n_bytes, model.n_bytes))
-        return Downloaded(repository, model, tuple(targets), was_there=not missing)
+        return Downloaded(model.name, repo_id, commit, model.n_bytes, tuple(targets), was_there=not missing)
 
     def _is_there(
         self, file: FileDownload, place: Path, n_total: int, report: Callable[[DownloadProgress], None]

@@ -1,10 +1,11 @@
-"""Figures of a download: options, progress, rate, and time left. Pure."""
+"""Figures of a download: options, progress, rate, time left, and the result. Pure."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 # Seconds over which the rate is measured.
 WINDOW_SECONDS = 8.0
@@ -24,6 +25,9 @@ class DownloadPhase(StrEnum):
     DONE = "done"
 
 
+AT_REST = frozenset({DownloadPhase.PAUSED, DownloadPhase.FAILED, DownloadPhase.CANCELLED, DownloadPhase.DONE})
+
+
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
     """``n_done`` of ``n_total`` bytes are there; speed in bytes per second, ``eta`` in seconds, None if unknown."""
@@ -33,6 +37,21 @@ class DownloadProgress:
     n_total: int
     bytes_per_second: float = 0.0
     eta: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """A model that is there now. ``was_there`` is True if nothing had to be fetched.
+
+    ``repo_id`` is what the repository is called now, which may not be what was asked for.
+    """
+
+    name: str
+    repo_id: str
+    commit: str
+    n_bytes: int
+    files: tuple[Path, ...]
+    was_there: bool
 
 
 class TransferRate:

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from models.download.model_download import DownloadRequest, ModelDownload
-from models.download.progress import DownloadOptions, DownloadPhase, DownloadProgress
+from models.download.progress import Downloaded, DownloadOptions, DownloadPhase, DownloadProgress
 from models.files.disk import write_whole
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
@@ -23,7 +23,7 @@ _NOTHING = DownloadProgress(DownloadPhase.QUEUED, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class QueuedDownload:
-    """One download of the queue. ``error`` is the reason of a failure, after which it can be resumed.
+    """One download of the queue. ``error`` is the reason of a failure, and allows to resume it; ``done`` the result.
 
     ``files`` are its files below the models' folder, known once the Hub has answered.
     """
@@ -33,6 +33,7 @@ class QueuedDownload:
     files: tuple[str, ...] = ()
     progress: DownloadProgress = _NOTHING
     error: Exception | None = None
+    done: Downloaded | None = None
 
     @property
     def phase(self) -> DownloadPhase:
@@ -169,9 +170,9 @@ class DownloadQueue:
                 threading.Thread(target=self._run, args=(job.number,), daemon=True).start()
 
     def _run(self, number: int) -> None:
-        failure, phase = None, DownloadPhase.DONE
+        failure, phase, done = None, DownloadPhase.DONE, None
         try:
-            self._running[number].run(lambda progress: self._note(number, progress))
+            done = self._running[number].run(lambda progress: self._note(number, progress))
         except Stopped:
             phase = self._asked.get(number, DownloadPhase.PAUSED)
         except Exception as error:
@@ -181,7 +182,7 @@ class DownloadQueue:
             self._know_files(number)
             del self._running[number]
             self._asked.pop(number, None)
-            self._set(number, phase=phase, error=failure)
+            self._set(number, phase=phase, error=failure, done=done)
             if phase is DownloadPhase.CANCELLED:
                 self._discard(self._job(number))
             self._save()
@@ -220,10 +221,12 @@ class DownloadQueue:
     def _job(self, number: int) -> QueuedDownload:
         return next(job for job in self._jobs if job.number == number)
 
-    def _set(self, number: int, *, phase: DownloadPhase, error: Exception | None = None) -> None:
+    def _set(
+        self, number: int, *, phase: DownloadPhase, error: Exception | None = None, done: Downloaded | None = None
+    ) -> None:
         job = self._job(number)
         progress = replace(job.progress, phase=phase, bytes_per_second=0.0, eta=None)
-        self._replace(replace(job, progress=progress, error=error))
+        self._replace(replace(job, progress=progress, error=error, done=done))
 
     def _replace(self, job: QueuedDownload) -> None:
         self._jobs = [job if other.number == job.number else other for other in self._jobs]

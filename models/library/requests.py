@@ -113,10 +113,11 @@ class GetRemoteFit:
 
 @dataclass(frozen=True, slots=True)
 class StartDownload:
-    """Download a model, or resume it if it is in the queue."""
+    """Download a model, of the newest version where no ``revision`` is named, or resume it if it is in the queue."""
 
     repo_id: str
     wanted: str
+    revision: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +163,15 @@ class ClearEnded:
 
 @dataclass(frozen=True, slots=True)
 class RemoveModel:
-    """Move a downloaded model to the trash."""
+    """Move a downloaded model to the trash, or delete it ``for_good``. The answer is its files."""
 
     name: str
+    for_good: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ImportFolder:
-    """Use the models of a folder where they are."""
+    """Use the models of a folder where they are. The answer is that folder, and whose it is."""
 
     folder: str
 
@@ -183,7 +185,7 @@ class ImportFile:
 
 @dataclass(frozen=True, slots=True)
 class ForgetFolder:
-    """Stop using an imported folder."""
+    """Stop using an imported folder. The answer is its path."""
 
     folder: str
 
@@ -390,7 +392,7 @@ _ROUTES = (
     Route("GET", "models/one", ShowModel, ModelRow),
     Route("GET", "models/fit", GetModelFit, ModelFitReport),
     Route("POST", "models/repair", RepairModel),
-    Route("POST", "models/remove", RemoveModel),
+    Route("POST", "models/remove", RemoveModel, tuple[str, ...]),
     Route("GET", "models/settings", GetSettings, SettingsSheet),
     Route("POST", "models/settings", ChangeSettings, SettingsSheet),
     Route("GET", "models/partners", ShowPartners, Partners),
@@ -404,7 +406,7 @@ _ROUTES = (
     Route("GET", "quantisings", ListQuantisings, tuple[Quantising, ...]),
     Route("POST", "quantisings/cancel", CancelQuantise),
     Route("GET", "downloads", ListDownloads, tuple[Download, ...]),
-    Route("POST", "downloads", StartDownload),
+    Route("POST", "downloads", StartDownload, Download),
     Route("POST", "downloads/pause", PauseDownload),
     Route("POST", "downloads/resume", ResumeDownload),
     Route("POST", "downloads/cancel", CancelDownload),
@@ -413,9 +415,9 @@ _ROUTES = (
     Route("POST", "models/move", MoveModels, MoveStep, needs_key=True),
     Route("POST", "models/move/cancel", CancelMove, needs_key=True),
     Route("GET", "folders", ListPlaces, tuple[FolderPlace, ...]),
-    Route("POST", "folders/import", ImportFolder),
+    Route("POST", "folders/import", ImportFolder, FolderPlace),
     Route("POST", "folders/import-file", ImportFile, str),
-    Route("POST", "folders/forget", ForgetFolder),
+    Route("POST", "folders/forget", ForgetFolder, str),
     Route("POST", "notices/dismiss", DismissNotice),
     Route("GET", "machine", ShowMachine, MachineFacts),
     Route("POST", "machine/measure", MeasureMachine),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from models.download.progress import DownloadPhase, DownloadProgress
+from models.download.progress import AT_REST, Downloaded, DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.facts.header_facts import HeaderFacts
 from models.hub.repository import FoundRepository
@@ -316,18 +316,24 @@ class FolderPlace:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One download of the queue; ``problem`` says why it failed."""
+    """One download of the queue; ``trouble`` is why it failed, ``done`` what came of it."""
 
     number: int
     repo_id: str
     wanted: str
     progress: DownloadProgress
-    problem: str | None = None
+    trouble: Trouble | None = None
+    done: Downloaded | None = None
 
     @property
     def phase(self) -> DownloadPhase:
         """Its phase."""
         return self.progress.phase
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it neither arrives nor waits for its turn."""
+        return self.phase in AT_REST
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,6 +457,9 @@ class TroubleKind(StrEnum):
     ACCESS = "access"  # logging in or accepting conditions helps
     SETTING = "setting"  # the Hub's settings are wrong
     MISSING = "missing"  # there is nothing of that name
+    UNUSABLE = "unusable"  # this model or file cannot do it; another one may
+    REFUSED = "refused"  # it cannot be done as it was asked for
+    CANCELLED = "cancelled"  # the user stopped it
     FAILED = "failed"  # another request would not help
     OTHER = "other"
 

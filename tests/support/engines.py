@@ -35,6 +35,9 @@ FOX = chat("Tell me a story about a fox.")
 # Stories have near-ties from their first word on, which steps of other widths decide otherwise. Of this answer, each
 # of the first sixty tokens is e^5 times as likely as the next best one: for tests that compare whole texts.
 SURE = chat("What is speculative decoding?")
+PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
+GREEDY = SamplingParams(temperature=0)
+ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 
 
 # What was measured in this process: a model is calibrated once for all tests, not at each load.

@@ -301,11 +301,12 @@ class OfferedModel(QFrame):
             if was is not None:
                 self.show_row(self.row)
             return
-        self._say(download.problem or download_line(download), is_problem=bool(download.problem))
+        trouble = download.trouble
+        self._say(trouble.sentence if trouble else download_line(download), is_problem=trouble is not None)
         self.bar.setValue(round(share(download.progress) * 1_000))
         number = download.number
         if download.phase in _AT_REST:
-            self._offer(tr("Try again") if download.problem else tr("Go on"), lambda: self.again_wanted.emit(number))
+            self._offer(tr("Try again") if trouble else tr("Go on"), lambda: self.again_wanted.emit(number))
         elif is_running:
             self._offer(tr("Cancel"), lambda: self.cancel_wanted.emit(number))
         self.button.setVisible(is_running)

@@ -49,7 +49,8 @@ def search(
 
         print_suggestions(as_json)
         return
-    from app.library.hub_access import as_library_errors, hub
+    from app.library.hub_access import hub
+    from app.library.trouble import as_library_errors
     from models.hub.client import SORTS, Search
 
     with as_library_errors():
@@ -89,7 +90,8 @@ def show_remote(
     It is judged for the machine that ``look`` returns.
     """
     from app.fit_reports.fit_reports import as_fields, as_lines, report_remote
-    from app.library.hub_access import as_library_errors, hub
+    from app.library.hub_access import hub
+    from app.library.trouble import as_library_errors
     from models.download.model_download import choose_one
     from models.hub.remote_source import remote_facts
 

@@ -105,13 +105,16 @@ class DraftGrowth:
         return charged(reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
 
     def grow(self, proposer: CostlyProposer, chains: list[DraftChain], cost: StepCost) -> None:
-        """Let chains grow where it promises most, by as many tokens in each round as pay."""
+        """Let chains grow where it promises most, by as many tokens in each round as pay.
+
+        Where texts must bring equally many rows, all grow or none.
+        """
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
             live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
             n_drafted = sum(len(chain.tokens) for chain in chains)
             n_chains = self._round_value(proposer, live, cost.with_rows(n_drafted)).n_chains
-            if not n_chains:
+            if n_chains < (len(chains) if cost.n_even else 1):
                 return
             grown = live[:n_chains]
             self.extend(proposer, [chain for chain in grown if chain.tokens or self._has_caught_up(proposer, chain)])

@@ -71,7 +71,8 @@ class ProposerChoice:
     def choose_and_draft(self, awake: list[Sequence], found: list[DraftChain], cost: StepCost) -> list[DraftChain]:
         """Let the paid proposer draft that promises most, where that is more than what was found, while it pays.
 
-        Return what was drafted, and what was found for the others.
+        Return what was drafted, and what was found for the others. Where texts must bring equally many rows and one
+        of them has no draft, those of the others would be in vain.
         """
         found_free = {chain.sequence.id: chain for chain in found}
         chosen: dict[str, list[DraftChain]] = {}
@@ -90,7 +91,8 @@ class ProposerChoice:
                 chosen.setdefault(chain.proposer.name, []).append(chain)
         for proposer in self._paid:
             self._probe(proposer, awake, cost.step_seconds(cost.n_rows))
-        return self._grow(chosen, found, cost) if chosen else found
+        n_covered = len(found_free.keys() | {chain.sequence.id for chains in chosen.values() for chain in chains})
+        return self._grow(chosen, found, cost) if chosen and n_covered >= cost.n_even else found
 
     def _probe(self, proposer: CostlyProposer, sequences: list[Sequence], step_seconds: float) -> None:
         """Let a proposer that is not used read along now and then, each time later, to learn whether it would pay.

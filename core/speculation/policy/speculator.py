@@ -222,7 +222,8 @@ class Speculator:
             states.by_id[sequence.id].settle_backoff(plain)
         speedup = sum([states.by_id[sequence.id].speedup for sequence in decoding])
         latency_bound = LatencyBound([*decoding, *step.beside], plain)
-        step_cost = StepCost(n_rows, speedup / step_seconds(len(decoding)), step_seconds, step.room, latency_bound)
+        rate = speedup / step_seconds(len(decoding))
+        step_cost = StepCost(n_rows, rate, step_seconds, step.room, latency_bound, n_even=step.n_even)
         growth.least_reach = max(step_cost.row_price(), _HOPELESS)
         chains = self._choice.find_free(decoding, step_cost)
         if not awake and not chains:
@@ -231,7 +232,7 @@ class Speculator:
             chains = self._choice.choose_and_draft(awake, chains, step_cost)
             step_cost = step_cost._replace(spent=growth.spent)
         if chains and step.n_even:
-            keep_evenly(chains, step.n_even, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
+            keep_evenly(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
         elif chains:
             keep_what_pays(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
         self._back_off(began, decoding, chains)

@@ -97,7 +97,7 @@ class StepCost(NamedTuple):
     """A step has ``n_rows`` rows anyway and room for ``room`` more; ``step_seconds`` predicts its time by its rows.
 
     ``rate`` is what a second is worth elsewhere, in tokens. ``latency_bound`` is that of those who share the step.
-    They have waited ``spent`` seconds for drafts.
+    They have waited ``spent`` seconds for drafts. ``n_even`` of them must bring equally many rows, 0: none must.
     """
 
     n_rows: int
@@ -106,6 +106,7 @@ class StepCost(NamedTuple):
     room: int
     latency_bound: LatencyBound = _UNBOUNDED
     spent: float = 0.0
+    n_even: int = 0
 
     def within_latency(self, count: int, candidates: Iterable[DraftCandidate]) -> int:
         """Return how many of the first ``count`` drafted tokens can be verified with nobody waiting too long.

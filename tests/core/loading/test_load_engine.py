@@ -142,10 +142,8 @@ NONSENSE = (
 )
 NO_CHOICES = (
     None,
-    {},
     {"decode": [], "few": 1, "many": 1},
     {"decode": 1, "few": 1, "many": 99},
-    {"decode": 1, "few": 1, "many": 1, "more": 1},
 )
 
 

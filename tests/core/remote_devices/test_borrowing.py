@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -37,7 +38,8 @@ def test_a_worker_says_what_it_lends_and_the_link_is_measured(worker: TestWorker
 def test_a_wrong_token_is_refused_on_both_sides(worker: TestWorker) -> None:
     with pytest.raises(WorkerUnavailable, match="does not know this token"):
         look(worker.address, "another token")
-    assert worker.said[-1] == "127.0.0.1 came with a wrong token and was refused."
+    while worker.said[-1:] != ["127.0.0.1 came with a wrong token and was refused."]:
+        time.sleep(0.01)  # it says so after it has answered
 
 
 def test_nothing_is_answered_without_the_token(worker: TestWorker) -> None:

@@ -155,6 +155,20 @@ def test_short_texts_are_not_each_probed_anew_where_no_probe_came_to_anything() 
     assert 8 <= useless.n_probes <= 30
 
 
+def test_nobody_is_drafted_for_in_vain_where_all_must_bring_equally_many_rows() -> None:
+    knower = SimulatedDraftModel("draft", lambda request_id, _: request_id == "0")
+    stage = SimulatedEngine(GPU, knower, n_requests=2)
+    stage.run(40, is_even=True)
+    before = knower.n_asked
+    assert not any(stage.run(200, is_even=True))
+    assert knower.n_asked - before <= 4
+    knower.is_right = always
+    stage.run(300, is_even=True)
+    sizes = [{len(tokens) for tokens in step.values()} for step in stage.run(20, is_even=True) if step]
+    assert len(sizes) >= 18
+    assert all(len(size) == 1 for size in sizes)
+
+
 class Considered(SimulatedDraftModel):
     """Remembers whether it was thought about."""
 
