@@ -1,4 +1,4 @@
-"""Numbers of a download: its options, how far it is, how fast, how long it will take, and what came of it. Pure."""
+"""Figures of a download: options, progress, rate, time left, and the result. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+# Seconds over which the rate is measured.
 WINDOW_SECONDS = 8.0
 
 
@@ -62,9 +63,9 @@ class TransferRate:
     def progress(
         self, now: float, n_done: int, n_total: int, phase: DownloadPhase = DownloadPhase.DOWNLOADING
     ) -> DownloadProgress:
-        """Take note of ``n_done`` at ``now`` (seconds) and say how it goes."""
+        """Record ``n_done`` bytes at ``now`` (seconds) and return the progress."""
         if phase is DownloadPhase.CHECKING or (self._seen and n_done < self._seen[-1][1]):
-            self._seen.clear()  # what is found on the disk is not downloaded
+            self._seen.clear()  # bytes found on disk do not count for the rate
         self._seen.append((now, n_done))
         while len(self._seen) > 2 and now - self._seen[1][0] >= WINDOW_SECONDS:
             self._seen.popleft()
@@ -75,9 +76,11 @@ class TransferRate:
 
 @dataclass(frozen=True, slots=True)
 class DownloadOptions:
-    """Numbers of a download. ``patience`` is seconds without a byte before it gives up; ``retry`` the first wait.
+    """Limits of a download.
 
-    ``record_bytes`` may be lost per connection when the process is killed. ``reserve_bytes`` stay free on the disk.
+    It gives up after ``patience`` seconds without a byte. The wait between retries starts with ``retry`` seconds and
+    doubles up to ``longest_wait``. A kill loses at most ``record_bytes`` per connection, or ``record_seconds``.
+    ``reserve_bytes`` stay free on the disk.
     """
 
     n_connections: int = 4

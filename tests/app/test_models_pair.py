@@ -102,10 +102,7 @@ def test_a_draft_in_the_settings_goes_first_and_is_said_until_another_is_chosen(
     [
         (("nobody",), ExitCode.MODEL, "no model called 'nobody'"),
         (("deep", "--use", "nobody"), ExitCode.MODEL, "Those that can draft for deep"),
-        (("deep", "--use", "deep"), ExitCode.MODEL, "cannot draft for itself"),
-        (("ember-draft-q8_0", "--use", "deep"), ExitCode.MODEL, "larger than the model"),
         (("ember-draft-q8_0", "--test"), ExitCode.MODEL, "nothing to test"),
-        (("deep", "--test", "nobody"), ExitCode.MODEL, "no model called 'nobody'"),
         (("deep", "--now"), ExitCode.USAGE, "give --test"),
         (("deep", "--none", "--auto"), ExitCode.USAGE, "--none and --auto contradict"),
         (("deep", "ember-q8_0"), ExitCode.USAGE, "--use ember-q8_0"),

@@ -15,7 +15,8 @@ from PySide6.QtNetwork import QNetworkReply, QNetworkRequest
 from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
 from models.library.values import Download, Quantising, RowReport, Trouble, TroubleKind
-from ui.client.api import MAX_ERROR_BYTES, Api, SseParser, code_of, problem_of, sentence_of
+from ui.client.api import MAX_ERROR_BYTES, Api, SseParser, problem_of
+from ui.client.problems import code_of, sentence_of
 from ui.client.remedies import clicked
 from ui.language import tr
 

@@ -188,7 +188,7 @@ def _facts(model: RemoteModel, facts: ModelFacts) -> dict[str, Any]:
         "n_experts": facts.n_experts or None,
         "n_experts_used": facts.n_experts_used or None,
         "n_mtp_layers": facts.n_mtp_layers or None,
-        "tokenizer": facts.tokenizer.model if facts.tokenizer else None,
+        "tokenizer": facts.tokenizer,
         "n_vocab": facts.n_vocab,
         "has_chat_template": facts.has_chat_template,
         "licence": facts.licence,

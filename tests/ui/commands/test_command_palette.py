@@ -12,7 +12,7 @@ from ui.chat.storage.ids import now_ms
 from ui.client.chat_records import Chat
 from ui.commands.command import Command
 from ui.commands.shortcuts_dialog import ShortcutsDialog
-from ui.theme.appearance import ThemeChoice
+from ui.theme.appearance import Appearance, ThemeChoice
 from ui.window.main_window import MainWindow
 
 
@@ -32,7 +32,7 @@ def rows(window: MainWindow) -> list[tuple[str, str]]:
     return [(row.title, row.right) for row in window.palette_card.list.rows.rows]
 
 
-def test_a_command_is_found_and_done(qtbot, window: MainWindow) -> None:
+def test_a_command_is_found_and_done(qtbot, window: MainWindow, appearance: Appearance) -> None:
     qtbot.keyClick(window.page.composer.field, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
     card = window.palette_card
     assert card.isVisible()
@@ -40,7 +40,7 @@ def test_a_command_is_found_and_done(qtbot, window: MainWindow) -> None:
     qtbot.keyClicks(card.field, "thdark")
     assert rows(window)[0][0] == "Theme: Dark"
     press(qtbot, window, Qt.Key.Key_Return)
-    assert window._appearance.choice is ThemeChoice.DARK
+    assert appearance.choice is ThemeChoice.DARK
     assert not card.isVisible()
     assert window.focusWidget() is window.page.composer.field
 
@@ -62,6 +62,34 @@ def test_settings_pages_and_chats_are_found_too(qtbot, window: MainWindow) -> No
     press(qtbot, window, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: window.desk.current.chat.id == 1)
     assert window.page.isVisible()
+
+
+def test_a_chat_is_opened_beside_the_one_in_use(qtbot, window: MainWindow) -> None:
+    now = now_ms()
+    for number, title in enumerate(("A fox and the moon", "Foxes of the north"), 1):
+        window.archive.save_chat(Chat(number, title, now, now))
+    window.resize(1400, 800)
+    window.desk.open(1)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == 1)
+    card = window.palette_card
+    window.open_palette()
+    assert card.hint.isHidden()  # for chats only
+    qtbot.keyClicks(card.field, "north")
+    qtbot.waitUntil(lambda: len(rows(window)) == 1)
+    assert card.hint.isVisible()
+    qtbot.keyClick(card.field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == 2)
+    assert [page.pane.current.chat.id for page in window.chats.pages] == [1, 2]
+    window.chats.close_beside()
+    window.open_palette()
+    qtbot.keyClicks(card.field, "chat beside")
+    assert ("Open a chat beside this one", "") in rows(window)
+    window.open_beside_palette()
+    qtbot.waitUntil(lambda: len(rows(window)) == 2)  # the chats alone
+    qtbot.keyClicks(card.field, "north")
+    press(qtbot, window, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == 2)
+    assert window.page is window.chats.pages[1]
 
 
 def test_the_keys_of_the_list_go_round_and_escape_gives_the_keyboard_back(qtbot, window: MainWindow) -> None:

@@ -10,9 +10,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
 
 from models.catalog import curated as catalog
-from models.library.values import Choice
+from models.library.values import SuggestionTier
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
+from tools.stand_ins.probed_machine import remember_probe
 from ui.library.first_start import MEASURING, FirstStart
 from ui.window.main_window import MainWindow
 
@@ -28,8 +29,7 @@ def server() -> Iterator[FakeServer]:
     fake.stop()
 
 
-@pytest.fixture
-def card(qtbot, hub: HubServer, models_folder: Path, window: MainWindow) -> FirstStart:
+def shown(qtbot, hub: HubServer, window: MainWindow) -> FirstStart:
     """The card of a window in which only the toy is known; all models of the list are at the hub, and tiny."""
     for model in catalog.curated().models:
         hub.add(model.repo_id, {f"{model.title}-{file.quantisation}.gguf": SMALL for file in model.files})
@@ -42,12 +42,24 @@ def card(qtbot, hub: HubServer, models_folder: Path, window: MainWindow) -> Firs
     return found
 
 
-def test_it_says_what_the_machine_is_and_offers_models_with_their_speeds(card: FirstStart) -> None:
+@pytest.fixture
+def card(qtbot, hub: HubServer, models_folder: Path, window: MainWindow) -> FirstStart:
+    """The card on a machine that was measured before."""
+    remember_probe(models_folder.parents[1] / "cache")
+    return shown(qtbot, hub, window)
+
+
+def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
+    qtbot, hub: HubServer, models_folder: Path, window: MainWindow
+) -> None:
+    card = shown(qtbot, hub, window)
     assert "of memory" in card.machine.text()
     assert "a second" in card.speed.text()
-    shown = [offer for offer in card.offers if not offer.isHidden()]
-    assert [offer.choice for offer in shown] == [choice for choice in Choice if choice in {o.choice for o in shown}]
-    assert all("≈" in offer.speed.text() and offer.button.text().startswith("Download") for offer in shown)
+    offers = [offer for offer in card.offers if not offer.isHidden()]
+    assert [offer.choice for offer in offers] == [
+        choice for choice in SuggestionTier if choice in {o.choice for o in offers}
+    ]
+    assert all("≈" in offer.speed.text() and offer.button.text().startswith("Download") for offer in offers)
 
 
 def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window: MainWindow) -> None:
