@@ -81,10 +81,10 @@ def main() -> int:
 
 def _texts_of(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tr":
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tr", "in_all"):
             text = node.args[0]
             if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
-                raise ValueError(f"{file}:{node.lineno}: tr takes a text, so that it can be found")
+                raise ValueError(f"{file}:{node.lineno}: {node.func.id} takes a text, so that it can be found")
             yield text.value
 
 

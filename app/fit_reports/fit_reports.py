@@ -8,7 +8,7 @@ model. None of them measures anything: ``doctor`` and the server do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,28 @@ class CurrentMachine:
 
     machine: Machine
     runs: tuple[ModelRun, ...]
+    # By the worker that was asked for: the machine with what it lends, and why it could not be asked, "" where it was.
+    _with_workers: dict[str, tuple[Machine, str]] = field(default_factory=dict, compare=False)
+
+    def with_worker(self, worker: str) -> tuple[Machine, str]:
+        """Return the machine with what a worker lends, and a sentence where that is not known. It is asked once."""
+        if any(device.lent is not None and device.lent.worker == worker for device in self.machine.devices):
+            return self.machine, ""
+        if worker not in self._with_workers:
+            self._with_workers[worker] = self._asked(worker)
+        return self._with_workers[worker]
+
+    def _asked(self, worker: str) -> tuple[Machine, str]:
+        from app.doctor.checks import check_workers
+        from app.settings.worker_tokens import tokens_for
+        from core.machine.known_machine import known_machine
+
+        tokens = tokens_for((worker,))
+        lent, lost = check_workers(tokens)
+        if not lent:
+            return self.machine, lost[0] if lost else f"The token of the worker {worker} is not known here."
+        host, *gpus = self.machine.devices
+        return known_machine((*lent, *gpus), host.free, cache_folder(), self.runs), ""
 
     def why_no_head(self, kind: ProposerKind) -> str | None:
         """Return why the llama.cpp here cannot run heads of a kind, as a sentence, or None.
@@ -83,9 +105,10 @@ def report_file(
 ) -> FitReport:
     """Judge a model of this machine as it would be loaded; what it reached before stands beside what is predicted.
 
-    Where it nearly fits or nearly does not, llama.cpp says what it would take (another half a second), unless
-    ``is_quick``. ``must_draft``: it would not be loaded without ``draft``; ``uses_heads``: prediction heads in the file
-    may draft. ``gain`` is what drafting was measured to bring here.
+    The devices of a worker that is set for it count, where it answers. Where it nearly fits or nearly does not,
+    llama.cpp says what it would take (another half a second), unless ``is_quick``. ``must_draft``: it would not be
+    loaded without ``draft``; ``uses_heads``: prediction heads in the file may draft. ``gain`` is what drafting was
+    measured to bring here.
     """
     from app.settings.model_settings_store import settings_of
     from core.loading.dry_run import compute_bytes
@@ -99,19 +122,26 @@ def report_file(
 
     tokens = AcceptanceCounts(*judged_tokens(here.runs, path.stem, facts.weight_bytes, draft_key(draft)))
     reached = measured(here.runs, path.stem, facts.weight_bytes)
-    options = replace(_options(path, draft, must_draft, settings_of(path)), uses_heads=uses_heads)
+    own = settings_of(path)
+    machine, alone = here.machine, ""
+    if own.worker is not None:
+        machine, alone = here.with_worker(own.worker)
+        own = replace(own, worker=None) if alone else own
+    options = replace(_options(path, draft, must_draft, own), uses_heads=uses_heads)
     wanted = _wanted(facts, options, draft, here)
 
     def judged(wanted: FitRequest) -> FitReport:
         found = fit_report(
             facts,
-            here.machine,
+            machine,
             n_ctx=n_ctx,
             wanted=wanted,
             judged=tokens,
             measured=reached,
             why_no_head=here.why_no_head,
         )
+        if alone:
+            found = replace(found, notes=(*found.notes, f"It is judged for this machine alone. {alone}"))
         return _with_gain(found, gain)
 
     judgement = judged(wanted)
@@ -157,8 +187,7 @@ def _options(
     from core.values.model_settings import ModelSettings
 
     draft_path = str(draft.files[0]) if draft is not None and draft.files else None
-    alone = replace(own or ModelSettings(), worker=None)  # a report says what this machine can do
-    return ServerSettings().engine_options(str(path), draft_path, must_draft=must_draft, own=alone)
+    return ServerSettings().engine_options(str(path), draft_path, must_draft=must_draft, own=own or ModelSettings())
 
 
 def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, here: CurrentMachine) -> FitRequest:

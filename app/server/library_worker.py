@@ -29,6 +29,9 @@ LOST, RETURNED, GAVE_UP = "lost", "returned", "gave_up"
 STOPPED = "The library stopped in the middle of this and is starting again. Try again."
 STATUSES = {
     TroubleKind.SETTING: 400,
+    TroubleKind.REFUSED: 400,
+    TroubleKind.UNUSABLE: 400,
+    TroubleKind.CANCELLED: 400,
     TroubleKind.OTHER: 400,
     TroubleKind.ACCESS: 403,
     TroubleKind.MISSING: 404,

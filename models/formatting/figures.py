@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+# How a number as Python writes it becomes one of another language.
+_COMMA = str.maketrans(",.", ".,")
+_marks: dict[int, int] | None = None
+
+
+def use_comma(is_wanted: bool) -> None:
+    """Write numbers in this process with a comma before decimals and points between thousands, or the other way."""
+    global _marks
+    _marks = _COMMA if is_wanted else None
+
+
+def in_marks(number: str) -> str:
+    """Return a number as Python writes it with the marks that are in use."""
+    return number.translate(_marks) if _marks is not None else number
+
 
 def size(n_bytes: float) -> str:
     """Return bytes as "4.9 GB", "12 MB", "1.5 MB", "3 KB" or "640 B"; never rounded down to nothing."""
     n = float(n_bytes)
     for unit in ("B", "KB", "MB"):
         if n < 999.5:
-            return f"{n:.1f} MB" if unit == "MB" and n < 9.95 else f"{n:.0f} {unit}"
+            return in_marks(f"{n:.1f} MB") if unit == "MB" and n < 9.95 else f"{n:.0f} {unit}"
         n /= 1000
-    return f"{n:,.1f} GB"
+    return in_marks(f"{n:,.1f} GB")
 
 
 def parameters(number: int) -> str:
@@ -27,7 +42,7 @@ def parameters(number: int) -> str:
 
 def count(number: float) -> str:
     """Return a count with thousands apart."""
-    return f"{number:,.0f}"
+    return in_marks(f"{number:,.0f}")
 
 
 def duration(seconds: float) -> str:
@@ -40,12 +55,12 @@ def duration(seconds: float) -> str:
 
 def milliseconds(value: float) -> str:
     """Return a time, in milliseconds below one second."""
-    return f"{value:,.0f} ms" if value < 1_000 else f"{value / 1_000:,.1f} s"
+    return f"{value:.0f} ms" if value < 1_000 else in_marks(f"{value / 1_000:,.1f} s")
 
 
 def rate(per_second: float) -> str:
     """Return tokens per second without their unit, with a digit after the point below 10."""
-    return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
+    return in_marks(f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}")
 
 
 def speed(per_second: float) -> str:

@@ -14,12 +14,14 @@ from app.environment.paths import model_settings_file
 from app.fit_reports.fit_reports import CurrentMachine, current_machine, report_file
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
+from app.settings.worker_tokens import VARIABLE
 from core.loading.memory_fit import LoadPlan, fit
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
 from core.values.model_settings import ModelSettings
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.facts.model_facts import ModelFacts, read_model
+from tests.support.lending import TOKEN, TestWorker
 from tests.support.made_up_machines import larger
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
@@ -112,6 +114,24 @@ def test_what_is_set_for_a_model_counts_in_its_judgement() -> None:
     assert after is not None
     assert (before.setting.n_ctx, before.setting.kv_type) == (1024, "f16")
     assert (after.setting.n_ctx, after.setting.kv_type) == (512, "q8_0")
+
+
+def test_a_worker_that_is_set_for_a_model_counts_while_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, TOKEN)
+    own = machine_of([MachineDevice("CPU", DeviceKind.CPU, GB, GB // 2)])
+    worker = TestWorker(memory=64 * GB)
+    try:
+        settings = ModelSettings(worker=worker.address)
+        ModelSettingsStore(model_settings_file()).change(EMBER, "ember", lambda old: settings)
+        found = report_file(DENSE, EMBER, CurrentMachine(own, ()), is_quick=True)
+    finally:
+        worker.close()
+    assert found.fits, found.sentence
+    assert f"on {worker.address}/CPU" in found.sentence
+    assert found.notes == ()
+    alone = report_file(DENSE, EMBER, CurrentMachine(own, ()), is_quick=True)
+    assert not alone.fits
+    assert alone.notes[-1].startswith(f"It is judged for this machine alone. The worker {worker.address} cannot be")
 
 
 def test_llama_cpp_is_asked_for_devices_only_where_it_is_made_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:

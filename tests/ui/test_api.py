@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tools.stand_ins.fake_openai import FakeServer
-from ui.client.api import Api, ReplyEnd, ReplyStream, sentence_of
+from ui.client.api import Api, ReplyEnd, ReplyStream
+from ui.client.problems import sentence_of
 
 BODY = {"messages": [{"role": "user", "content": "hi \ud800"}]}
 
@@ -187,3 +188,13 @@ def test_only_errors_have_a_sentence() -> None:
     assert sentence_of({"error": {"message": "No."}}) == "No."
     assert sentence_of({"error": "Plain."}) == "Plain."
     assert [sentence_of(body) for body in ({}, [], None, {"error": {}}, {"error": {"message": 3}})] == [None] * 5
+
+
+def test_errors_whose_code_tells_enough_are_said_in_the_windows_words() -> None:
+    too_long = {"message": "…", "code": "context_length_exceeded", "n_prompt_tokens": 5_000, "n_ctx": 4_096}
+    words = "The messages have 5,000 tokens, and the context of the model has room for 4,096."
+    assert sentence_of({"error": too_long}) == words
+    assert sentence_of({"error": {"message": "…", "code": "queue_full"}}) == (
+        "Too many requests wait already. Try again in a moment."
+    )
+    assert sentence_of({"error": {"message": "Said.", "code": "engine_unavailable"}}) == "Said."

@@ -28,6 +28,7 @@ def test_name_icon_and_files_come_and_go(tmp_path: Path) -> None:
     text = entry.files.entry.read_text()
     assert f"MimeType={MIME_TYPE};" in text
     assert f"Icon={entry.files.icon.stem}" in text
+    assert "GenericName=Language models\nGenericName[de]=Sprachmodelle\n" in text
     validate = shutil.which("desktop-file-validate")
     if validate is not None:
         assert subprocess.run([validate, str(entry.files.entry)], check=False).returncode == 0

@@ -841,7 +841,7 @@ def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, se
     messages = [page.transcript.view_of(message.id) for message in window.desk.current.tree.path]
     *others, settings = window.rail.buttons.values()
     read = [
-        page.composer.speed, *others, window.theme_button, settings, history.new, history.search,
+        page.composer.speed, *others, settings, history.new, history.search,
         history.list, page.sidebar_button, page.picker, page.panel_button, *messages, last.view.copy_buttons[0],
         last.copy, last.redo, page.composer.field,
     ]  # fmt: skip

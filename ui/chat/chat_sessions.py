@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -11,12 +12,12 @@ from ui.chat.conversation import ChatSession, new_chat
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.message_tree import MessageTree
-from ui.chat.storage.store import NEW_BESIDE, NEW_CHAT
+from ui.chat.storage.store import NEW_BESIDE, NEW_CHAT, ChatStore
 from ui.chat.tools.tool_box import ToolBox
 from ui.client.api import Api
 from ui.client.attachments import Attachment
-from ui.client.chat_records import Chat, ChatSettings, ChatSummary, Message
-from ui.client.speeds import Speed
+from ui.client.chat_records import Chat, ChatSettings, ChatSummary, Message, Role, Timings, title_of
+from ui.client.speeds import Speed, speed_of
 
 LIST_PAUSE_MS = 50
 LIST_PAGE = 300  # chats that are listed at first, and more each time the end of the list comes near
@@ -194,6 +195,24 @@ class ChatSessions(QObject):
                 self.activate(pane)
         self.active.open(chat_id)
 
+    def open_answer(self, question: str, answer: dict[str, Any], source: str) -> None:
+        """Open a question that was answered elsewhere as a chat, which is made once. ``answer`` is the server's."""
+
+        def made(store: ChatStore) -> int | None:
+            known = store.chat_from(source)
+            if known is not None:
+                return known
+            chat, messages = _answered(question, answer, self._ids)
+            store.add_chat(chat, messages, source, ("", False, False))
+            return chat.id
+
+        def opened(chat_id: int | None) -> None:
+            if chat_id is not None:
+                self.list_soon()
+                self.open(chat_id)
+
+        self._archive.ask(made, opened, None)
+
     def send(self, text: str, attachments: tuple[Attachment, ...] = ()) -> None:
         """Say ``text`` in the chat that is used, with files."""
         self.active.send(text, attachments)
@@ -355,3 +374,27 @@ class ChatSessions(QObject):
             self._archive.archived(listed)
         else:
             self._archive.chats(listed, self._limit)
+
+
+def _answered(question: str, answer: dict[str, Any], ids: Ids) -> tuple[Chat, tuple[Message, Message]]:
+    """Return a question and the server's answer as a chat with its messages."""
+    chat_id, asked_id, now = ids.next(), ids.next(), now_ms()
+    choice = (answer.get("choices") or [{}])[0]
+    said, model = choice.get("message") or {}, answer.get("model")
+    speed, created = speed_of(answer.get("speed"), Speed.DEEP), int(answer.get("created") or 0) * 1_000 or now
+    asked = Message(asked_id, chat_id, None, Role.USER, question, created)
+    reply = Message(
+        ids.next(),
+        chat_id,
+        asked_id,
+        Role.ASSISTANT,
+        str(said.get("content") or ""),
+        now,
+        finish_reason=str(choice.get("finish_reason") or "stop"),
+        model=model if isinstance(model, str) else None,
+        timings=Timings.from_object(answer.get("timings")),
+        speed=speed,
+        thoughts=str(said.get("reasoning_content") or ""),
+    )
+    settings = ChatSettings(model=reply.model, speed=speed)
+    return Chat(chat_id, title_of(question), created, now, settings, reply.id), (asked, reply)

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from core.values.request import SamplingParams
+from models.formatting import figures
 from models.formatting.safe_text import one_line
 from ui.client.chat_records import ChatSettings
 from ui.client.server_watch import ModelChoice
@@ -33,7 +34,7 @@ MAX_INT = 2_147_483_647
 TYPING_MS = 300
 PROMPT_HEIGHT, DIAL_WIDTH, NUMBER_WIDTH = 132, 68, 112
 SCROLL_BAR = 16
-UNSET = "Auto"
+UNSET = tr("Auto")
 _DEFAULTS = SamplingParams()
 
 
@@ -286,7 +287,7 @@ class _DialRow(QWidget):
         self._dial = dial
         self._default = float(getattr(_DEFAULTS, dial.field))
         decimals = 0 if dial.step >= 1 else 2
-        usual = f"{self._default:.{decimals}f}"
+        usual = figures.in_marks(f"{self._default:.{decimals}f}")
         help = f"{dial.help}\n" + tr("{unset}: as is set for the model, else {usual}.", unset=UNSET, usual=usual)
         self.setToolTip(help)
         self.field = DecimalField(dial.label)

@@ -34,6 +34,7 @@ from PySide6.QtNetwork import (
 
 from core.values.snapshot import Bottleneck, Snapshot
 from ui.client.chat_records import Timings
+from ui.client.problems import code_of, sentence_of
 from ui.client.speeds import DeepProgress
 from ui.language import tr
 
@@ -610,20 +611,6 @@ def _without_words(reply: QNetworkReply) -> str:
     return _NETWORK_SENTENCES.get(
         reply.error(), tr("The server cannot be reached: {problem}.", problem=reply.errorString())
     )
-
-
-def sentence_of(body: object) -> str | None:
-    """Return the message of an error in OpenAI's shape, or None where it is not one."""
-    error = body.get("error") if isinstance(body, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) and message else None
-
-
-def code_of(body: object) -> str:
-    """Return the code of an error in OpenAI's shape, "" where it has none."""
-    error = body.get("error") if isinstance(body, dict) else None
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, str) else ""
 
 
 _Error = QNetworkReply.NetworkError

@@ -15,7 +15,8 @@ from PySide6.QtNetwork import QNetworkReply, QNetworkRequest
 from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
 from models.library.values import Download, Quantising, RowReport, Trouble, TroubleKind
-from ui.client.api import Api, SseParser, code_of, problem_of, sentence_of
+from ui.client.api import Api, SseParser, problem_of
+from ui.client.problems import code_of, sentence_of
 from ui.language import tr
 
 LOST = tr("The library stopped in the middle of this and is starting again. Try again.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from models.formatting.figures import count
 from ui.language import tr
 
 
@@ -30,12 +31,12 @@ class SpeedChoice:
 
 
 CHOICES = (
-    SpeedChoice(Speed.AUTO, "Auto", tr("As is set for the model in the library; Standard where nothing is set.")),
-    SpeedChoice(Speed.STANDARD, "Standard", tr("Shares the machine. Never slower than plain decoding.")),
-    SpeedChoice(Speed.FAST, "Fast", tr("The same model and quality, ahead of everything else that runs.")),
-    SpeedChoice(Speed.SPARK, "Spark", tr("The small partner model answers alone: much faster, less capable.")),
-    SpeedChoice(Speed.DEEP, "Deep", tr("Several drafts at once, distilled into one answer. For hard questions.")),
-    SpeedChoice(Speed.BATCH, "Batch", tr("Uses what the others leave, and may wait.")),
+    SpeedChoice(Speed.AUTO, tr("Auto"), tr("As is set for the model in the library; Standard where nothing is set.")),
+    SpeedChoice(Speed.STANDARD, tr("Standard"), tr("Shares the machine. Never slower than plain decoding.")),
+    SpeedChoice(Speed.FAST, tr("Fast"), tr("The same model and quality, ahead of everything else that runs.")),
+    SpeedChoice(Speed.SPARK, tr("Spark"), tr("The small partner model answers alone: much faster, less capable.")),
+    SpeedChoice(Speed.DEEP, tr("Deep"), tr("Several drafts at once, distilled into one answer. For hard questions.")),
+    SpeedChoice(Speed.BATCH, tr("Batch"), tr("Uses what the others leave, and may wait.")),
 )
 CHOICE_OF = {choice.speed: choice for choice in CHOICES}
 
@@ -56,6 +57,7 @@ class DeepProgress:
     drafts: int = 0
     drafts_done: int = 0
     tokens: int = 0
+    seconds: float = 0.0
     reason: str | None = None
 
     @classmethod
@@ -65,7 +67,39 @@ class DeepProgress:
             return None
         reason = found.get("reason")
         counts = {name: _count(found.get(name)) for name in ("drafts", "drafts_done", "tokens")}
-        return cls(found["stage"], **counts, reason=reason if isinstance(reason, str) else None)
+        seconds = found.get("seconds")
+        return cls(
+            found["stage"],
+            **counts,
+            seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
+            reason=reason if isinstance(reason, str) else None,
+        )
+
+
+STAGES = {"drafting": tr("Drafting"), "distilling": tr("Distilling"), "refining": tr("Writing the answer")}
+
+
+def deep_progress(progress: DeepProgress, seconds: float) -> str:
+    """Return how far a deep reply is, without the name of its stage."""
+    if progress.stage == "plain":
+        return tr("Answered directly: {reason}", reason=progress.reason) if progress.reason else tr("Answered directly")
+    parts = [
+        tr("{drafts_done} of {drafts} drafts done", drafts_done=progress.drafts_done, drafts=progress.drafts)
+        if progress.stage == "drafting"
+        else "",
+        tr("{tokens} tokens of thought", tokens=count(progress.tokens)) if progress.tokens else "",
+        tr("{seconds:.1f} s", seconds=seconds),
+    ]
+    return "  ·  ".join(part for part in parts if part)
+
+
+def share_of(progress: DeepProgress) -> float:
+    """Return about how far a deep reply is, of 1: each of its stages is a third."""
+    names = list(STAGES)
+    if progress.stage not in names:
+        return 0.0
+    part = progress.drafts_done / max(progress.drafts, 1) if progress.stage == "drafting" else 0.0
+    return (names.index(progress.stage) + min(part, 1.0)) / len(names)
 
 
 @dataclass(frozen=True, slots=True)

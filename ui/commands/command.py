@@ -11,12 +11,16 @@ _AT_START, _AT_WORD, _INSIDE, _LETTERS = 400, 300, 200, 100
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Something to do, or to go to. ``kind`` says what it is, ``keys`` by which keys it is done as well."""
+    """Something to do, or to go to. ``kind`` says what it is, ``keys`` by which keys it is done as well.
+
+    ``beside`` opens it beside what is shown, where that can be.
+    """
 
     name: str
     act: Callable[[], object]
     keys: tuple[str, ...] = ()
     kind: str = ""
+    beside: Callable[[], object] | None = None
     folded: str = field(init=False, repr=False)  # the name as it is searched
 
     def __post_init__(self) -> None:

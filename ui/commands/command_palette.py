@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence
@@ -17,6 +18,7 @@ from ui.widgets.row_list import ListRow, RowList
 WIDTH, ROW = 560, 36
 MOST_ROWS = 9  # in sight
 SHOWN = 60  # found ones that are listed; who wants others types another letter
+SEARCH = tr("Search commands, chats, models and settings")
 _MOVES = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: MOST_ROWS, Qt.Key.Key_PageUp: -MOST_ROWS}
 
 
@@ -30,45 +32,47 @@ class CommandPalette(QFrame):
         self._commands: list[Command] = []
         self._found: list[Command] = []
         self._before: QWidget | None = None
-        self.field, self.list, self.nothing = (
-            QLineEdit(),
-            RowList(tr("Found"), row_height=ROW),
-            QLabel(tr("Nothing like that")),
-        )
-        self.field.setPlaceholderText(tr("Search commands, chats, models and settings"))
-        self.field.setAccessibleName(tr("Search commands, chats, models and settings"))
+        self.field, self.list = QLineEdit(), RowList(tr("Found"), row_height=ROW)
+        self.nothing, self.hint = QLabel(tr("Nothing like that")), QLabel(tr("Ctrl+Enter opens it beside this chat"))
         self.field.installEventFilter(self)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.nothing.setProperty("tone", "muted")
         self.nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.hint.setProperty("tone", "caption")
+        self.hint.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.hint.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.S, Space.S, Space.S, Space.S)
         column.setSpacing(Space.S)
         column.addWidget(self.field)
         column.addWidget(self.list)
         column.addWidget(self.nothing)
+        column.addWidget(self.hint)
         self.field.textChanged.connect(lambda text: self._fill())
-        self.list.opened.connect(self._run)
+        self.list.opened.connect(self._on_opened)
+        self.list.chosen.connect(lambda key: self._place())
         window.installEventFilter(self)
         application = QApplication.instance()
         assert isinstance(application, QApplication)
         application.focusChanged.connect(self._on_focus)
         self.hide()
 
-    def open(self, commands: Sequence[Command]) -> None:
-        """Show what can be done; ``add`` brings what is found out later."""
+    def open(self, commands: Sequence[Command], search: str = SEARCH) -> Callable[[Sequence[Command]], None]:
+        """Show what can be done; return what takes more of it later. ``search`` says what is looked for."""
         self._before = self._window.focusWidget()
         self._commands = list(commands)
+        self.field.setPlaceholderText(search)
+        self.field.setAccessibleName(search)
         self.field.clear()
         self._fill()
         self.show()
         self.raise_()
         self.field.setFocus()
+        return partial(self._add, self._commands)
 
-    def add(self, commands: Sequence[Command]) -> None:
-        """Add more, while it is open."""
-        if not self.isHidden():
-            self._commands.extend(commands)
+    def _add(self, to: list[Command], more: Sequence[Command]) -> None:
+        if self._commands is to:  # it was not closed, nor opened anew
+            self._commands.extend(more)
             self._fill(keeps_choice=True)
 
     def close_up(self) -> None:
@@ -99,8 +103,7 @@ class CommandPalette(QFrame):
         elif key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
             self._move(1 if key == Qt.Key.Key_Tab else -1)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            if self.list.key is not None:
-                self._run(self.list.key)
+            self._run(is_beside=bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier))
         elif key == Qt.Key.Key_Escape:
             self.close_up()
         else:
@@ -114,10 +117,19 @@ class CommandPalette(QFrame):
             # One step goes round, a page stays within.
             self.list.choose(str(at % n_rows if abs(by) == 1 else min(max(at, 0), n_rows - 1)))
 
-    def _run(self, key: str) -> None:
-        command = self._found[int(key)]
-        self.close_up()
-        command.act()
+    @property
+    def _chosen(self) -> Command | None:
+        return self._found[int(self.list.key)] if self.list.key is not None else None
+
+    def _on_opened(self, key: str) -> None:
+        keys = QApplication.keyboardModifiers()
+        self._run(is_beside=bool(keys & Qt.KeyboardModifier.ControlModifier))
+
+    def _run(self, *, is_beside: bool) -> None:
+        command = self._chosen
+        if command is not None:
+            self.close_up()
+            (command.beside or command.act if is_beside else command.act)()
 
     def _fill(self, *, keeps_choice: bool = False) -> None:
         # The first one is only kept where somebody has walked to it: better ones may have come.
@@ -137,6 +149,7 @@ class CommandPalette(QFrame):
         room = max(1, (self._window.height() - 4 * Space.XXL) // row)
         self.list.setFixedHeight(row * max(1, min(len(self._found), MOST_ROWS, room)))
         self.nothing.setFixedHeight(row)
+        self.hint.setVisible(self._chosen is not None and self._chosen.beside is not None)
         self.setFixedWidth(min(scaled(WIDTH), self._window.width() - 2 * Space.L))
         self.adjustSize()
         self.move((self._window.width() - self.width()) // 2, min(Space.XXL * 2, self._window.height() // 8))

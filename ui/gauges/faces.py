@@ -127,4 +127,4 @@ def _giga(n_bytes: float | None) -> str:
     if not n_bytes or n_bytes <= 0:
         return NOTHING
     giga = n_bytes / 1e9
-    return f"{giga:,.1f}" if giga < 100 else f"{giga:,.0f}"
+    return figures.in_marks(f"{giga:,.1f}" if giga < 100 else f"{giga:,.0f}")

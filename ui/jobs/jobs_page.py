@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QDir, QTemporaryFile, QTimer
+from PySide6.QtCore import QDir, QTemporaryFile, QTimer, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
+from ui.client.speeds import STAGES, DeepProgress, deep_progress, share_of
 from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
@@ -28,14 +30,15 @@ _TITLE = 60  # letters of a question
 OPEN = ("validating", "in_progress", "finalizing", "cancelling")
 PAUSE, RESUME, CANCEL, REMOVE = tr("Pause"), tr("Resume"), tr("Cancel"), tr("Remove")
 SAVE, SAVE_ANSWER, SAVE_ERRORS = tr("Save results"), tr("Save answer"), tr("Save errors")
+OPEN_CHAT, AGAIN = tr("Open as chat"), tr("Ask again")
 STATUS = {
     "validating": tr("waits for its turn"),
     "in_progress": tr("at work"),
     "finalizing": tr("writes the results"),
     "cancelling": tr("is being cancelled"),
-    "completed": "done",
-    "failed": "failed",
-    "cancelled": "cancelled",
+    "completed": tr("done"),
+    "failed": tr("failed"),
+    "cancelled": tr("cancelled"),
 }
 FILES = tr(
     "A .jsonl file with a request in each line, as OpenAI's batches have it. It uses the time that chats and other "
@@ -50,12 +53,15 @@ DEEP = tr(
 class JobsPage(PageColumn):
     """Looks at the server's batches each second while it is seen; files can be dropped anywhere on it."""
 
+    chat_wanted = Signal(str, object, str)  # a question, the server's answer, the job
+
     def __init__(self, api: Api, watch: ServerWatch) -> None:
         super().__init__()
         self._api, self._watch = api, watch
         self._found: dict[str, dict[str, Any]] = {}
         # When a job was first seen at work, and how many lines were over: its pace since then.
         self._began: dict[str, tuple[float, int]] = {}
+        self._why: dict[str, str] = {}  # questions that have no answer, with the reason
         self.setAccessibleName(tr("Jobs"))
         self.setAcceptDrops(True)
         section = self.add_section(tr("A file of requests"), FILES)
@@ -196,7 +202,20 @@ class JobsPage(PageColumn):
 
     def _on_jobs(self, found: dict[str, Any]) -> None:
         self._found = {str(job["id"]): job for job in found.get("data") or ()}
-        self.rows.show_rows([job_row(job, self._time_left(job)) for job in self._found.values()])
+        for key, job in self._found.items():
+            if _is_question(job) and job.get("error_file_id") and key not in self._why:
+                self._ask_why(key, job)
+        rows = [job_row(job, self._time_left(job), self._why.get(key, "")) for key, job in self._found.items()]
+        self.rows.show_rows(rows)
+
+    def _ask_why(self, key: str, job: dict[str, Any]) -> None:
+        self._why[key] = ""  # asked for
+
+        def heard(line: dict[str, Any]) -> None:
+            self._why[key] = _problem_of(line)
+            self.look()
+
+        self._api.ask("GET", f"/v1/files/{job['error_file_id']}/content", None, heard, lambda sentence: None)
 
     def _time_left(self, job: dict[str, Any]) -> str:
         """Return about how long the rest takes, at the pace that was seen."""
@@ -215,6 +234,14 @@ class JobsPage(PageColumn):
         if action in (SAVE, SAVE_ANSWER, SAVE_ERRORS):
             self._choose_place(key, action)
             return
+        job = self._found.get(key) or {}
+        if action == OPEN_CHAT:
+            self._open_chat(key, job)
+            return
+        if action == AGAIN:
+            again = {name: job.get(name) for name in ("input_file_id", "endpoint", "completion_window", "metadata")}
+            self._api.ask("POST", "/v1/batches", again, lambda found: self.look(), self._say)
+            return
         method, path = {
             PAUSE: ("POST", f"/slipstream/batches/{key}/pause"),
             RESUME: ("POST", f"/slipstream/batches/{key}/resume"),
@@ -223,6 +250,16 @@ class JobsPage(PageColumn):
         }[action]
         body: dict[str, Any] | None = {} if method == "POST" else None
         self._api.ask(method, path, body, lambda found: self.look(), self._say)
+
+    def _open_chat(self, key: str, job: dict[str, Any]) -> None:
+        def answered(line: dict[str, Any]) -> None:
+            answer = (line.get("response") or {}).get("body") or {}
+            asked = f"/v1/files/{job.get('input_file_id')}/content"
+            self._api.ask(
+                "GET", asked, None, lambda asked: self.chat_wanted.emit(_question_of(asked), answer, key), self._say
+            )
+
+        self._api.ask("GET", f"/v1/files/{job.get('output_file_id')}/content", None, answered, self._say)
 
     def _choose_place(self, key: str, action: str) -> None:
         job = self._found.get(key) or {}
@@ -277,28 +314,59 @@ def title_of(job: dict[str, Any]) -> str:
     return str((job.get("metadata") or {}).get("title") or job.get("id"))
 
 
-def job_row(job: dict[str, Any], time_left: str = "") -> ActionRow:
-    """Return how a batch is shown."""
+def _is_question(job: dict[str, Any]) -> bool:
+    return (job.get("metadata") or {}).get("kind") == "question"
+
+
+def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> ActionRow:
+    """Return how a batch is shown. ``problem`` is why a question has no answer."""
     n_over, total = _counts(job)
     n_failed = int((job.get("request_counts") or {}).get("failed") or 0)
     status, is_paused = str(job.get("status")), bool(job.get("paused"))
     is_open = status in OPEN
-    parts = (
-        "paused" if is_open and is_paused else STATUS.get(status, status),
-        tr("{n_over:,} of {total:,}", n_over=n_over, total=total) if total else "",
-        tr("{n_failed:,} failed", n_failed=n_failed) if n_failed else "",
-        time_left,
-    )
+    replies = [one for found in job.get("deep") or () if (one := DeepProgress.from_object(found)) is not None]
+    share = n_over / total if total else 0.0
+    if _is_question(job):
+        said = _question_words(job, is_open and is_paused, replies)
+        share = share_of(replies[0]) if replies else share
+    else:
+        said = (
+            tr("paused") if is_open and is_paused else STATUS.get(status, status),
+            tr("{n_over:,} of {total:,}", n_over=n_over, total=total) if total else "",
+            tr("{n_failed:,} failed", n_failed=n_failed) if n_failed else "",
+            *_stages(replies),
+            time_left,
+        )
     errors = ((job.get("errors") or {}).get("data") or [{}])[0]
     return ActionRow(
         str(job["id"]),
         title_of(job),
-        "  ·  ".join(filter(None, parts)),
+        "  ·  ".join(filter(None, said)),
         _actions(job, is_open, is_paused),
-        (n_over / total if total else 0.0) if is_open else None,
+        share if is_open else None,
         is_calm=is_paused,
-        problem=str(errors.get("message") or ""),
+        problem=str(errors.get("message") or problem),
     )
+
+
+def _question_words(job: dict[str, Any], is_paused: bool, replies: list[DeepProgress]) -> tuple[str, ...]:
+    """Return what is said of a question: its stage while it is at work, and how long it took."""
+    status = str(job.get("status"))
+    if is_paused:
+        return (tr("paused; it will begin anew"),)
+    if replies and status == "in_progress":
+        progress = replies[0]
+        return (STAGES.get(progress.stage, ""), deep_progress(progress, progress.seconds))
+    if status == "completed" and int((job.get("request_counts") or {}).get("failed") or 0):
+        return (STATUS["failed"],)
+    took = (job.get("completed_at") or 0) - (job.get("in_progress_at") or 0)
+    return (STATUS.get(status, status), duration(max(took, 1)) if status == "completed" else "")
+
+
+def _stages(replies: list[DeepProgress]) -> list[str]:
+    """Return how many deep replies of a file are in each stage."""
+    counts = Counter(one.stage for one in replies)
+    return [tr("{stage}: {n:,}", stage=words, n=counts[stage]) for stage, words in STAGES.items() if counts[stage]]
 
 
 def _counts(job: dict[str, Any]) -> tuple[int, int]:
@@ -315,11 +383,27 @@ def _answer_of(line: dict[str, Any]) -> str:
         return json.dumps(line, ensure_ascii=False, indent=2) + "\n"
 
 
+def _question_of(line: dict[str, Any]) -> str:
+    """Return the question of a job that asks one."""
+    try:
+        return str(line["body"]["messages"][-1]["content"])
+    except (KeyError, IndexError, TypeError):
+        return ""
+
+
+def _problem_of(line: dict[str, Any]) -> str:
+    """Return why a line has no answer."""
+    error = ((line.get("response") or {}).get("body") or {}).get("error") or line.get("error") or {}
+    return str(error.get("message") or "")
+
+
 def _actions(job: dict[str, Any], is_open: bool, is_paused: bool) -> tuple[str, ...]:
     if job.get("status") == "cancelling":
         return ()
     if is_open:
         return (RESUME if is_paused else PAUSE, CANCEL)
-    save = SAVE_ANSWER if (job.get("metadata") or {}).get("kind") == "question" else SAVE
-    saves = ((save, job.get("output_file_id")), (SAVE_ERRORS, job.get("error_file_id")))
+    if _is_question(job):
+        answered = (OPEN_CHAT, SAVE_ANSWER) if job.get("output_file_id") else (AGAIN,)
+        return (*answered, REMOVE)
+    saves = ((SAVE, job.get("output_file_id")), (SAVE_ERRORS, job.get("error_file_id")))
     return (*(name for name, there in saves if there), REMOVE)

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from string import Formatter
 from typing import TYPE_CHECKING, Final
+
+from models.formatting import figures
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QTranslator
@@ -20,6 +23,8 @@ FOLDER: Final = Path(__file__).parent
 CONTEXT: Final = "slipstream"
 # By code, each in its own words.
 LANGUAGES: Final = {"en": "English", "de": "Deutsch"}
+# Languages that write 1.234,5 where English writes 1,234.5.
+WITH_COMMA: Final = ("de",)
 # The processes of the window are started with what it was started with.
 _VARIABLE: Final = "SLIPSTREAM_LANGUAGE"
 
@@ -36,6 +41,7 @@ def choose(code: str) -> str:
     chosen = code if code in LANGUAGES else _of_system()
     os.environ[_VARIABLE] = chosen
     _translator = _read(chosen)
+    figures.use_comma(chosen in WITH_COMMA)
     return chosen
 
 
@@ -47,8 +53,27 @@ def chosen() -> str:
 
 def tr(text: str, /, **values: object) -> str:
     """Return a text in the language that was chosen, its {names} replaced by the values where there are any."""
-    said = (_translator.translate(CONTEXT, text) if _translator else "") or text
-    return said.format(**values) if values else said
+    if _translator is None:
+        return text.format(**values) if values else text
+    said = _translator.translate(CONTEXT, text) or text
+    return _FORMATTER.vformat(said, (), values) if values else said
+
+
+def in_all(text: str) -> dict[str, str]:
+    """Return a text in all languages by their codes, English first: for files that hold all of them."""
+    others = ((code, translator.translate(CONTEXT, text)) for code in LANGUAGES if (translator := _read(code)))
+    return {"en": text} | {code: words for code, words in others if words}
+
+
+class _LocalFormatter(Formatter):
+    """Writes numbers with the marks of the language."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        written = format(value, format_spec)
+        return figures.in_marks(written) if isinstance(value, int | float) else written
+
+
+_FORMATTER: Final = _LocalFormatter()
 
 
 def qt_translation() -> Path | None:
@@ -75,3 +100,4 @@ def _read(code: str) -> QTranslator | None:
 
 
 _translator = _read(chosen())
+figures.use_comma(chosen() in WITH_COMMA)

@@ -658,6 +658,31 @@
       <translation>Chats</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/exchange/gpt4all.py" />
+      <source>This chat of GPT4All holds the model's memory: switch “Save chat context” off there first.</source>
+      <translation>Dieser Chat von GPT4All enthält den Speicher des Modells: Schalten Sie dort zuerst „Save chat context“ aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/gpt4all.py" />
+      <source>This chat of GPT4All holds calls of tools, which cannot be read here.</source>
+      <translation>Dieser Chat von GPT4All enthält Aufrufe von Werkzeugen, die hier nicht gelesen werden können.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/gpt4all.py" />
+      <source>Another version of GPT4All kept this chat: open it in GPT4All 3.10, and close that.</source>
+      <translation>Eine andere Version von GPT4All hat diesen Chat gespeichert: Öffnen Sie ihn in GPT4All 3.10 und schließen Sie es wieder.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/gpt4all.py" />
+      <source>This chat of GPT4All is damaged: it ends too soon.</source>
+      <translation>Dieser Chat von GPT4All ist beschädigt: Er endet zu früh.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/other_programs.py" />
+      <source>This is not a file of chats from Slipstream, ChatGPT, LM Studio, Open WebUI or GPT4All.</source>
+      <translation>Das ist keine Datei mit Chats von Slipstream, ChatGPT, LM Studio, Open WebUI oder GPT4All.</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/exchange/read_chats.py" />
       <source>Slipstream chats</source>
       <translation>Chats aus Slipstream</translation>
@@ -1064,21 +1089,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/deep_stages.py" />
-      <source>Drafting</source>
-      <translation>Entwürfe</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/deep_stages.py" />
-      <source>Distilling</source>
-      <translation>Verdichten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/deep_stages.py" />
-      <source>Writing the answer</source>
-      <translation>Schreibt die Antwort</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/deep_stages.py" />
       <source>Stage: {name}</source>
       <translation>Stufe: {name}</translation>
     </message>
@@ -1240,7 +1250,7 @@
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Fewer requests at once, or Fast as the speed of this chat, which goes before others.</source>
-      <translation>Weniger Anfragen zugleich, oder Fast als Geschwindigkeit dieses Chats, die vor anderen geht.</translation>
+      <translation>Weniger Anfragen zugleich, oder Schnell als Geschwindigkeit dieses Chats, die vor anderen geht.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1265,12 +1275,12 @@
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Deep: {drafts_used} drafts</source>
-      <translation>Deep: {drafts_used} Entwürfe</translation>
+      <translation>Gründlich: {drafts_used} Entwürfe</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>Deep: answered directly</source>
-      <translation>Deep: direkt beantwortet</translation>
+      <translation>Gründlich: direkt beantwortet</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1316,26 +1326,6 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>prompt {prefill_tokens}</source>
       <translation>Prompt {prefill_tokens}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Answered directly: {reason}</source>
-      <translation>Direkt beantwortet: {reason}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Answered directly</source>
-      <translation>Direkt beantwortet</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>{drafts_done} of {drafts} drafts done</source>
-      <translation>{drafts_done} von {drafts} Entwürfen fertig</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
-      <source>{tokens} tokens of thought</source>
-      <translation>{tokens} Token Gedanken</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
@@ -1401,6 +1391,11 @@
       <location filename="../../ui/chat/messages/receipts.py" />
       <source>{tokens} in {ms}</source>
       <translation>{tokens} in {ms}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipts.py" />
+      <source>Answered directly</source>
+      <translation>Direkt beantwortet</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/thoughts_view.py" />
@@ -1780,6 +1775,16 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <translation>Das Bild lässt sich nicht als {path} speichern: Wähle einen anderen Ordner.</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>with drafts</source>
+      <translation>mit Entwürfen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/race.py" />
+      <source>plain</source>
+      <translation>ohne Entwürfe</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/speed_picker.py" />
       <source>Speed: {name}</source>
       <translation>Geschwindigkeit: {name}</translation>
@@ -2036,7 +2041,7 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
       <source>Ask again</source>
-      <translation>Wieder fragen</translation>
+      <translation>Noch einmal fragen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
@@ -2077,6 +2082,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/tools/tools_dialog.py" />
       <source>Tools: {names}.</source>
       <translation>Werkzeuge: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tuning_panel.py" />
+      <source>Auto</source>
+      <translation>Auto</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
@@ -2439,9 +2449,54 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <translation>Exit-Code {code}</translation>
     </message>
     <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>The server was stopped before the answer was whole.</source>
+      <translation>Der Server wurde beendet, bevor die Antwort vollständig war.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>Too many requests wait already. Try again in a moment.</source>
+      <translation>Es warten schon zu viele Anfragen. Versuchen Sie es gleich noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>The request was cancelled.</source>
+      <translation>Die Anfrage wurde abgebrochen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>This model is not here any more. Choose another one above.</source>
+      <translation>Dieses Modell ist nicht mehr hier. Wählen Sie oben ein anderes.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/problems.py" />
+      <source>The messages have {n_prompt:,} tokens, and the context of the model has room for {n_ctx:,}.</source>
+      <translation>Die Nachrichten haben {n_prompt:,} Tokens, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>Drafting</source>
+      <translation>Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>Distilling</source>
+      <translation>Verdichten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>Writing the answer</source>
+      <translation>Schreibt die Antwort</translation>
+    </message>
+    <message>
       <location filename="../../ui/client/speeds.py" />
       <source>As is set for the model in the library; Standard where nothing is set.</source>
       <translation>Wie für das Modell in der Bibliothek eingestellt; Standard, wo nichts eingestellt ist.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>Standard</source>
+      <translation>Standard</translation>
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
@@ -2450,8 +2505,18 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
+      <source>Fast</source>
+      <translation>Schnell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
       <source>The same model and quality, ahead of everything else that runs.</source>
       <translation>Gleiches Modell, gleiche Güte, vor allem anderen, was läuft.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>Spark</source>
+      <translation>Spark</translation>
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
@@ -2460,13 +2525,43 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
+      <source>Deep</source>
+      <translation>Gründlich</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
       <source>Several drafts at once, distilled into one answer. For hard questions.</source>
       <translation>Mehrere Entwürfe zugleich, zu einer Antwort verdichtet. Für schwere Fragen.</translation>
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
+      <source>Batch</source>
+      <translation>Stapel</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
       <source>Uses what the others leave, and may wait.</source>
       <translation>Nimmt, was die anderen übrig lassen, und darf warten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>{seconds:.1f} s</source>
+      <translation>{seconds:.1f} s</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>Answered directly: {reason}</source>
+      <translation>Direkt beantwortet: {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>{drafts_done} of {drafts} drafts done</source>
+      <translation>{drafts_done} von {drafts} Entwürfen fertig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/speeds.py" />
+      <source>{tokens} tokens of thought</source>
+      <translation>{tokens} Token Gedanken</translation>
     </message>
     <message>
       <location filename="../../ui/commands/command_palette.py" />
@@ -2482,6 +2577,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/commands/command_palette.py" />
       <source>Nothing like that</source>
       <translation>Nichts dergleichen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/command_palette.py" />
+      <source>Ctrl+Enter opens it beside this chat</source>
+      <translation>Strg+Eingabe öffnet ihn neben diesem Chat</translation>
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
@@ -2778,6 +2878,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Open as chat</source>
+      <translation>Als Chat öffnen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
       <source>waits for its turn</source>
       <translation>wartet, bis sie dran ist</translation>
     </message>
@@ -2798,8 +2903,28 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
+      <source>done</source>
+      <translation>fertig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>failed</source>
+      <translation>fehlgeschlagen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>cancelled</source>
+      <translation>abgebrochen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
       <source>≈ {duration} left</source>
       <translation>≈ {duration} übrig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>{stage}: {n:,}</source>
+      <translation>{stage}: {n:,}</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -2858,13 +2983,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>{n_over:,} of {total:,}</source>
-      <translation>{n_over:,} von {total:,}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>{n_failed:,} failed</source>
-      <translation>{n_failed:,} fehlgeschlagen</translation>
+      <source>paused; it will begin anew</source>
+      <translation>angehalten; beginnt von vorn</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -2885,6 +3005,21 @@ Klicke für mehr.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>The question cannot be written to {tempPath}: {problem}.</source>
       <translation>Die Frage lässt sich nicht in {tempPath} schreiben: {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>paused</source>
+      <translation>angehalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>{n_over:,} of {total:,}</source>
+      <translation>{n_over:,} von {total:,}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>{n_failed:,} failed</source>
+      <translation>{n_failed:,} fehlgeschlagen</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -3238,6 +3373,71 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>January</source>
+      <translation>Januar</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>February</source>
+      <translation>Februar</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>March</source>
+      <translation>März</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>April</source>
+      <translation>April</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>May</source>
+      <translation>Mai</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>June</source>
+      <translation>Juni</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>July</source>
+      <translation>Juli</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>August</source>
+      <translation>August</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>September</source>
+      <translation>September</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>October</source>
+      <translation>Oktober</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>November</source>
+      <translation>November</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>December</source>
+      <translation>Dezember</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{day} {month} {year}</source>
+      <translation>{day}. {month} {year}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>{rate}{without}, behind {n_past} tokens</source>
       <translation>{rate}{without}, nach {n_past} Token</translation>
     </message>
@@ -3310,6 +3510,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/labels.py" />
       <source>{type} of {source}</source>
       <translation>{type} von {source}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>fits</source>
+      <translation>passt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>tight</source>
+      <translation>knapp</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -3413,6 +3623,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>no</source>
+      <translation>nein</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>Expected</source>
       <translation>Erwartet</translation>
     </message>
@@ -3488,13 +3703,33 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>{rate} ({gain:.2f}× measured)</source>
+      <translation>{rate} ({gain:.2f}× gemessen)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{rate} ({gain:.2f}× expected)</source>
+      <translation>{rate} ({gain:.2f}× erwartet)</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>{n_experts_used} of {n_experts} for each token</source>
       <translation>{n_experts_used} von {n_experts} für jedes Token</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>none</source>
+      <translation>keine</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>{n_vocab} tokens</source>
       <translation>{n_vocab} Token</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>yes</source>
+      <translation>ja</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -3723,11 +3958,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
-      <source>in use</source>
-      <translation>in Gebrauch</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/models_view.py" />
       <source>Forget {path}</source>
       <translation>{path} vergessen</translation>
     </message>
@@ -3750,6 +3980,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/models_view.py" />
       <source>Download one from the Hub, or import a folder that has GGUF files.</source>
       <translation>Lade eines vom Hub herunter, oder importiere einen Ordner mit GGUF-Dateien.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>in use</source>
+      <translation>in Gebrauch</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
@@ -4083,6 +4318,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
+      <source>{name} and its draft</source>
+      <translation>{name} und sein Entwurfsmodell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
       <source>Downloaded</source>
       <translation>Heruntergeladen</translation>
     </message>
@@ -4330,6 +4570,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/settings/settings_dialog.py" />
       <source>The settings of {model} are saved.{later}</source>
       <translation>Die Einstellungen von {model} sind gespeichert.{later}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/platform/desktop_entry.py" />
+      <source>Language models</source>
+      <translation>Sprachmodelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/platform/desktop_entry.py" />
+      <source>Run language models on this machine, and see why they are fast</source>
+      <translation>Sprachmodelle auf diesem Rechner ausführen und sehen, warum sie schnell sind</translation>
     </message>
     <message>
       <location filename="../../ui/platform/desktop_entry.py" />
@@ -4670,6 +4920,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
+      <source>{name}: {free} free of {total}</source>
+      <translation>{name}: {free} von {total} frei</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
       <source>{bandwidth:,.0f} MB/s</source>
       <translation>{bandwidth:,.0f} MB/s</translation>
     </message>
@@ -4777,6 +5032,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/server/machines_view.py" />
       <source>A worker needs an address and its token.</source>
       <translation>Ein Worker braucht eine Adresse und sein Token.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>1 model</source>
+      <translation>1 Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>{n:,} models</source>
+      <translation>{n:,} Modelle</translation>
     </message>
     <message>
       <location filename="../../ui/server/server_page.py" />
@@ -4950,6 +5215,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
+      <source>Tint drafted words</source>
+      <translation>Vorausgeratene Wörter färben</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
       <source>Keep running without the window</source>
       <translation>Ohne Fenster weiterlaufen</translation>
     </message>
@@ -5107,6 +5377,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Also Ctrl with + or −, and Ctrl+0 for 100 %.</source>
       <translation>Auch Strg mit + oder −, und Strg+0 für 100 %.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
+      <source>In replies that come from now on, words that were guessed and found right have another ground.</source>
+      <translation>In Antworten, die von jetzt an kommen, sind vorausgeratene Wörter hinterlegt, die stimmten.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5540,16 +5815,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>Memory read</source>
-      <translation>Gelesener Speicher</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>GB per second</source>
-      <translation>GB je Sekunde</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
       <source>{what}, the last reply</source>
       <translation>{what}, die letzte Antwort</translation>
     </message>
@@ -5630,6 +5895,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
+      <source>Memory read</source>
+      <translation>Gelesener Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>GB per second</source>
+      <translation>GB je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
       <source>Load a model first.</source>
       <translation>Lade zuerst ein Modell.</translation>
     </message>
@@ -5705,13 +5980,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
-      <source>The download stopped</source>
-      <translation>Der Download hat angehalten</translation>
+      <source>it can go on.</source>
+      <translation>er kann weitergehen.</translation>
     </message>
     <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Light or dark, and the size of text</source>
-      <translation>Hell oder dunkel, und die Größe des Texts</translation>
+      <location filename="../../ui/window/background.py" />
+      <source>The download stopped</source>
+      <translation>Der Download hat angehalten</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -5722,6 +5997,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Quit</source>
       <translation>Beenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Search the chat to open beside this one</source>
+      <translation>Chat suchen, der neben diesem geöffnet wird</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -5750,11 +6030,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Tint drafted words in replies</source>
-      <translation>Vorausgeratene Wörter in Antworten färben</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>Search this page</source>
       <translation>Diese Seite durchsuchen</translation>
     </message>
@@ -5772,6 +6047,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>New chat beside this one</source>
       <translation>Neuer Chat neben diesem</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Open a chat beside this one</source>
+      <translation>Einen Chat neben diesem öffnen</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -5830,11 +6110,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Tint drafted words</source>
-      <translation>Vorausgeratene Wörter färben</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>Save what can be read of it</source>
       <translation>Speichern, was davon lesbar ist</translation>
     </message>
@@ -5887,11 +6162,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>{n_chats:,} chats are back</source>
       <translation>{n_chats:,} Chats sind zurück</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Ctrl and + or −; Ctrl+0 is 100%</source>
-      <translation>Strg und + oder −; Strg+0 ist 100 %</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />

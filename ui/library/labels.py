@@ -22,11 +22,15 @@ from models.library.values import (
 from models.quantise.progress import QuantisePhase, QuantiseProgress
 from ui.language import tr
 
+MONTHS = (
+    tr("January"), tr("February"), tr("March"), tr("April"), tr("May"), tr("June"), tr("July"), tr("August"),
+    tr("September"), tr("October"), tr("November"), tr("December"),
+)  # fmt: skip
 DASH = "–"
 DOT = "  ·  "
 FITS = {
-    FitVerdict.GREEN: ("fits", "accent"),
-    FitVerdict.TIGHT: ("tight", "warning"),
+    FitVerdict.GREEN: (tr("fits"), "accent"),
+    FitVerdict.TIGHT: (tr("tight"), "warning"),
     FitVerdict.NO: (tr("does not fit"), "danger"),
     FitVerdict.UNUSABLE: ("", "warning"),
 }
@@ -60,7 +64,7 @@ def day(seconds: float | None) -> str:
     if not seconds:
         return ""
     at = time.localtime(seconds)
-    return f"{at.tm_mday} {time.strftime('%B %Y', at)}"
+    return tr("{day} {month} {year}", day=at.tm_mday, month=MONTHS[at.tm_mon - 1], year=str(at.tm_year))
 
 
 def model_line(row: ModelRow) -> str:
@@ -117,7 +121,7 @@ def model_facts(row: ModelRow) -> Facts:
 def _verified(row: ModelRow) -> str:
     if row.is_verified:
         return tr("yes, against the Hub's SHA-256")
-    return tr("no, changed since download") if row.has_changed else "" if row.is_toy else "no"
+    return tr("no, changed since download") if row.has_changed else "" if row.is_toy else tr("no")
 
 
 def machine_facts(judged: ModelFitReport) -> Facts:
@@ -135,8 +139,13 @@ def machine_facts(judged: ModelFitReport) -> Facts:
             )
         )
         if judged.gain is not None:
-            known = "measured" if judged.is_gain_measured else "expected"
-            facts.append((tr("With drafts"), f"{speed(predicted.empty * judged.gain)} ({judged.gain:.2f}× {known})"))
+            rate = speed(predicted.empty * judged.gain)
+            words = (
+                tr("{rate} ({gain:.2f}× measured)", rate=rate, gain=judged.gain)
+                if judged.is_gain_measured
+                else tr("{rate} ({gain:.2f}× expected)", rate=rate, gain=judged.gain)
+            )
+            facts.append((tr("With drafts"), words))
     facts.append((tr("Measured"), _measured(judged.fit.measured)))
     return [(label, value or DASH) for label, value in facts]
 
@@ -189,13 +198,13 @@ def header_facts(row: ModelRow) -> Facts:
                 n_experts=header.n_experts,
             )
             if header.n_experts
-            else "none",
+            else tr("none"),
         ),
         (tr("Read per token"), size(header.bytes_per_token)),
         (tr("Cache per token"), size(header.kv_bytes_per_token)),
         (tr("Vocabulary"), tr("{n_vocab} tokens", n_vocab=count(header.n_vocab)) if header.n_vocab else ""),
         (tr("Tokenizer"), header.tokenizer or ""),
-        (tr("Chat template"), "yes" if header.has_chat_template else "no"),
+        (tr("Chat template"), tr("yes") if header.has_chat_template else tr("no")),
         (tr("Files") if len(files) > 1 else tr("File"), "\n".join(files)),
     ]
     return [(label, value or DASH) for label, value in facts]

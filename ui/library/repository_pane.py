@@ -339,7 +339,9 @@ class RepositoryPane(QWidget):
         going = self._download_of(model)
         if going is None:
             offer = self._offer_for(model) if self.draft.isChecked() else None
-            what = f"{model.quantisation or model.name}{' and its draft' if offer is not None else ''}"
+            what = model.quantisation or model.name
+            if offer is not None:
+                what = tr("{name} and its draft", name=what)
             n_bytes = model.n_bytes + (offer.n_bytes if offer is not None else 0)
             self.download.setText(on_button(tr("Download  {what}  ({n_bytes})", what=what, n_bytes=size(n_bytes))))
             self.download.setEnabled(not model.missing)

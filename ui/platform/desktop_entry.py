@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from ui.language import tr
+from ui.language import in_all, tr
 
 LAUNCHER = Path(__file__).resolve().parents[2] / "slipstream"
 NAME = "slipstream"
@@ -123,8 +123,8 @@ def _entry(launcher: Path) -> str:
     lines = {
         "Type": "Application",
         "Name": "Slipstream",
-        "GenericName": "Language models",
-        "Comment": "Run language models on this machine, and see why they are fast",
+        **_in_all("GenericName", in_all("Language models")),
+        **_in_all("Comment", in_all("Run language models on this machine, and see why they are fast")),
         "Exec": f"{_quoted(launcher)} desktop %f",
         "Icon": NAME,
         "Terminal": "false",
@@ -135,6 +135,11 @@ def _entry(launcher: Path) -> str:
         "StartupWMClass": NAME,
     }
     return "[Desktop Entry]\n" + "".join(f"{name}={value}\n" for name, value in lines.items())
+
+
+def _in_all(key: str, said: dict[str, str]) -> dict[str, str]:
+    """Return a key of the file in each language; the one without a code is English."""
+    return {key if code == "en" else f"{key}[{code}]": words for code, words in said.items()}
 
 
 def _quoted(path: Path) -> str:

@@ -8,9 +8,10 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QWidget
 
-from models.formatting.figures import rate, size
+from models.formatting.figures import duration, rate, size
 from ui.client.api import Api
 from ui.client.server_watch import ModelChoice, ServerWatch
+from ui.client.speeds import CHOICE_OF, speed_of
 from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
@@ -147,11 +148,11 @@ def _amount(one: dict[str, Any]) -> str:
 def _request_row(one: dict[str, Any]) -> ActionRow:
     speed = one.get("tokens_per_second")
     parts = [
-        str(one.get("lane")),
+        CHOICE_OF[speed_of(one.get("lane"))].name,
         PHASES.get(str(one.get("phase")), str(one.get("phase"))),
         _amount(one),
         f"{rate(speed)} tok/s" if speed else "",
-        f"{one.get('seconds') or 0:.0f} s",
+        duration(float(one.get("seconds") or 0)),
     ]
     who = str(one.get("who") or tr("This window"))
     return ActionRow(

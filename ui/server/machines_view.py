@@ -219,7 +219,12 @@ class MachinesView(PageColumn):
 
 def _worker_row(one: dict[str, Any], model: str) -> ActionRow:
     devices = [
-        f"{device.get('name')}: {size(int(device.get('free') or 0))} free of {size(int(device.get('total') or 0))}"
+        tr(
+            "{name}: {free} free of {total}",
+            name=device.get("name"),
+            free=size(int(device.get("free") or 0)),
+            total=size(int(device.get("total") or 0)),
+        )
         for device in one.get("devices") or ()
     ]
     link = tr("{bandwidth:,.0f} MB/s", bandwidth=float(one["bandwidth"]) / 1000000.0) if one.get("bandwidth") else ""
@@ -231,7 +236,7 @@ def _worker_row(one: dict[str, Any], model: str) -> ActionRow:
 
 def _remote_row(one: dict[str, Any]) -> ActionRow:
     models = one.get("models") or ()
-    line = f"{one.get('url')}  ·  {len(models)} {'model' if len(models) == 1 else 'models'}"
+    line = f"{one.get('url')}  ·  {tr('1 model') if len(models) == 1 else tr('{n:,} models', n=len(models))}"
     return ActionRow(
         str(one["name"]), str(one["name"]), line, (tr("Try again"), tr("Remove")), problem=str(one.get("problem") or "")
     )

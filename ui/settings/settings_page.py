@@ -160,6 +160,7 @@ class SettingsPage(QWidget):
     def _connect_signals(self) -> None:
         self.search.textChanged.connect(self._on_search)
         self._kept.engine_changed.connect(self._show_engine_note)
+        self._kept.changed.connect(lambda name: self.tint.setChecked(self._tints) if name == "tintDrafts" else None)
         self.engine_note.button.clicked.connect(self._on_restart)
         self._appearance.changed.connect(lambda palette: self._show_looks())
 
@@ -197,7 +198,20 @@ class SettingsPage(QWidget):
         )
         looks.add(SettingLine(tr("Accent"), tr("The one colour beside grey; high contrast has its own."), self.accent))
         looks.add(SettingLine(tr("Text size"), tr("Also Ctrl with + or −, and Ctrl+0 for 100 %."), self.text))
+        tint = tr("Tint drafted words")
+        self.tint = switch(tint, self._tints, partial(self._kept.keep, "tintDrafts"))
+        looks.add(
+            SettingLine(
+                tint,
+                tr("In replies that come from now on, words that were guessed and found right have another ground."),
+                self.tint,
+            )
+        )
         looks.add(SettingLine(tr("Language"), tr("Counts when Slipstream is started next."), self.language))
+
+    @property
+    def _tints(self) -> bool:
+        return self._kept.is_on("tintDrafts", usually=False)
 
     def _add_folders(self) -> None:
         self.folders = self._section(tr("Folders"))

@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
+from models.formatting.figures import in_marks
 from models.library import requests as ask
 from models.library.values import MeasuringStep, PairStep, Partners, Trouble
 from ui.client.library_link import LibraryLink
@@ -124,7 +125,10 @@ class MeasuringCard(QWidget):
         rows = [row for row in report.get("rows") or () if row.get("speedup") and row.get("mode") == "greedy"]
         most = max((float(row["speedup"]) for row in rows), default=1.0)
         self.bars.show_bars(
-            [Bar(str(row["kind"]), float(row["speedup"]) / most, f"{float(row['speedup']):.2f}×") for row in rows]
+            [
+                Bar(str(row["kind"]), float(row["speedup"]) / most, in_marks(f"{float(row['speedup']):.2f}×"))
+                for row in rows
+            ]
         )
 
     def _on_end(self) -> None:
@@ -137,7 +141,7 @@ class MeasuringCard(QWidget):
     def _on_partners(self, found: Partners) -> None:
         known = [(one.name, one.measured) for one in found.partners if one.measured]
         most = max((gain for _, gain in known), default=1.0)
-        self.bars.show_bars([Bar(name, gain / max(most, 1.0), f"{gain:.2f}×") for name, gain in known])
+        self.bars.show_bars([Bar(name, gain / max(most, 1.0), in_marks(f"{gain:.2f}×")) for name, gain in known])
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._running = ""

@@ -27,7 +27,6 @@ _DRAWINGS = {
     "bottom": "M12 5v13.5 M6 13l6 6 6-6",
     "check": "M5.5 12.5l4 4 9-9.5",
     "alert": "M12 4.5L21 19.5H3z M12 10v4.5 M12 17v.2",
-    "theme": "M12 4a8 8 0 1 0 0 16z M12 4a8 8 0 0 1 0 16",
     "dot": "M12 8.5a3.5 3.5 0 1 0 0 7a3.5 3.5 0 1 0 0-7z",
     "more": "M6 12h.1 M12 12h.1 M18 12h.1",
     "chat": "M4.5 5.5h15v10.5h-8L7 19.5V16H4.5z",
@@ -55,7 +54,6 @@ _DRAWINGS = {
 _FILLED = {
     "dot": "M12 8.5a3.5 3.5 0 1 0 0 7a3.5 3.5 0 1 0 0-7z",
     "stop": "M7.5 7.5h9v9h-9z",
-    "theme": "M12 4a8 8 0 1 0 0 16z",
 }
 
 
@@ -83,6 +81,11 @@ def pixmap(name: str, colour: str, size: int, ratio: float) -> QPixmap:
 def icon(name: str, colour: str, disabled: str | None = None, size: int = 20) -> QIcon:
     """Return an icon in ``colour``, and in ``disabled`` where it cannot be used."""
     ratio = QGuiApplication.primaryScreen().devicePixelRatio() if QGuiApplication.primaryScreen() else 1.0
+    return _icon(name, colour, disabled, size, ratio)
+
+
+@lru_cache(maxsize=256)
+def _icon(name: str, colour: str, disabled: str | None, size: int, ratio: float) -> QIcon:
     made = QIcon(pixmap(name, colour, size, ratio))
     if disabled:
         made.addPixmap(pixmap(name, disabled, size, ratio), QIcon.Mode.Disabled)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from PySide6.QtCore import QByteArray, QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QAction,
-    QActionGroup,
     QCloseEvent,
     QDragEnterEvent,
     QDropEvent,
@@ -53,7 +51,7 @@ from ui.chat.tools.tool_box import ToolBox
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
 from ui.client.api import Api, ServerState
-from ui.client.chat_records import ChatSettings, ChatSummary, Message
+from ui.client.chat_records import ChatSettings, Message
 from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
 from ui.commands.command import Command
@@ -75,11 +73,10 @@ from ui.speed.history import History
 from ui.speed.speed_page import SpeedPage
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
-from ui.theme.text_size import PERCENTS, USUAL, step
+from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import NARROW, Palette
 from ui.widgets.growing_edit import model_files
-from ui.widgets.icon_button import IconButton
 from ui.widgets.toast import Toast
 from ui.window.background import Background
 from ui.window.chat_panes import ChatPanes
@@ -192,7 +189,6 @@ class MainWindow(QMainWindow):
         self.jobs: JobsPage | None = None
         self.settings: SettingsPage | None = None
         self._chat, self._pages = QWidget(), QStackedWidget()
-        self.theme_button = IconButton("theme", tr("Light or dark, and the size of text"))
         self.toast = Toast(self._first.stack)  # above what is being written, however tall that is
         self._wants_sidebar, self._is_narrow = True, False
         self._shown_page, self._is_quitting = "chat", False
@@ -231,7 +227,6 @@ class MainWindow(QMainWindow):
         whole.addWidget(self.speed_bar)
         self.setCentralWidget(middle)
         self.tuning.hide()
-        self.rail.foot.addWidget(self.theme_button, 0, Qt.AlignmentFlag.AlignHCenter)
         self.rail.show_page("chat")
 
     def _connect_signals(self) -> None:
@@ -273,7 +268,7 @@ class MainWindow(QMainWindow):
         self.desk.instructions_for = lambda model: self.prompts.instructions_for(model or self.watch.state.model)
         self.prompts.changed.connect(self._on_prompts)
         self.tuning.close_wanted.connect(self.toggle_panel)
-        self.theme_button.clicked.connect(self._show_looks)
+        self.kept.changed.connect(self._on_kept)
         self._appearance.changed.connect(self._dress)
         self.watch.looked.connect(self.speed_bar.show_state)
         self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state.snapshot))
@@ -356,6 +351,7 @@ class MainWindow(QMainWindow):
             Command(tr("Show or hide the chats"), self.toggle_sidebar, ("Ctrl+B",)),
             Command(tr("Show or hide the settings of the chat"), self.toggle_panel, ("Ctrl+.",)),
             Command(tr("New chat beside this one"), partial(self.open_beside, None), ("Ctrl+Shift+N",)),
+            Command(tr("Open a chat beside this one"), self.open_beside_palette),
             Command(tr("Go to the other chat"), self._switch_chats, ("F6",)),
             Command(tr("Close the chat beside"), self.chats.close_beside, ("Ctrl+Shift+W",)),
             Command(tr("Attach files"), self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
@@ -416,18 +412,30 @@ class MainWindow(QMainWindow):
         """Let commands, models, settings and chats be found by a few letters."""
         models = [model.name for model in self.watch.models]
         settings = self._made_settings().names
-        self.palette_card.open(
+        add = self.palette_card.open(
             [
                 *self.commands,
                 *(Command(name, partial(self._on_use, name), (), tr("Model")) for name in models),
                 *(Command(name, partial(self._show_setting, name), (), tr("Setting")) for name in settings),
             ]
         )
-        self.archive.chats(self._add_chats)
+        kind = tr("Chat")
+        self.archive.chats(
+            lambda chats: add(
+                [
+                    Command(chat.title, partial(self._open_chat, chat.id), (), kind, partial(self.open_beside, chat.id))
+                    for chat in chats
+                ]
+            )
+        )
 
-    def _add_chats(self, chats: list[ChatSummary]) -> None:
-        self.palette_card.add(
-            [Command(chat.title, partial(self._open_chat, chat.id), (), tr("Chat")) for chat in chats]
+    def open_beside_palette(self) -> None:
+        """Let a chat be found that is opened beside the one in use."""
+        add = self.palette_card.open([], tr("Search the chat to open beside this one"))
+        self.archive.chats(
+            lambda chats: add(
+                [Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat")) for chat in chats]
+            )
         )
 
     def _open_chat(self, chat_id: int) -> None:
@@ -520,8 +528,13 @@ class MainWindow(QMainWindow):
         if self.jobs is None:
             self.jobs = JobsPage(self._api, self.watch)
             self.jobs.set_palette(self._appearance.palette)
+            self.jobs.chat_wanted.connect(self._on_answer_wanted)
             self._pages.addWidget(self.jobs)
         return self.jobs
+
+    def _on_answer_wanted(self, question: str, answer: object, job: str) -> None:
+        self.show_page("chat")
+        self.desk.open_answer(question, answer, f"slipstream job:{job}")  # type: ignore[arg-type]
 
     def _show_model(self, name: str) -> None:
         self.show_page("library")
@@ -700,26 +713,6 @@ class MainWindow(QMainWindow):
 
     # Looks.
 
-    def _show_looks(self) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        themes = (
-            (ThemeChoice.SYSTEM, tr("Like the system")),
-            (ThemeChoice.LIGHT, tr("Light")),
-            (ThemeChoice.DARK, tr("Dark")),
-        )
-        _add_choices(menu, themes, self._appearance.choice, self.choose_theme)
-        menu.addSeparator()
-        tint = menu.addAction(tr("Tint drafted words in replies"), lambda: self.tint_drafts(not self._tints_drafts))
-        tint.setCheckable(True)
-        tint.setChecked(self._tints_drafts)
-        sizes = menu.addMenu(tr("Text size"))
-        _add_choices(sizes, tuple((size, f"{size}%") for size in PERCENTS), self._appearance.percent, self.resize_text)
-        sizes.addSeparator()
-        sizes.addAction(tr("Ctrl and + or −; Ctrl+0 is 100%")).setEnabled(False)
-        corner = self.theme_button.mapToGlobal(self.theme_button.rect().topRight())
-        menu.popup(QPoint(corner.x(), corner.y() + self.theme_button.height() - menu.sizeHint().height()))
-
     def choose_theme(self, choice: ThemeChoice) -> None:
         """Show this theme, now and at the next start."""
         self._appearance.choose(choice)
@@ -751,11 +744,14 @@ class MainWindow(QMainWindow):
 
     def tint_drafts(self, is_on: bool) -> None:
         """Tint drafted words, now and at the next start. Replies asked for while it is off do not know theirs."""
-        self._tints_drafts = self._api.asks_for_drafted = is_on
         self.kept.keep("tintDrafts", is_on)
-        self.tools.set_style(self._text_style)
-        for page in self.chats.pages:
-            page.transcript.restyle()
+
+    def _on_kept(self, name: str) -> None:
+        if name == "tintDrafts":
+            self._tints_drafts = self._api.asks_for_drafted = self.kept.is_on(name, usually=False)
+            self.tools.set_style(self._text_style)
+            for page in self.chats.pages:
+                page.transcript.restyle()
 
     @property
     def _text_style(self) -> TextStyle:
@@ -763,8 +759,8 @@ class MainWindow(QMainWindow):
 
     def _dress(self, palette: Palette) -> None:
         self.tools.set_style(self._text_style)
-        own = (self.theme_button, self.palette_card, self.newcomer)
-        for part in (self.rail, self.history, self.chats, self.tuning, self.speed_bar, *own):
+        parts = (self.rail, self.history, self.chats, self.tuning, self.speed_bar, self.palette_card, self.newcomer)
+        for part in parts:
             part.set_palette(palette)
         self.tuning.fit(self.width())
         for page in (self.library, self.speed, self.server, self.jobs, self.settings):
@@ -837,15 +833,3 @@ class MainWindow(QMainWindow):
         self.background.close()
         super().closeEvent(event)
         self.closed.emit()
-
-
-def _add_choices(menu: QMenu, choices: Sequence[tuple[_T, str]], chosen: _T, choose: Callable[[_T], object]) -> None:
-    """Add entries of which one is chosen."""
-    group = QActionGroup(menu)
-    for choice, text in choices:
-        action = QAction(text, menu)
-        action.setCheckable(True)
-        action.setChecked(choice == chosen)
-        action.triggered.connect(lambda checked=False, choice=choice: choose(choice))
-        group.addAction(action)
-        menu.addAction(action)

@@ -34,7 +34,7 @@ def _tip(page: str) -> str:
 
 
 class NavigationRail(QFrame):
-    """A button for each page; ``foot`` takes others at its end."""
+    """A button for each page."""
 
     chosen = Signal(str)
 
@@ -46,13 +46,12 @@ class NavigationRail(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.S, Space.S, Space.S, Space.S)
         column.setSpacing(Space.XS)
-        above, self.foot, below = QVBoxLayout(), QVBoxLayout(), QVBoxLayout()
+        above, below = QVBoxLayout(), QVBoxLayout()
         for page, button in self.buttons.items():
             button.clicked.connect(lambda checked=False, page=page: self.chosen.emit(page))
             (below if page in AT_THE_FOOT else above).addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
         column.addLayout(above)
         column.addStretch()
-        column.addLayout(self.foot)
         column.addLayout(below)
 
     def show_page(self, page: str) -> None:

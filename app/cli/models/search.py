@@ -49,7 +49,8 @@ def search(
 
         print_suggestions(as_json)
         return
-    from app.library.hub_access import as_library_errors, hub
+    from app.library.hub_access import hub
+    from app.library.trouble import as_library_errors
     from models.hub.client import SORTS, Search
 
     with as_library_errors():
@@ -89,7 +90,8 @@ def show_remote(
     It is judged for the machine that ``look`` returns.
     """
     from app.fit_reports.fit_reports import as_fields, as_lines, report_remote
-    from app.library.hub_access import as_library_errors, hub
+    from app.library.hub_access import hub
+    from app.library.trouble import as_library_errors
     from models.download.model_download import choose_one
     from models.hub.remote_source import remote_facts
 
@@ -181,7 +183,7 @@ def _facts(model: RemoteModel, facts: ModelFacts) -> dict[str, Any]:
         "n_experts": facts.n_experts or None,
         "n_experts_used": facts.n_experts_used or None,
         "n_mtp_layers": facts.n_mtp_layers or None,
-        "tokenizer": facts.tokenizer.model if facts.tokenizer else None,
+        "tokenizer": facts.tokenizer,
         "n_vocab": facts.n_vocab,
         "has_chat_template": facts.has_chat_template,
         "licence": facts.licence,

@@ -12,6 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,6 +23,7 @@ from app.jobs.batch.endpoint import Endpoint
 from app.jobs.batch.job_file import JobFile
 from app.jobs.batch.result_file import ResultFile, Tally
 from app.server.batches.file_store import FileStore, Record, RecordFolder
+from app.server.chat.deep import DeepReplyProgress, progress_listener
 from app.server.http.limits import INTERNAL
 from core.values.errors import BadRequest, SlipstreamError
 
@@ -41,6 +43,7 @@ class BatchRunner:
         self._working: asyncio.Task[None] | None = None
         self._running: str | None = None
         self._one: asyncio.Task[None] | None = None
+        self._deep: dict[object, DeepReplyProgress] = {}  # by the line of the running batch that is answered deeply
 
     def start(self) -> None:
         """Go on with the batches that are not over."""
@@ -61,6 +64,10 @@ class BatchRunner:
         """Take a new batch into the line. Raises OSError."""
         self.batches.put(record)
         self._line.put_nowait(record["id"])
+
+    def deep_replies(self, batch_id: str) -> list[dict[str, Any]]:
+        """Return how far the deep replies of a batch are that are at work."""
+        return [progress.wire() for progress in self._deep.values()] if batch_id == self._running else []
 
     async def cancel(self, batch_id: str) -> None:
         """End a batch early; what is finished of it is kept."""
@@ -151,7 +158,12 @@ class BatchRunner:
 
     async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call this server's own routes; whoever made the batch has shown a key."""
-        await self._application({**scope, INTERNAL: True}, receive, send)
+        line = object()
+        progress_listener.set(partial(self._deep.__setitem__, line))
+        try:
+            await self._application({**scope, INTERNAL: True}, receive, send)
+        finally:
+            self._deep.pop(line, None)
 
     def _noter(self, batch_id: str, work: BatchWork) -> Callable[[Tally], None]:
         last = time.monotonic()

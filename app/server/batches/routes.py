@@ -102,12 +102,13 @@ async def create_batch(body: BatchBody, http: HttpRequest) -> Response:
 
 async def list_batches(http: HttpRequest) -> Response:
     """List the batches, the newest first."""
-    return JSONResponse(_page(await asyncio.to_thread(_runner(http).batches.all), http))
+    page = _page(await asyncio.to_thread(_runner(http).batches.all), http)
+    return JSONResponse(page | {"data": [_shown(record, http) for record in page["data"]]})
 
 
 async def get_batch(batch_id: str, http: HttpRequest) -> Response:
     """Return how far a batch is."""
-    return JSONResponse(_batch(batch_id, http))
+    return JSONResponse(_shown(_batch(batch_id, http), http))
 
 
 async def cancel_batch(batch_id: str, http: HttpRequest) -> Response:
@@ -174,6 +175,12 @@ def _batch(batch_id: str, http: HttpRequest) -> Record:
     if found is None:
         raise _unknown("batch", batch_id)
     return found
+
+
+def _shown(record: Record, http: HttpRequest) -> Record:
+    """Return a batch with how far its deep replies are, where any is at work."""
+    replies = _runner(http).deep_replies(record["id"])
+    return record | {"deep": replies} if replies else record
 
 
 def _unknown(kind: str, record_id: str) -> ApiError:

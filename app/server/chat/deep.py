@@ -14,8 +14,9 @@ for.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -132,6 +133,10 @@ class DeepReplyProgress:
         return found if self.reason is None else found | {"reason": self.reason}
 
 
+progress_listener: ContextVar[Callable[[DeepReplyProgress], None] | None] = ContextVar("deep", default=None)
+"""Who is told how far the deep reply of this task is, where nobody reads it as a stream."""
+
+
 @dataclass(slots=True)
 class DeepPart:
     """One request behind a deep reply, with the text that has come of it."""
@@ -211,6 +216,7 @@ class DeepReply:
         self._bridge, self._renderer, self._model = bridge, renderer, model
         self._began = time.monotonic()
         self._n_done = self._n_tokens = 0
+        self._listener = progress_listener.get()
 
     async def think(self) -> AsyncGenerator[DeepReplyProgress, None]:
         """Run the stages before the answer; yield how far they are.
@@ -369,12 +375,24 @@ class DeepReply:
         finally:
             self._bridge.close(channel)
 
-    def _progress(self, stage: str) -> DeepReplyProgress:
-        return DeepReplyProgress(
+    @property
+    def has_listener(self) -> bool:
+        """True where somebody follows the stages, the last one too."""
+        return self._listener is not None
+
+    def note_answer(self, n_tokens: int) -> None:
+        """Tell the listener how many tokens of the answer there are."""
+        self._progress("plain" if self.plan.is_plain else "refining", n_tokens)
+
+    def _progress(self, stage: str, n_answer: int = 0) -> DeepReplyProgress:
+        progress = DeepReplyProgress(
             stage,
             self.plan.n_drafts,
             self._n_done,
-            self._n_tokens,
+            self._n_tokens + n_answer,
             time.monotonic() - self._began,
             self.plan.reason,
         )
+        if self._listener is not None:
+            self._listener(progress)
+        return progress

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import anthropic
 import httpx
 import pytest
@@ -115,3 +117,48 @@ def test_a_wrong_key_is_an_authentication_error_and_a_foreign_page_is_refused(se
     assert right.status_code == 200
     page = server.http.post("/v1/messages", json=STORY, headers={"Origin": "https://pages.example"})
     assert (page.status_code, page.json()["error"]["type"]) == (403, "permission_error")
+
+
+FORM = {"type": "json_schema", "schema": {"type": "object", "properties": {"a": {"const": 7}}, "required": ["a"]}}
+FORM["schema"]["additionalProperties"] = False
+
+
+@pytest.mark.parametrize("how", [{"output_config": {"format": FORM, "effort": "max"}}, {"output_format": FORM}])
+def test_a_message_has_the_form_that_is_asked_for(server, how):
+    body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 40, **how}
+    answer = server.http.post("/v1/messages", json=body).json()
+    assert json.loads(answer["content"][0]["text"]) == {"a": 7}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"mcp_servers": [{"type": "url", "url": "http://x"}]}, {"output_config": {"format": {"type": "text"}}}]
+)
+def test_what_a_message_cannot_have_is_refused_by_name(server, wrong):
+    answer = server.http.post("/v1/messages", json={"messages": [{"role": "user", "content": "Hi"}], **wrong})
+    assert (answer.status_code, next(iter(wrong)) in answer.json()["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "fox"}]}},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "fox"}},
+        {"type": "search_result", "source": "u", "title": "t", "content": [{"type": "text", "text": "fox"}]},
+    ],
+)
+def test_documents_of_text_are_read(server, block):
+    said = [{"role": "user", "content": [block, {"type": "text", "text": "Hi"}]}]
+    with_it = server.http.post("/v1/messages/count_tokens", json={"messages": said}).json()["input_tokens"]
+    plain = [{"role": "user", "content": "Hi"}]
+    assert with_it > server.http.post("/v1/messages/count_tokens", json={"messages": plain}).json()["input_tokens"]
+
+
+def test_a_conversation_that_began_at_anthropic_goes_on_here(server):
+    searched = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "fox"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+        {"type": "text", "text": "A fox."},
+    ]
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": searched}]
+    body = {"messages": [*turns, {"role": "user", "content": "And?"}], "max_tokens": 2}
+    assert server.http.post("/v1/messages", json=body).status_code == 200

@@ -58,6 +58,24 @@ def test_a_batch_answers_each_line_and_tells_the_errors_apart(server):
     assert batch.id in [one.id for one in client.batches.list()]
 
 
+def test_a_deep_reply_in_a_batch_says_how_far_it_is(server):
+    seen: list[dict] = []
+
+    def is_over(batch: openai.types.Batch) -> bool:
+        seen.extend(getattr(batch, "deep", None) or [])
+        return batch.status == "completed"
+
+    batch = submit(server.client, [chat_line(1, max_tokens=200, ignore_eos=True, speed="deep")])
+    until(server.client, batch.id, is_over)
+    stages = [one["stage"] for one in seen]
+    assert stages
+    order = ("drafting", "distilling", "refining") if "plain" not in stages else ("plain",)
+    assert stages == sorted(stages, key=order.index)
+    tokens = [one["tokens"] for one in seen]
+    assert tokens == sorted(tokens)
+    assert tokens[-1] > 0
+
+
 def test_files_are_listed_read_and_deleted(server):
     client = server.client
     file = client.files.create(file=("a.jsonl", b"one\n"), purpose="batch")

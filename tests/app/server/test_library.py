@@ -55,7 +55,7 @@ WRONG: tuple[tuple[str, str, dict[str, Any], int, str | None, str], ...] = (
     ("GET", "hub/repository", {"params": {"repo_id": "acme/none"}}, 404, "missing", "no repository acme/none"),
     ("GET", "hub/repository", {"params": {"repo_id": "../etc"}}, 400, "setting", "no name of a repository"),
     ("POST", "hub/log-in", {"json": {"token": "hf_bad"}}, 403, "access", "does not accept"),
-    ("POST", "models/remove", {"json": {"name": "ember-q8_0"}}, 400, "other", "part of Slipstream"),
+    ("POST", "models/remove", {"json": {"name": "ember-q8_0"}}, 400, "refused", "part of Slipstream"),
 )
 
 
@@ -151,3 +151,35 @@ def test_models_that_are_moved_are_unloaded_and_found_after_a_restart(
         assert again.chat().choices[0].message.content
     finally:
         again.close()
+
+
+def test_a_model_that_is_removed_while_it_answers_leaves_memory_before_its_file(
+    start_server: Callable[..., RunningServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "trash"))
+    models_folder().mkdir(parents=True)
+    file = models_folder() / "mine.gguf"
+    shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", file)
+    server = start_server("--parallel", "1", "--no-draft", "--no-calibration", "--model", "mine")
+    asked = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 300, "ignore_eos": True}
+    removed: list[httpx.Response] = []
+    try:
+        with server.http.stream("POST", "/v1/chat/completions", json=asked | {"stream": True}) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            remove = lambda: server.http.post(f"{PREFIX}models/remove", json={"name": "mine"})  # noqa: E731
+            removing = threading.Thread(target=lambda: removed.append(remove()))
+            removing.start()
+            rest = list(lines)
+        assert rest[-2] == "data: [DONE]", "the reply that was under way is whole"
+        removing.join(60)
+        assert removed[0].status_code == 200
+        assert not file.exists()
+        assert server.engines == []
+        assert (server.state["phase"], server.state["model"]) == ("empty", None)
+        nobody = server.http.post("/v1/chat/completions", json=asked)
+        assert (nobody.status_code, "name one" in nobody.json()["error"]["message"]) == (503, True)
+        assert server.chat(model="ember-q8_0").choices[0].message.content
+    finally:
+        server.close()

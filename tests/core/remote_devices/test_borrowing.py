@@ -12,7 +12,7 @@ import pytest
 
 from core.remote_devices import borrowing, lending
 from core.remote_devices.borrowing import borrow, look
-from core.remote_devices.handshake import Conversation, WorkerUnavailable
+from core.remote_devices.handshake import MessageSocket, WorkerUnavailable
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption
 from core.values.worker_address import worker_address
@@ -44,10 +44,10 @@ def test_a_wrong_token_is_refused_on_both_sides(worker: TestWorker) -> None:
 
 def test_nothing_is_answered_without_the_token(worker: TestWorker) -> None:
     with socket.create_connection(("127.0.0.1", worker.port)) as connection:
-        talk = Conversation(connection)
-        assert len(talk.receive()["challenge"]) == 32
-        talk.send(do="look")
-        assert talk.receive() == {"problem": "token"}
+        channel = MessageSocket(connection)
+        assert len(channel.receive()["challenge"]) == 32
+        channel.send(do="look")
+        assert channel.receive() == {"problem": "token"}
         assert connection.recv(1) == b""
 
 

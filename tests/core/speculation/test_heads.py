@@ -346,7 +346,7 @@ def test_a_head_without_tables_must_have_the_width_of_the_model(tmp_path: Path) 
 
 def test_a_head_beside_an_architecture_that_hides_its_layers_is_refused() -> None:
     head = random_head("eagle3").options["draft_path"]
-    refused(EngineOptions(str(random_head("mtp").path), draft_path=head), "hands out no hidden states .* glm4moe")
+    refused(EngineOptions(str(random_head("mtp").path), draft_path=head), "exports no hidden states .* glm4moe")
 
 
 def test_a_head_is_no_model() -> None:

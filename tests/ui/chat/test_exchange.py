@@ -175,6 +175,45 @@ def test_chats_of_other_programs_come_in_once(
     assert abs(chat.created_ms - 1_700_000_000_000) < 1_000
 
 
+def test_a_chat_of_lm_studio_that_called_tools_comes_in_whole(exchange: Exchange, run, tmp_path, store_path) -> None:
+    text = {"type": "text", "text": "It is noon."}
+    step = {"type": "contentBlock", "defaultShouldIncludeInContext": True, "shouldIncludeInContext": True}
+    request = {"type": "toolCallRequest", "callId": 1, "name": "time", "parameters": {}}
+    result = {"type": "toolCallResult", "callId": 1, "content": "12:00"}
+    reply = {
+        "type": "multiStep", "role": "assistant", "senderInfo": {"senderName": "qwen3-8b"},
+        "steps": [
+            step | {"stepIdentifier": "1700000005000-0.5", "content": [{"type": "text", "text": "A tool."}],
+                    "style": {"type": "thinking", "ended": True}, "prefix": "<think>", "suffix": "</think>"},
+            step | {"stepIdentifier": "1700000006000-0.5", "content": [request]},
+            {"type": "toolStatus", "stepIdentifier": "1700000006500-0.5", "callId": 1},
+            step | {"stepIdentifier": "1700000007000-0.5", "content": [result], "roleOverride": "tool"},
+            step | {"stepIdentifier": "1700000008000-0.5", "content": [text],
+                    "genInfo": {"identifier": "qwen3-8b@q4", "indexedModelIdentifier": "a/b/c.gguf"}},
+        ],
+    }  # fmt: skip
+    asked = {"type": "singleStep", "role": "user", "content": [{"type": "text", "text": "What time is it?"}]}
+    fields = [{"key": "llm.prediction.systemPrompt", "value": "Be brief."}]
+    chat = {
+        "name": "Time", "pinned": False, "createdAt": 1_700_000_000_000, "tokenCount": 9, "systemPrompt": "",
+        "preset": "", "perChatPredictionConfig": {"fields": fields}, "usePerChatPredictionConfig": True,
+        "lastUsedModel": {"identifier": "qwen3-8b", "indexedModelIdentifier": "a/b/c.gguf"},
+        "messages": [
+            {"versions": [asked], "currentlySelected": 0}, {"versions": [reply], "currentlySelected": 0},
+            {"versions": [reply | {"steps": [step | {"content": [text]}]}], "currentlySelected": 0},
+        ],
+    }  # fmt: skip
+    (tmp_path / "1700000000000.conversation.json").write_bytes(as_bytes(chat))
+    said = run(exchange.take_in, tmp_path / "1700000000000.conversation.json")
+    assert said == "1 chat imported. Left out: 1 tool result or thought."
+    ((taken, messages),) = kept(store_path)
+    assert taken.settings.system_prompt == "Be brief."
+    assert [(one.content, one.model, one.thoughts) for one in messages] == [
+        ("What time is it?", None, ""), ("It is noon.", "qwen3-8b@q4", "A tool."), ("It is noon.", "qwen3-8b", ""),
+    ]  # fmt: skip
+    assert messages[1].created_ms == 1_700_000_005_000
+
+
 def test_branches_thoughts_instructions_and_marks_come_along(exchange: Exchange, run, tmp_path, store_path) -> None:
     for name, content in (("a.json", LM_STUDIO), ("b.json", OPEN_WEBUI)):
         (tmp_path / name).write_bytes(as_bytes(content))

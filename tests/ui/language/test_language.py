@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from models.formatting import figures
 from tools import translations
 from ui import language
 from ui.language import FOLDER, LANGUAGES, tr
@@ -54,6 +55,20 @@ def test_a_text_is_said_in_the_language_that_was_chosen(chosen) -> None:
     assert tr("no text of the window") == "no text of the window"
     assert chosen("en") == "en"
     assert tr("page {number}", number=3) == "page 3"
+
+
+def test_numbers_are_written_as_in_the_language(chosen) -> None:
+    wanted = ("4.9 GB", "1,234", "12.5 s", "7.3 tok/s", "2.00×, 12,345 of 70%, v1.2")
+
+    def written() -> tuple[str, ...]:
+        figures_said = figures.size(4.9e9), figures.count(1_234), figures.milliseconds(12_500), figures.speed(7.3)
+        return *figures_said, tr("{gain:.2f}×, {n:,} of {share:.0%}, {name}", gain=2, n=12_345, share=0.7, name="v1.2")
+
+    assert written() == wanted
+    chosen("de")
+    assert written() == ("4,9 GB", "1.234", "12,5 s", "7,3 tok/s", "2,00×, 12.345 of 70%, v1.2")
+    chosen("en")
+    assert written() == wanted
 
 
 def test_a_language_that_is_not_known_is_that_of_the_system(chosen, monkeypatch: pytest.MonkeyPatch) -> None:

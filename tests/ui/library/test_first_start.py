@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
 
 from models.catalog import curated as catalog
-from models.library.values import Choice
+from models.library.values import SuggestionTier
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.probed_machine import remember_probe
@@ -56,7 +56,9 @@ def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
     assert "of memory" in card.machine.text()
     assert "a second" in card.speed.text()
     offers = [offer for offer in card.offers if not offer.isHidden()]
-    assert [offer.choice for offer in offers] == [choice for choice in Choice if choice in {o.choice for o in offers}]
+    assert [offer.choice for offer in offers] == [
+        choice for choice in SuggestionTier if choice in {o.choice for o in offers}
+    ]
     assert all("≈" in offer.speed.text() and offer.button.text().startswith("Download") for offer in offers)
 
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
 
-from ui.jobs.jobs_page import SAVE, SAVE_ANSWER, JobsPage
+from ui.jobs.jobs_page import AGAIN, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
 from ui.window.main_window import MainWindow
 
 
@@ -84,7 +84,48 @@ def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage,
     page.save(key, SAVE_ANSWER, answer)
     qtbot.waitUntil(answer.exists)
     assert len(answer.read_text().split()) > 2
+    window = page.window()
+    for _ in range(2):  # the chat is made once
+        page.rows.rows[key].buttons[OPEN_CHAT].click()
+        qtbot.waitUntil(lambda: len(window.desk.current.tree) == 2)
+        window.desk.new_chat()
+        page.focus_view()
+    listed: list = []
+    window.archive.chats(listed.extend)
+    qtbot.waitUntil(lambda: bool(listed))
+    assert [chat.title for chat in listed] == ["What is a fox?"]
     page.rows.rows[key].buttons["Remove"].click()
+
+
+def test_a_question_without_an_answer_says_why_and_can_be_asked_again(
+    qtbot, page: JobsPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page.question.setPlainText("fox " * 60_000)  # more than any context has room for
+    page.ask.click()
+    qtbot.waitUntil(lambda: any(AGAIN in row.buttons and row.problem.text() for row in page.rows.rows.values()))
+    row = next(row for row in page.rows.rows.values() if AGAIN in row.buttons)
+    assert row.line.text() == "failed"
+    assert "context" in row.problem.text()
+    n_before = len(page.rows.rows)
+    row.buttons[AGAIN].click()
+    qtbot.waitUntil(lambda: len(page.rows.rows) > n_before)
+
+
+def test_a_deep_answer_shows_its_stages() -> None:
+    job = {"id": "b", "status": "in_progress", "request_counts": {"total": 1}, "metadata": {"kind": "question"}}
+    progress = {"stage": "drafting", "drafts": 4, "drafts_done": 2, "tokens": 1_340, "seconds": 12.3}
+    row = job_row(job | {"deep": [progress]})
+    assert row.line == "Drafting  ·  2 of 4 drafts done  ·  1,340 tokens of thought  ·  12.3 s"
+    assert row.share == pytest.approx(1 / 6)
+    assert row.actions == ("Pause", "Cancel")
+    refining = job_row(job | {"deep": [progress | {"stage": "refining", "drafts_done": 4}]})
+    assert refining.line.startswith("Writing the answer  ·  ")
+    assert refining.share == pytest.approx(2 / 3)
+    assert job_row(job | {"paused": True}).line == "paused; it will begin anew"
+    done = job | {"status": "completed", "in_progress_at": 100, "completed_at": 165, "output_file_id": "f"}
+    assert job_row(done).line == "done  ·  1 min 05 s"
+    file = job_row(job | {"metadata": {}, "deep": [progress, progress, progress | {"stage": "refining"}]})
+    assert file.line == "at work  ·  0 of 1  ·  Drafting: 2  ·  Writing the answer: 1"
 
 
 @pytest.mark.parametrize("text", ["Dear diary,", '{"custom_id": "1"}', ""])

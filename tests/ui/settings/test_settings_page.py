@@ -56,8 +56,12 @@ def test_looks_count_at_once_and_after_a_restart(
     assert (appearance.choice, appearance.accent, appearance.percent) == (ThemeChoice.DARK, "Rose", 125)
     window.resize_text(100)
     assert page.text.currentData() == "100"
+    window.tint_drafts(True)
+    assert page.tint.isChecked()
     page.reset()
     assert (page.theme.currentData(), page.accent.currentData()) == ("system", "Teal")
+    assert not page.tint.isChecked()
+    assert not window.tools.style.tints_drafts
 
 
 def test_the_language_is_kept_for_the_next_start(page: SettingsPage, tmp_path: Path) -> None:

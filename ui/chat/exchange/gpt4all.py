@@ -9,6 +9,7 @@ import struct
 
 from ui.chat.exchange.found_chat import FoundChat, Said, UnknownFile, milliseconds
 from ui.client.chat_records import Role
+from ui.language import tr
 
 MAGIC = b"\xf5\xd5\x53\xcc"
 _READ = range(10, 13)
@@ -46,7 +47,7 @@ def read_chat(data: bytes) -> FoundChat:
     try:
         version = stream.number("i")
         if version not in _READ:
-            raise UnknownFile("Another version of GPT4All kept this chat: open it in GPT4All 3.10, and close that.")
+            raise UnknownFile(tr("Another version of GPT4All kept this chat: open it in GPT4All 3.10, and close that."))
         at_ms = milliseconds(stream.number("q"))
         key, title = stream.text(), stream.text()
         stream.text()  # the user's name
@@ -59,7 +60,7 @@ def read_chat(data: bytes) -> FoundChat:
         for place in range(stream.number("i")):
             _read_item(stream, version, place, model, found)
     except (struct.error, MemoryError) as error:
-        raise UnknownFile("This chat of GPT4All is damaged: it ends too soon.") from error
+        raise UnknownFile(tr("This chat of GPT4All is damaged: it ends too soon.")) from error
     found.shown = found.said[-1].key if found.said else ""
     return found
 
@@ -72,7 +73,9 @@ def _skip_state(stream: _Stream) -> None:
         stream.text()  # the last response, the generated name
     stream.number("I")
     if has_cache:
-        raise UnknownFile("This chat of GPT4All holds the model's memory: switch “Save chat context” off there first.")
+        raise UnknownFile(
+            tr("This chat of GPT4All holds the model's memory: switch “Save chat context” off there first.")
+        )
 
 
 def _read_item(stream: _Stream, version: int, place: int, model: str, found: FoundChat) -> None:
@@ -108,7 +111,7 @@ def _read_inner(stream: _Stream, thoughts: list[str], found: FoundChat) -> None:
     """Read what stands in a reply: text before a call, thoughts, results."""
     name, text = stream.text(), stream.text()
     if name == "ToolCall: ":
-        raise UnknownFile("This chat of GPT4All holds calls of tools, which cannot be read here.")
+        raise UnknownFile(tr("This chat of GPT4All holds calls of tools, which cannot be read here."))
     if name == "Think: ":
         stream.number("i")  # its milliseconds
     if name in ("Think: ", "Text: "):

@@ -10,6 +10,7 @@ from typing import Any
 from ui.chat.exchange.chat_text import FORMAT
 from ui.chat.exchange.found_chat import FoundChat, Said, UnknownFile, milliseconds, text_of
 from ui.client.chat_records import Role
+from ui.language import tr
 
 Reader = Callable[[dict[str, Any]], FoundChat]
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
@@ -23,7 +24,7 @@ def chats_in(data: object) -> Iterator[tuple[Reader, dict[str, Any]]]:
     entries = data if isinstance(data, list) else [data]
     readers = [(entry, reader_of(entry)) for entry in entries if isinstance(entry, dict)]
     if not any(reader for _, reader in readers):
-        raise UnknownFile("This is not a file of chats from Slipstream, ChatGPT, LM Studio, Open WebUI or GPT4All.")
+        raise UnknownFile(tr("This is not a file of chats from Slipstream, ChatGPT, LM Studio, Open WebUI or GPT4All."))
     yield from ((reader, entry) for entry, reader in readers if reader is not None)
 
 
@@ -131,18 +132,25 @@ def _open_webui_thoughts(text: str) -> tuple[str, str]:
     return "\n".join(lines), reply.lstrip()
 
 
+# Where a chat of LM Studio keeps instructions that were changed for it alone.
+_LM_STUDIO_INSTRUCTIONS = "llm.prediction.systemPrompt"
+# Steps of a reply that say nothing: how a call of a tool went, and what was said to whoever looks for faults.
+_LM_STUDIO_SILENT = ("debugInfoBlock", "status", "toolStatus")
+
+
 def lm_studio(entry: dict[str, Any]) -> FoundChat:
     """Read a ``.conversation.json``: a list of messages, each with its versions."""
     found = _found("lm-studio", {"title": entry.get("name")}, None, entry.get("createdAt"), entry)
     found.is_pinned = entry.get("pinned") is True
-    found.system_prompt = text_of(entry.get("systemPrompt"))
+    found.system_prompt = _lm_studio_instructions(entry) or text_of(entry.get("systemPrompt"))
+    last_model = text_of(_object(entry.get("lastUsedModel")).get("identifier"))
     before = ""
     for place, message in enumerate(entry["messages"]):
         versions = [one for one in _object(message).get("versions") or () if isinstance(one, dict)]
         at = _object(message).get("currentlySelected")
         chosen = before
         for number, version in enumerate(versions):
-            said = _lm_studio_version(f"{place}.{number}", version, found)
+            said = _lm_studio_version(f"{place}.{number}", version, found, last_model)
             if said is not None:
                 said.parent = before
                 found.said.append(said)
@@ -153,28 +161,42 @@ def lm_studio(entry: dict[str, Any]) -> FoundChat:
     return found
 
 
-def _lm_studio_version(key: str, version: dict[str, Any], found: FoundChat) -> Said | None:
-    steps = version.get("steps") if version.get("type") == "multiStep" else [version | {"type": "contentBlock"}]
+def _lm_studio_instructions(entry: dict[str, Any]) -> str:
+    fields = _object(entry.get("perChatPredictionConfig")).get("fields")
+    found = [_object(field) for field in fields] if isinstance(fields, list) else []
+    return next((text_of(field.get("value")) for field in found if field.get("key") == _LM_STUDIO_INSTRUCTIONS), "")
+
+
+def _lm_studio_version(key: str, version: dict[str, Any], found: FoundChat, last_model: str) -> Said | None:
+    """Read a version: of a reply it has steps, of what the user said its content."""
+    steps = version["steps"] if isinstance(version.get("steps"), list) else [version | {"type": "contentBlock"}]
     texts: list[str] = []
     thoughts: list[str] = []
-    model = None
-    for step in steps or ():
-        step = _object(step)
-        if step.get("type") not in ("contentBlock", "debugInfoBlock", "status"):
-            found.left_out["tool result or thought"] += 1
-        content = step.get("content") if step.get("type") == "contentBlock" else ()
+    model = text_of(_object(version.get("senderInfo")).get("senderName"))
+    for step in map(_object, steps):
+        if step.get("type") != "contentBlock":
+            found.left_out["tool result or thought"] += step.get("type") not in _LM_STUDIO_SILENT
+            continue
         is_thought = _object(step.get("style")).get("type") == "thinking"
-        model = _object(step.get("genInfo")).get("indexedModelIdentifier") or model
-        for part in content or ():
-            part = _object(part)
+        made_by = _object(step.get("genInfo"))
+        model = text_of(made_by.get("identifier")) or text_of(made_by.get("indexedModelIdentifier")) or model
+        for part in map(_object, step.get("content") or ()):
             if part.get("type") == "text":
                 (thoughts if is_thought else texts).append(text_of(part.get("text")))
-            else:
-                found.left_out["image or file"] += part.get("type") == "file"
+            found.left_out["image or file"] += part.get("type") == "file"
+            found.left_out["tool result or thought"] += part.get("type") == "toolCallResult"
     role, text = text_of(version.get("role")), "".join(texts)
     if role not in _ROLES or not text.strip():
         return None
-    return Said(key, "", _ROLES[role], text, 0, model, "".join(thoughts))
+    by = (model or last_model or None) if _ROLES[role] is Role.ASSISTANT else None
+    return Said(key, "", _ROLES[role], text, _lm_studio_time(steps), by, "".join(thoughts))
+
+
+def _lm_studio_time(steps: list[Any]) -> int:
+    """Return when a reply began: steps are named by it, as "1733000000000-0.123"."""
+    name = text_of(_object(steps[0]).get("stepIdentifier")) if steps else ""
+    milli = name.partition("-")[0]
+    return milliseconds(int(milli)) if milli.isascii() and milli.isdigit() and len(milli) < 20 else 0
 
 
 def _found(program: str, entry: dict[str, Any], key: object, at: object, whole: object = None) -> FoundChat:

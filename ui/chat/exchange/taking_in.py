@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from models.formatting.figures import count
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.store import ChatStore
 from ui.client import attachments
@@ -52,7 +53,7 @@ _WORDS = {
 
 def _number(n: int, what: str) -> str:
     one, many = _WORDS.get(what, (what, what))
-    return f"{n:,} {one if n == 1 else many}"
+    return f"{count(n)} {one if n == 1 else many}"
 
 
 def take_in(store: ChatStore, found: dict[str, Any], ids: Ids, taken: Taken) -> None:
@@ -61,7 +62,7 @@ def take_in(store: ChatStore, found: dict[str, Any], ids: Ids, taken: Taken) -> 
     source = str(found["source"])
     if not source:
         return
-    if store.has_source(source) or _is_own(store, source):
+    if store.chat_from(source) is not None or _is_own(store, source):
         taken.n_known += 1
         return
     made = _of_ours(found["whole"], ids) if found.get("whole") is not None else _of_other(found, ids)

@@ -6,6 +6,7 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QS
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
+from models.formatting.figures import count
 from ui.chat.history.history_model import CHAT, HEADING, RUNNING, SNIPPET, Heading
 from ui.language import tr
 from ui.theme.icons import pixmap
@@ -77,7 +78,7 @@ class HistoryDelegate(QStyledItemDelegate):
         place.translate(side + 2, 0)
         painter.drawPixmap(place, pixmap("folder", colour, side, ratio))
         inner = rect.adjusted(2 * side + Space.M, 0, -Space.S, 0)
-        number = f"{folder.n_chats:,}"
+        number = count(folder.n_chats)
         painter.setFont(_font(painter, Type.CAPTION, QFont.Weight.Normal))
         painter.setPen(QColor(colour))
         painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, number)

@@ -13,11 +13,11 @@ from ui.chat.messages.deep_stages import DeepStages
 from ui.chat.messages.message_editor import MessageEditor
 from ui.chat.messages.message_view import MessageView
 from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
-from ui.chat.messages.receipts import CONTEXT_FULL, deep_progress, problem_of, receipt
+from ui.chat.messages.receipts import CONTEXT_FULL, problem_of, receipt
 from ui.chat.messages.thoughts_view import ThoughtsView
 from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
-from ui.client.speeds import DeepProgress
+from ui.client.speeds import DeepProgress, deep_progress
 from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.tokens import Space

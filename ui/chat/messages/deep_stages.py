@@ -5,12 +5,11 @@ from __future__ import annotations
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from ui.chat.markdown.text_tools import TextTools
-from ui.client.speeds import DeepProgress
+from ui.client.speeds import STAGES, DeepProgress
 from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.tokens import Space
 
-STAGES = {"drafting": tr("Drafting"), "distilling": tr("Distilling"), "refining": tr("Writing the answer")}
 ICON = 14
 
 

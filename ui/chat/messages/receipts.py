@@ -7,25 +7,8 @@ from dataclasses import dataclass
 from core.values.engine_options import DEFAULT_KV_TYPE
 from models.formatting.figures import count, milliseconds, speed
 from ui.client.chat_records import EDITED, Message, Status, Timings
-from ui.client.speeds import DeepProgress, DeepReceipt, Speed
+from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed
 from ui.language import tr
-
-
-def deep_progress(progress: DeepProgress, seconds: float) -> str:
-    """Return the line under a deep reply before its first word."""
-    if progress.stage == "plain":
-        return tr("Answered directly: {reason}", reason=progress.reason) if progress.reason else tr("Answered directly")
-    parts = [
-        tr("{drafts_done} of {drafts} drafts done", drafts_done=progress.drafts_done, drafts=progress.drafts)
-        if progress.stage == "drafting"
-        else ""
-    ]
-    parts += [
-        tr("{tokens} tokens of thought", tokens=count(progress.tokens)) if progress.tokens else "",
-        f"{seconds:.1f} s",
-    ]
-    return "  ·  ".join(part for part in parts if part)
-
 
 # What the server says of these to clients that send requests holds for the moment, or is what the card's buttons do.
 CONTEXT_FULL, ENGINE_DIED = "context_length_exceeded", "engine_died"
@@ -115,7 +98,7 @@ def receipt_facts(timings: Timings) -> list[tuple[str, str]]:
     if timings.deep is not None:
         facts += [
             (
-                stage.stage.capitalize(),
+                STAGES.get(stage.stage, stage.stage),
                 tr("{tokens} in {ms}", tokens=_tokens(stage.completion_tokens), ms=milliseconds(stage.ms)),
             )
             for stage in timings.deep.stages
@@ -180,7 +163,7 @@ def what_would_help(timings: Timings) -> str:
     return tr("A smaller quantisation or model: each token then reads less.")
 
 
-_SPEEDS = {Speed.FAST: "Fast", Speed.BATCH: "Batch"}
+_SPEEDS = {speed: CHOICE_OF[speed].name for speed in (Speed.FAST, Speed.BATCH)}
 
 
 def _deep(deep: DeepReceipt | None) -> str:

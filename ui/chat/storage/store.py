@@ -296,10 +296,11 @@ class ChatStore:
                 (_storable(source), *sorting, chat.id),
             )
 
-    def has_source(self, source: str) -> bool:
-        """Return whether a chat from there is here."""
-        query = "SELECT 1 FROM chat WHERE source=? AND deleted_ms IS NULL"
-        return self._db.execute(query, (_storable(source),)).fetchone() is not None
+    def chat_from(self, source: str) -> int | None:
+        """Return the chat that came from there; None where it is not here."""
+        query = "SELECT id FROM chat WHERE source=? AND deleted_ms IS NULL"
+        found = self._db.execute(query, (_storable(source),)).fetchone()
+        return found[0] if found is not None else None
 
     def save_prompt(self, prompt: Prompt) -> None:
         """Write a prompt, new or known."""
