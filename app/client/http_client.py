@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, urlencode, urlsplit
 
@@ -33,12 +34,18 @@ class ServerUnreachable(SlipstreamError):
 class ServerRefused(SlipstreamError):
     """The server answered with an error; ``status`` is HTTP's (None inside a stream), ``code`` OpenAI's.
 
-    ``exit_code`` is what that means to a script.
+    ``exit_code`` is what that means to a script. ``fields`` is the whole error as it was sent.
     """
 
-    def __init__(self, message: str, status: int | None = None, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        code: str | None = None,
+        fields: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status, self.code, self.fields = status, code, fields
         self.exit_code = _exit_code(status, code)
 
 
@@ -224,7 +231,7 @@ def _reason(error: Exception) -> str:
 def _refusal(response: http.client.HTTPResponse) -> ServerRefused:
     try:
         problem = json.loads(response.read())["error"]
-        return ServerRefused(str(problem["message"]), response.status, problem.get("code"))
+        return ServerRefused(str(problem["message"]), response.status, problem.get("code"), problem)
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
         return ServerRefused(f"The server answered {response.status} {response.reason}.", response.status)
 

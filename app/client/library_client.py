@@ -7,11 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from app.client.http_client import Client, ServerRefused
-from app.library.hub_access import LibraryError
-from app.library.trouble import EXIT_CODES
+from app.library.trouble import library_error
 from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
-from models.library.values import Download, TroubleKind
+from models.library.values import Download, Trouble, TroubleKind
 
 _ROUTE_OF = {route.request: route for route in ROUTES}
 
@@ -30,7 +29,9 @@ class LibraryClient:
         except ServerRefused as refusal:
             if refusal.code not in set(TroubleKind):
                 raise
-            raise LibraryError(refusal.message, EXIT_CODES[TroubleKind(refusal.code)]) from refusal
+            raise library_error(
+                value_of(Trouble, {"sentence": refusal.message, "kind": refusal.code, **refusal.fields})
+            ) from refusal
         return found if found is None or route.answer is None else value_of(route.answer, found)
 
     def downloads(self) -> Iterator[tuple[Download, ...]]:

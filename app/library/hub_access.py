@@ -12,15 +12,18 @@ from core.values.errors import SlipstreamError
 if TYPE_CHECKING:
     from models.hub.client import Hub
     from models.hub.settings import HubSettings
-    from models.library.values import HubFacts
+    from models.library.values import HubFacts, Trouble
 
 
 class LibraryError(SlipstreamError):
-    """Something about the library that the user is told, with the exit code it means."""
+    """Something about the library that the user is told, with the exit code it means.
 
-    def __init__(self, message: str, exit_code: ExitCode) -> None:
+    ``trouble`` has what else is known of it, as what helps.
+    """
+
+    def __init__(self, message: str, exit_code: ExitCode, trouble: Trouble | None = None) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.exit_code, self.trouble = exit_code, trouble
 
 
 def hub() -> Hub:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from app.environment.exit_codes import ExitCode
+from app.library.find_model import UnknownModel
 from app.library.hub_access import LibraryError
-from app.library.remedies import told
 from core.values.errors import SlipstreamError
 from models.catalog.imported_folders import ImportRefused
 from models.files.errors import ConnectionLost, DownloadError, NothingToChoose, UnsafeName
 from models.files.json_store import StoreRefused
 from models.gguf.errors import GgufError
-from models.hub.errors import BadHubSetting, HubError, NoAccess, NotThere, Offline, Unreachable
-from models.library.values import Trouble, TroubleKind
+from models.hub.errors import (
+    BadHubSetting,
+    BadToken,
+    FileNotFound,
+    GatedWithoutToken,
+    HubError,
+    NoAccess,
+    NotThere,
+    Offline,
+    RateLimited,
+    RepositoryNotFound,
+    Unreachable,
+)
+from models.library.values import Remedy, Trouble, TroubleKind
 from models.quantise.errors import QuantiseCancelled, QuantiseError, QuantiseRefused
 
 _OF_MODELS: Final = (HubError, DownloadError, GgufError, ImportRefused, StoreRefused, QuantiseError)
@@ -46,21 +58,35 @@ _KIND_OF_CODE: Final[dict[ExitCode | None, TroubleKind]] = {
     ExitCode.UNREACHABLE: TroubleKind.OFFLINE,
     ExitCode.INTERRUPTED: TroubleKind.CANCELLED,
 }
+# What helps, beside what the error says itself, and what that is about.
+_Remedies = tuple[tuple[Remedy, ...], str]
+_REMEDIES: Final[dict[type[Exception], Callable[[Any], _Remedies]]] = {
+    Offline: lambda error: ((Remedy.WORK_OFFLINE,), ""),
+    RateLimited: lambda error: ((Remedy.LOG_IN,), ""),
+    RepositoryNotFound: lambda error: ((Remedy.SEARCH, *(() if error.has_token else (Remedy.LOG_IN,))), ""),
+    FileNotFound: lambda error: ((Remedy.LOOK,), error.repo_id),
+    BadToken: lambda error: ((Remedy.LOG_IN,), ""),
+    GatedWithoutToken: lambda error: ((Remedy.LOG_IN,), ""),
+    NothingToChoose: lambda error: ((Remedy.PULL if error.example else Remedy.SEARCH,), error.example),
+    QuantiseRefused: lambda error: ((Remedy.ALLOW,) if error.option else (), error.option),
+}
+
+
+def _no_remedies(error: Exception) -> _Remedies:
+    return (), ""
 
 
 def trouble_of(error: Exception) -> Trouble:
     """Return ``error`` as a sentence; what nobody foresaw is named too."""
+    if isinstance(error, LibraryError) and error.trouble is not None:
+        return error.trouble
     if isinstance(error, _OF_MODELS):
-        return Trouble(
-            told(error), next((kind for kinds, kind in _KINDS if isinstance(error, kinds)), TroubleKind.OTHER)
-        )
+        kind = next((kind for kinds, kind in _KINDS if isinstance(error, kinds)), TroubleKind.OTHER)
+        return Trouble(str(error), kind, *_REMEDIES.get(type(error), _no_remedies)(error))
+    if isinstance(error, UnknownModel):
+        return Trouble(str(error), TroubleKind.MISSING)
     if isinstance(error, SlipstreamError):
-        from app.library.find_model import UnknownModel
-
-        code = getattr(error, "exit_code", ExitCode.ERROR)
-        is_missing = isinstance(error, UnknownModel)
-        kind = TroubleKind.MISSING if is_missing else _KIND_OF_CODE.get(code, TroubleKind.OTHER)
-        return Trouble(str(error), kind)
+        return Trouble(str(error), _KIND_OF_CODE.get(getattr(error, "exit_code", ExitCode.ERROR), TroubleKind.OTHER))
     if isinstance(error, OSError):
         sentence = f"{error.filename or 'A file'} could not be used: {error.strerror or error}."
     else:
@@ -74,7 +100,9 @@ def as_library_errors() -> Iterator[None]:
     try:
         yield
     except _OF_MODELS as error:
-        option = getattr(error, "option", "")
-        trouble = trouble_of(error)
-        advice = f" The option for that is {option}." if option else ""
-        raise LibraryError(trouble.sentence + advice, EXIT_CODES[trouble.kind]) from error
+        raise library_error(trouble_of(error)) from error
+
+
+def library_error(trouble: Trouble) -> LibraryError:
+    """Return trouble as an error with the exit code that it means."""
+    return LibraryError(trouble.sentence, EXIT_CODES[trouble.kind], trouble)

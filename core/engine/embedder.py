@@ -172,7 +172,7 @@ class Embedder:
         return np.concatenate([np.asarray(part, np.int32) for part in parts])
 
     def _make_room(self, n_tokens: int) -> None:
-        """Open a context that holds a text of so many tokens, unless there is one."""
+        """Open a context for a text of ``n_tokens``, unless there is one."""
         with self._opening:
             newest = self._longer or self._context
             if newest is not None and newest.n_tokens >= n_tokens:

@@ -68,7 +68,7 @@ class ImageEncoder:
         return self._projector.is_causal
 
     def encode(self, rows: ImageRows) -> Encoding:
-        """Return the encoding of the image that ``rows`` are of; it is under way as long as somebody holds it."""
+        """Return the encoding of the image of ``rows``; it is dropped once no request holds it."""
         encoding = self._latest.get(rows.id)
         if encoding is None:
             encoding = self._latest[rows.id] = Encoding(rows.data)

@@ -155,7 +155,7 @@ class WindowMemory(AttentionMemory):
 
 
 class RecurrentMemory(AttentionMemory):
-    """A running state, of which llama.cpp keeps the latest ``reach``: so many rows can be taken back."""
+    """A running state, of which llama.cpp keeps the latest ``reach``, so that many rows can be taken back."""
 
     can_share = False
 

@@ -1,7 +1,7 @@
 """How an engine and a worker prove to each other that they know a token, before ggml uses the connection.
 
-ggml's RPC serves whoever connects. So the connection is proved first, and only then handed to ggml as it is. Each side
-sends a random challenge, and each answers with an HMAC of both: the token itself never crosses the network, and no
+ggml's RPC serves every connection. So both sides prove the token first, and only then hand the connection to ggml. Each
+side sends a random challenge, and each answers with an HMAC of both: the token itself never crosses the network, and no
 answer can be used again. Nothing is encrypted or signed after that, so it is only for trusted networks.
 
 Messages are JSON objects behind their length. The engine may ask for the devices ("look"), measure the link

@@ -464,9 +464,27 @@ class TroubleKind(StrEnum):
     OTHER = "other"
 
 
+class Remedy(StrEnum):
+    """What helps against trouble. Each place where it is read has its own words for it."""
+
+    WORK_OFFLINE = "work_offline"
+    LOG_IN = "log_in"
+    SEARCH = "search"
+    LOOK = "look"  # at what a repository has
+    PULL = "pull"  # a model by its name
+    ALLOW = "allow"  # what was refused
+    FORGET = "forget"  # an imported folder
+    DELETE = "delete"  # a model for good
+
+
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why something could not be done: a sentence with advice."""
+    """Why something could not be done: a sentence about what happened, and what else helps.
+
+    ``about`` is the repository, model or option that the remedies are about.
+    """
 
     sentence: str
     kind: TroubleKind = TroubleKind.OTHER
+    remedies: tuple[Remedy, ...] = ()
+    about: str = ""

@@ -88,6 +88,7 @@ def test_an_imported_folder_is_in_the_window(models, window, tmp_path: Path) -> 
     assert "1 of 1 models can be used.\n  own" in models("import", str(folder))[1]
     window.wait_for(lambda: window.heard("models"))
     assert "own" in [row.name for row in window.get(ask.ListModels()).rows]
+    assert "`./slipstream models import FOLDER --forget` does that." in models("rm", "own")[2]
     assert "no longer looked through" in models("import", str(folder), "--forget")[1]
     assert "own" not in [row.name for row in window.get(ask.ListModels()).rows]
 
@@ -184,6 +185,7 @@ def test_a_library_that_dies_is_done_without(window, hub_server: HubServer) -> N
 def test_what_fails_there_has_the_exit_code_of_a_command_alone(models, window, hub_server: HubServer) -> None:
     for name, code, words in (
         ("acme/none", ExitCode.MODEL, "no repository acme/none"),
+        ("acme/none", ExitCode.MODEL, "`./slipstream models login` logs in."),
         (f"{REPO}:Q2_K", ExitCode.MODEL, "not one of them"),
         ("a b", ExitCode.USAGE, "no name of a repository"),
     ):

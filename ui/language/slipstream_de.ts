@@ -2474,6 +2474,36 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <translation>Die Nachrichten haben {n_prompt:,} Tokens, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
     </message>
     <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>The models of this machine and the suggested ones are there without it.</source>
+      <translation>Die Modelle dieses Rechners und die vorgeschlagenen sind auch ohne ihn da.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>“Hub settings…”, “Log in” logs in.</source>
+      <translation>Zum Anmelden: „Hub-Einstellungen…“, „Anmelden“.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>A search finds names.</source>
+      <translation>Eine Suche findet Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>“Import folder…” does that.</source>
+      <translation>Das geht mit „Ordner importieren…“.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>Empty the trash and try again, or delete the file in its folder.</source>
+      <translation>Leeren Sie den Papierkorb und versuchen Sie es noch einmal, oder löschen Sie die Datei in ihrem Ordner.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>Find it again to see what there is.</source>
+      <translation>Öffnen Sie es noch einmal, um zu sehen, was es gibt.</translation>
+    </message>
+    <message>
       <location filename="../../ui/client/speeds.py" />
       <source>Drafting</source>
       <translation>Entwürfe</translation>

@@ -140,7 +140,7 @@ def _download_there(request: DownloadRequest, show: _Show) -> Downloaded | None:
 def _follow(library: LibraryClient, request: DownloadRequest, show: _Show, *, was_begun: bool) -> Downloaded | None:
     """Begin a download in a library and see it to its end; None where the library stops before that."""
     from app.library.hub_access import LibraryError
-    from app.library.trouble import EXIT_CODES
+    from app.library.trouble import library_error
     from models.library.requests import PauseDownload, StartDownload
 
     number = library.answer(StartDownload(request.repo_id, request.wanted, request.revision)).number
@@ -151,7 +151,7 @@ def _follow(library: LibraryClient, request: DownloadRequest, show: _Show, *, wa
                 sentence = f"{request.repo_id} was stopped in the window. The same command goes on from there."
                 raise LibraryError(sentence, ExitCode.INTERRUPTED)
             if followed.trouble is not None:
-                raise LibraryError(followed.trouble.sentence, EXIT_CODES[followed.trouble.kind])
+                raise library_error(followed.trouble)
             if followed.done is not None:
                 return followed.done
             show(followed.progress)

@@ -119,15 +119,20 @@ def _advice(
     client: Hub, repository: Repository, look: Callable[[], CurrentMachine], n_ctx: int | None
 ) -> dict[str, Any]:
     """Which of the models to take here; where no header can be read, why nothing is said."""
+    from app.cli.terminal.remedies import typed
     from app.fit_reports.repository_reports import RepositoryReports
-    from app.library.remedies import told
+    from app.library.trouble import trouble_of
     from models.gguf.errors import GgufError
     from models.hub.errors import HubError
 
     try:
         found = RepositoryReports(client, repository, look, n_ctx).recommended()
     except (HubError, GgufError) as error:
-        return {"name": None, "quantisation": None, "sentence": f"No advice on what to take: {told(error)}"}
+        return {
+            "name": None,
+            "quantisation": None,
+            "sentence": f"No advice on what to take: {typed(trouble_of(error))}",
+        }
     if found is None or found.candidate is None:
         sentence = found.sentence if found is not None else "There is no whole model here to judge."
         return {"name": None, "quantisation": None, "sentence": sentence}

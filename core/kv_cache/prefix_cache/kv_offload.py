@@ -134,7 +134,7 @@ class KvTransfer:
     """
 
     def __init__(self, memory: TransferMemory, spare: int, clock: Callable[[], float] = time.perf_counter) -> None:
-        """``spare`` is a sequence id of ``memory`` that nobody else uses."""
+        """``spare`` is a sequence id of ``memory`` for this use alone."""
         self._memory = memory
         self._spare = spare
         self._clock = clock

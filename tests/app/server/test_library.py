@@ -70,6 +70,12 @@ def test_what_is_wrong_is_told_with_its_status(http: httpx.Client) -> None:
         assert error["type"] == "invalid_request_error"
 
 
+def test_an_error_says_what_helps_and_leaves_the_words_to_who_shows_it(http: httpx.Client) -> None:
+    error = http.get(f"{PREFIX}hub/repository", params={"repo_id": "acme/none"}).json()["error"]
+    assert error["remedies"] == ["search", "log_in"]
+    assert "./slipstream" not in error["message"]
+
+
 def test_without_a_network_it_is_a_503_and_the_rest_works(library: LibraryClient, hub_server: HubServer) -> None:
     hub_server.stop()
     answer = library.http.get(f"{PREFIX}hub/search", params={"words": "fox"})

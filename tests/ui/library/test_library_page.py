@@ -14,6 +14,7 @@ from app.client.discovery import announce
 from app.client.library_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import DownloadPhase, DownloadProgress
+from models.library import requests as ask
 from models.library.values import Download, Trouble
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
@@ -463,3 +464,11 @@ def test_a_model_file_that_is_dropped_or_opened_is_used_where_it_is(qtbot, windo
     window.page.server_banner.action.click()
     assert window.library is not None
     assert window.library.isVisible()
+
+
+def test_what_helps_is_said_in_the_words_of_the_window(qtbot, page: LibraryPage, window: MainWindow) -> None:
+    heard: list[Trouble] = []
+    window.link.ask(ask.ShowRepository("acme/none"), failed=heard.append)
+    qtbot.waitUntil(lambda: heard != [])
+    assert "A search finds names. “Hub settings…”, “Log in” logs in." in heard[0].sentence
+    assert "./slipstream" not in heard[0].sentence
