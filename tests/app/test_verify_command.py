@@ -183,7 +183,7 @@ def test_a_model_without_a_template_continues_the_built_in_prompts_as_they_are(
 ) -> None:
     entries = [entry for entry in gguf_factory.metadata_of(EMBER) if entry.key != "tokenizer.chat_template"]
     reader = gguf_factory.reader_of(EMBER)
-    tensors = list(gguf_factory._tensors(reader, gguf_factory.Recipe()))
+    tensors = list(gguf_factory.tensors_of(reader, gguf_factory.Recipe()))
     model = gguf_factory.write(tmp_path / "bare.gguf", entries, tensors)
     code, out, _ = verify("--model", str(model), "--max-tokens", "2", "--seeds", "0", "--json")
     assert code == ExitCode.OK
@@ -275,7 +275,7 @@ def test_a_template_that_refuses_the_messages_is_named(verify: Verify, tmp_path:
         gguf_factory.replace(entry, value=source) if entry.key == "tokenizer.chat_template" else entry
         for entry in gguf_factory.metadata_of(EMBER)
     ]
-    tensors = list(gguf_factory._tensors(gguf_factory.reader_of(EMBER), gguf_factory.Recipe()))
+    tensors = list(gguf_factory.tensors_of(gguf_factory.reader_of(EMBER), gguf_factory.Recipe()))
     model = gguf_factory.write(tmp_path / "mute.gguf", entries, tensors)
     code, _, err = verify("--model", str(model))
     assert code == ExitCode.USAGE

@@ -43,12 +43,16 @@ def refuse(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
 
     def run(name: str, *options: str, **environment: str) -> str:
         monkeypatch.setattr(sys, "argv", [name, *options])
-        for variable, value in environment.items():
-            monkeypatch.setenv(variable, value)
+        before = dict(os.environ)
+        os.environ.update(environment)
         monkeypatch.delitem(sys.modules, f"benchmarks.{name}", raising=False)
-        with pytest.raises(SystemExit) as end:
-            runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+        try:
+            with pytest.raises(SystemExit) as end:
+                runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
         assert end.value.code != 0
-        return capfd.readouterr().err
+        return f"{capfd.readouterr().err}{end.value.code}"
 
     return run

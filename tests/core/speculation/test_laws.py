@@ -59,7 +59,9 @@ from tools.model_factory import gguf_factory, head_factory
 ONCE = FOX + "Once"
 
 
-GREEDY = list[tuple[int, float]]
+# A target with who drafts for it, and what the target says to each prompt without drafts: both by who drafts.
+Find = Callable[[str], Setting]
+Said = Callable[[str], dict[str, list[tuple[int, float]]]]
 # One that is often right of each kind, and others that know nothing.
 DRAFTERS = ("draft model", *KINDS, "qwen35", "qwen3next")
 RANDOM = tuple(f"{name} random" for name in DRAFTERS[1:])
@@ -74,7 +76,7 @@ def plain() -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def setting(plain: Engine, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Setting]:
+def setting(plain: Engine, tmp_path_factory: pytest.TempPathFactory) -> Find:
     """Returns a target with who drafts for it, by name."""
     folder = tmp_path_factory.mktemp("heads")
 
@@ -110,11 +112,11 @@ def setting(plain: Engine, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 
 @pytest.fixture(scope="module")
-def said(plain: Engine) -> Callable[[str], dict[str, GREEDY]]:
+def said(plain: Engine) -> Said:
     """Returns what a target says to each prompt without drafts, by who drafts for it; heads make no difference."""
 
     @cache
-    def by_target(name: str) -> dict[str, GREEDY]:
+    def by_target(name: str) -> dict[str, list[tuple[int, float]]]:
         if name not in HYBRIDS:
             return {prompt: expected(plain, prompt, 40) for prompt in PROMPTS}
         with open_engine(hybrid(name).path, n_slots=4, n_ctx=512, speculation="off") as engine:
@@ -156,7 +158,7 @@ def seeded(plain: Engine) -> Callable[[str], list[str]]:
     ("name", "depth"), [*((name, 4) for name in EVERYBODY), *((name, None) for name in (*DRAFTERS, "perfect model"))]
 )
 def test_at_temperature_0_drafts_change_no_text_and_counts_add_up(
-    setting: Callable[[str], Setting], said: Callable[[str], dict[str, GREEDY]], name: str, depth: int | None
+    setting: Find, said: Said, name: str, depth: int | None
 ) -> None:
     with use(setting(name), draft_depth=depth) as engine:
         if (kind := name.removesuffix(" random")) in HYBRIDS:
@@ -179,7 +181,7 @@ def test_at_temperature_0_drafts_change_no_text_and_counts_add_up(
 
 @pytest.mark.parametrize("name", [*DRAFTERS, *RANDOM])
 def test_drafted_and_sampled_with_one_seed_the_text_is_the_same(
-    setting: Callable[[str], Setting], seeded: Callable[[str], list[str]], name: str
+    setting: Find, seeded: Callable[[str], list[str]], name: str
 ) -> None:
     with use(setting(name), draft_depth=3) as engine:
         found = seeded_texts(engine)
@@ -191,9 +193,7 @@ def test_drafted_and_sampled_with_one_seed_the_text_is_the_same(
 
 @pytest.mark.parametrize("name", DRAFTERS)
 @pytest.mark.parametrize("depth", [3, None])
-def test_each_step_gives_a_token_beside_those_accepted(
-    setting: Callable[[str], Setting], name: str, depth: int | None
-) -> None:
+def test_each_step_gives_a_token_beside_those_accepted(setting: Find, name: str, depth: int | None) -> None:
     """Also one that replays rows."""
     with use(setting(name), n_slots=1, draft_depth=depth) as engine:
         _, ended, _ = complete(engine, max_tokens=50, sampling=ENDLESS)
@@ -205,9 +205,7 @@ def test_each_step_gives_a_token_beside_those_accepted(
 
 
 @pytest.mark.parametrize("name", DRAFTERS)
-def test_a_verification_that_is_broken_off_leaves_the_text_as_it_was(
-    setting: Callable[[str], Setting], said: Callable[[str], dict[str, GREEDY]], name: str
-) -> None:
+def test_a_verification_that_is_broken_off_leaves_the_text_as_it_was(setting: Find, said: Said, name: str) -> None:
     with use(setting(name), n_slots=2, draft_depth=4) as engine:
         for prompt in PROMPTS[:2]:
             submit(engine, prompt, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
@@ -217,9 +215,7 @@ def test_a_verification_that_is_broken_off_leaves_the_text_as_it_was(
 
 
 @pytest.mark.parametrize("name", DRAFTERS)
-def test_a_turn_without_drafts_leaves_the_next_one_drafted_and_right(
-    setting: Callable[[str], Setting], said: Callable[[str], dict[str, GREEDY]], name: str
-) -> None:
+def test_a_turn_without_drafts_leaves_the_next_one_drafted_and_right(setting: Find, said: Said, name: str) -> None:
     with use(setting(name), n_slots=1, draft_depth=3) as engine:
         for turn, speculates in enumerate((False, True, False, True, True)):
             if turn == 4:
@@ -230,9 +226,7 @@ def test_a_turn_without_drafts_leaves_the_next_one_drafted_and_right(
 
 
 @pytest.mark.parametrize("name", DRAFTERS)
-def test_a_cancel_between_drafted_steps_leaves_the_cache_right(
-    setting: Callable[[str], Setting], said: Callable[[str], dict[str, GREEDY]], name: str
-) -> None:
+def test_a_cancel_between_drafted_steps_leaves_the_cache_right(setting: Find, said: Said, name: str) -> None:
     with use(setting(name), n_slots=3, draft_depth=5) as engine:
         cancel_between_steps(engine, PROMPTS, range(1, 8, 2), max_tokens=40, sampling=ENDLESS)
         _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
@@ -240,7 +234,7 @@ def test_a_cancel_between_drafted_steps_leaves_the_cache_right(
 
 
 @pytest.mark.parametrize("name", DRAFTERS)
-def test_drafts_give_way_when_the_cache_is_full(setting: Callable[[str], Setting], name: str) -> None:
+def test_drafts_give_way_when_the_cache_is_full(setting: Find, name: str) -> None:
     with use(setting(name), n_slots=6, n_ctx=256, n_cells=256, draft_depth=6) as engine:
         for index in range(6):
             submit(engine, str(index), PROMPTS[index % 5], max_tokens=80)
@@ -249,9 +243,7 @@ def test_drafts_give_way_when_the_cache_is_full(setting: Callable[[str], Setting
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once(
-    setting: Callable[[str], Setting], name: str
-) -> None:
+def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once(setting: Find, name: str) -> None:
     """Catching up, rejected drafts, shared batches, new turns: none of it may leave a trace in the head's cache.
 
     Rows that are replayed hand out their states twice, and steps of many requests theirs in another order.
@@ -280,7 +272,7 @@ def test_a_head_that_pays_is_used_by_itself(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_a_useless_head_is_soon_left_alone(setting: Callable[[str], Setting], name: str) -> None:
+def test_a_useless_head_is_soon_left_alone(setting: Find, name: str) -> None:
     with use(setting(name)) as engine:
         speculator = price(engine, {1: 0.010, 2: 0.014, 4: 0.02, 64: 0.2}, 0.001, credit=0.02)
         for _ in range(3):

@@ -220,7 +220,7 @@ class Broken(SimulatedDraftModel):
 
     def __init__(self, *request_ids: str) -> None:
         super().__init__("draft", always)
-        self._fails_for = request_ids
+        self.fails_for = request_ids
         self.failed_at: list[float] = []
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
@@ -232,7 +232,7 @@ class Broken(SimulatedDraftModel):
         super().read_along(sequence)
 
     def _fail(self, sequences: list[Sequence]) -> None:
-        failed = [sequence for sequence in sequences if sequence.id in self._fails_for]
+        failed = [sequence for sequence in sequences if sequence.id in self.fails_for]
         if failed:
             self.failed_at.append(self.clock.now)
             self.clock.now += WASTED
@@ -273,9 +273,9 @@ def test_a_try_that_fails_is_paid_for_and_is_not_made_again_soon() -> None:
     broken = Broken("0")
     broken.is_right = never
     stage = SimulatedEngine(CPU, broken)
-    broken._fails_for = ()
+    broken.fails_for = ()
     stage.run(150)
-    broken._fails_for = ("0",)
+    broken.fails_for = ("0",)
     before, n_before = stage.seconds, stage.n_sampled
     stage.run(2000)
     assert 1 <= len(broken.failed_at) <= 6

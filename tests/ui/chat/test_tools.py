@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.chat_window import reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.conversation import MOST_ROUNDS
-from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.storage.store import ChatStore
 from ui.chat.tools.tool_box import ToolBox, ToolServer
 from ui.chat.tools.tools_dialog import ToolsDialog
@@ -226,12 +226,6 @@ def reply(window: MainWindow) -> Message:
     return window.desk.current.tree.path[-1]
 
 
-def view(window: MainWindow) -> AssistantMessage:
-    found = window.page.transcript.view_of(reply(window).id)
-    assert isinstance(found, AssistantMessage)
-    return found
-
-
 def test_a_model_that_cannot_call_tools_is_offered_none_and_that_is_said(
     qtbot, window: MainWindow, server: FakeServer, command: str
 ) -> None:
@@ -262,7 +256,7 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
     server.calls = [[WEIGHT, ("animals_nothing", "{}")]]
     ask(window, "How heavy is a fox?")
     qtbot.waitUntil(lambda: len(reply(window).calls) == 2)
-    row = view(window).calls.rows["0-0-c0"]
+    row = reply_view(window).calls.rows["0-0-c0"]
     assert row.once.isVisible()
     assert "weight of animals" in row.question.text()
     assert '{"animal": "fox"}' in row.question.text()
@@ -282,7 +276,7 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
         ask(window, f"And now, {at}?")
         if button:
             qtbot.waitUntil(lambda: bool(reply(window).calls))
-            getattr(view(window).calls.rows["0-0-c0"], button).click()
+            getattr(reply_view(window).calls.rows["0-0-c0"], button).click()
         qtbot.waitUntil(lambda n=n_requests: len(server.requests) == n + 2 and not window.desk.current.is_running)
         expected = CallStatus.REFUSED if button == "no" else CallStatus.DONE
         assert [call.status for call in reply(window).calls] == [expected]
@@ -311,7 +305,7 @@ def test_calls_are_bounded_and_can_be_stopped(
     server.calls = [[("animals_slow", "{}")]]
     ask(window, "Slowly")
     qtbot.waitUntil(lambda: bool(reply(window).calls))
-    view(window).calls.rows["0-0-c0"].once.click()
+    reply_view(window).calls.rows["0-0-c0"].once.click()
     assert reply(window).calls[0].status is CallStatus.RUNNING
     window.desk.stop()
     assert (reply(window).status, reply(window).calls[0].status) == (Status.STOPPED, CallStatus.REFUSED)

@@ -18,7 +18,7 @@ FAST = PartnerRow("fox-small", "small model", 1, 1, 1.8, None, None)
 
 
 def partners(used: str | None = None, *rows: PartnerRow) -> Partners:
-    return Partners("fox", used, "", Choosing.AUTOMATIC, False, bool(rows), (), rows)
+    return Partners("fox", used, "", Choosing.AUTOMATIC, bool(rows), (), rows)
 
 
 def copies(n_small: int) -> QuantiseOffer:
