@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from app.server.calls.model_host import Entry
 from app.server.calls.model_pool import ModelPool
 from app.server.chat.model_card import card_of, facts_of, loaded_of
-from app.server.http.errors import refuse
+from app.server.http.errors import ModelNotFound, refuse
 from app.server.ollama.bodies import ShowBody
 from app.server.ollama.chat import shown_name
 from app.server.remotes.chat import model_at_remote
@@ -71,7 +71,11 @@ async def show(body: ShowBody, http: HttpRequest) -> Response:
     pool: ModelPool = http.app.state.pool
     there = await model_at_remote(http, body.named)
     if there is not None:
-        found = next((one for one in await _at_remotes(http) if one.name == there.name), None)
+        listed = await _at_remotes(http)
+        found = next((one for one in listed if one.name == there.name), None)
+        its_own = [one.name for one in listed if one.remote == there.remote and one.answers]
+        if found is None and its_own:
+            raise ModelNotFound(body.named, its_own)
         return JSONResponse(_remote_card(found or ListedModel(there.remote, there.model)))
     entry = await entry_of(pool, body.named)
     card = await card_of(entry, pool, http.app.state.renderer)

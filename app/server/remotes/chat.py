@@ -15,7 +15,7 @@ from app.server.calls.generation import new_id
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatChoice, ChatUpdate, Updates, running
 from app.server.http.errors import ApiError, from_exception
-from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, Sent, ask, model_named
+from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, Sent, ask, model_named, untagged
 from app.server.remotes.figures import RemoteRequest
 from app.server.remotes.store import Remote
 from app.server.remotes.upstream import error_text
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import httpx
 
 Json = dict[str, Any]
-_LATEST = ":latest"
 # Whoever reads slowly slows the remote down, not only us.
 _MOST_HELD = 64
 # Fields that only servers of ours know; how much is thought is said as templates are told.
@@ -78,13 +77,8 @@ async def model_at_remote(http: HttpRequest, name: str | None) -> RemoteModel | 
     known = remotes.store.all()
     if name is None or not known:
         return None
-    plain = name.removesuffix(_LATEST)
-    if plain != name and plain.partition("/")[0] in known:
-        listed = await remotes.lists.all()
-        names = {f"{remote.name}/{one['id']}" for remote, found in listed.items() for one in found.listed}
-        name = name if name in names else plain
     found = model_named(known, name)
-    return RemoteModel(remotes, *found) if found is not None else None
+    return RemoteModel(remotes, found[0], await untagged(remotes, *found)) if found is not None else None
 
 
 async def placed(http: HttpRequest, call: ChatCall) -> ChatCall | RemoteChat:

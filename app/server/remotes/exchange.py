@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # A whole reply is held until it is complete, so that one that breaks can be answered by somebody else: vectors of
 # 2,048 texts as JSON are about this large. A line of a stream is one token, or one image.
 _MAX_REPLY, _MAX_LINE, _MAX_ERROR = 256 << 20, 32 << 20, 1 << 20
+_LATEST = ":latest"
 _TOO_LONG = "context_length_exceeded"
 # How servers say it: by OpenAI's code, by llama-server's type, and in the sentences of vLLM, SGLang and LM Studio.
 _TOO_LONG_WORDS = (_TOO_LONG, "exceed_context_size_error", "context length", "context window")
@@ -78,9 +79,20 @@ def model_named(remotes: dict[str, Remote], name: Any) -> tuple[Remote, str] | N
     if not slash or first not in remotes:
         return None
     remote = remotes[first]
+    if remote.models and model not in remote.models:
+        model = model.removesuffix(_LATEST)
     if not model or (remote.models and model not in remote.models):
         raise ModelNotFound(str(name), [f"{first}/{one}" for one in remote.models])
     return remote, model
+
+
+async def untagged(remotes: Remotes, remote: Remote, model: str) -> str:
+    """Return a model's name without the tag that Ollama's clients add to it, where the remote lists it so."""
+    if not model.endswith(_LATEST) or remote.models:
+        return model
+    known = (await remotes.lists.all()).get(remote)
+    is_its_own = known is not None and any(one["id"] == model for one in known.listed)
+    return model if is_its_own else model.removesuffix(_LATEST)
 
 
 class Sink(Protocol):

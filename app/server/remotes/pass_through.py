@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
@@ -16,7 +17,7 @@ from app.server.calls.speed import wanted_speed
 from app.server.http.errors import ApiError, from_exception, from_http_exception, refuse
 from app.server.http.limits import INTERNAL, send_error
 from app.server.http.sse import HEADERS, PING, PING_SECONDS, ClientGone, while_connected
-from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, Sent, ask, model_named
+from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, Sent, ask, model_named, untagged
 from app.server.remotes.figures import RemoteRequest
 from app.server.remotes.store import Remote
 from app.server.remotes.upstream import error_text, kept_headers
@@ -85,6 +86,7 @@ class PassThrough:
         if call is None:
             await self._app(scope, _replay(body, receive), send)
             return
+        call = replace(call, model=await untagged(self._remotes, call.remote, call.model))
         await self._answer(call, scope, receive, send)
 
     async def _answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:

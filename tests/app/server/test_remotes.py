@@ -82,6 +82,8 @@ def test_models_are_listed_and_answer_as_at_home(front, server):
     there = front.http.post("/v1/chat/completions", json=CHAT | {"model": f"rack/{MODEL}"})
     assert there.headers["x-slipstream-remote"] == "rack"
     assert there.json()["choices"] == here.json()["choices"]
+    tagged = front.http.post("/v1/chat/completions", json=CHAT | {"model": f"rack/{MODEL}:latest"})
+    assert (tagged.json()["model"], tagged.json()["choices"]) == (MODEL, here.json()["choices"])
     assert "x-slipstream-remote" not in front.http.post("/v1/chat/completions", json=CHAT).headers
 
 
@@ -210,6 +212,8 @@ def test_ollamas_lists_have_a_remotes_models(front, server):
     shown = front.http.post("/api/show", json={"model": name}).json()
     assert {"completion", "tools"} <= set(shown["capabilities"])
     assert shown["model_info"]["remote.context_length"] == server.state["n_ctx"]
+    missing = front.http.post("/api/show", json={"model": "rack/nobody"})
+    assert (missing.status_code, name.removesuffix(":latest") in missing.json()["error"]) == (404, True)
     ollama(front, "/api/chat", model=name, messages=MESSAGES, **SETTLED)
     running = {one["name"] for one in front.http.get("/api/ps").json()["models"]}
     assert running == {name, f"{MODEL}:latest"}
@@ -477,6 +481,9 @@ def test_what_is_not_passed_on_is_refused(front, scripted):
     loaded = front.http.post("/slipstream/load", json={"model": f"rack/{MODEL}"})
     assert (loaded.status_code, loaded.json()["error"]["param"]) == (400, "model")
     add(front, "odd", scripted.url, models=["a", "b/c"])
+    scripted.reply = json_reply("200 OK", b'{"choices": []}')
+    assert front.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/a:latest"}).status_code == 200
+    assert json.loads(scripted.requests[-1].partition(b"\r\n\r\n")[2])["model"] == "a"
     unknown = front.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/z"})
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "model_not_found")
     assert "odd/b/c" in unknown.json()["error"]["message"]
