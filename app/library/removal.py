@@ -52,7 +52,7 @@ def why_not_ours(entry: ModelEntry) -> str | None:
     if entry.path.is_relative_to(models_folder()):
         return None
     owner = f"belongs to {entry.origin}" if entry.origin not in ("", "folder") else "is in a folder of yours"
-    how = advice(f"with `{PROGRAM} models import FOLDER --forget`", "under “Import folder…”")
+    how = advice(f"with `{PROGRAM} models import FOLDER --forget`", "in Settings under Folders")
     return (
         f"{entry.name} {owner} and is only used from there: {entry.path}. Remove it there, or take the folder off "
         f"the list {how}."

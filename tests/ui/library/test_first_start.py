@@ -42,12 +42,20 @@ def card(qtbot, hub: HubServer, models_folder: Path, window: MainWindow) -> Firs
     return found
 
 
-def test_it_says_what_the_machine_is_and_offers_models_with_their_speeds(card: FirstStart) -> None:
+def test_it_says_what_the_machine_is_and_offers_models_with_their_speeds(
+    qtbot, card: FirstStart, window: MainWindow
+) -> None:
     assert "of memory" in card.machine.text()
     assert "a second" in card.speed.text()
     shown = [offer for offer in card.offers if not offer.isHidden()]
     assert [offer.choice for offer in shown] == [choice for choice in Choice if choice in {o.choice for o in shown}]
     assert all("≈" in offer.speed.text() and offer.button.text().startswith("Download") for offer in shown)
+    window.resize(1240, 800)
+    qtbot.waitUntil(lambda: card.width() > 560)
+    window.open_beside(None)  # which leaves its page half as wide
+    welcome = window.chats.pages[0].welcome
+    qtbot.waitUntil(lambda: welcome.widget().width() <= welcome.viewport().width())
+    assert shown[1].y() > shown[0].y()
 
 
 def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window: MainWindow) -> None:
