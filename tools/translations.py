@@ -6,6 +6,7 @@ A text that is new waits in ``ui/language/slipstream_<code>.ts`` for its transla
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -17,6 +18,7 @@ import PySide6
 from ui.language import CONTEXT, FOLDER, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
+CURATED = ROOT / "models" / "curated.json"
 
 
 def texts(folder: Path = ROOT / "ui") -> dict[str, str]:
@@ -25,6 +27,8 @@ def texts(folder: Path = ROOT / "ui") -> dict[str, str]:
     for file in sorted(folder.rglob("*.py")):
         for text in _texts_of(file):
             found.setdefault(text, file.relative_to(ROOT).as_posix())
+    for text in _texts_of_data():
+        found.setdefault(text, CURATED.relative_to(ROOT).as_posix())
     return found
 
 
@@ -77,6 +81,14 @@ def main() -> int:
         n_missing += len(missing)
         print(f"{file.name}: {len(read(code)):,} texts, {len(missing):,} without a translation")
     return 1 if n_missing else 0
+
+
+def _texts_of_data() -> Iterator[str]:
+    """Yield what the list of models says in words."""
+    found = json.loads(CURATED.read_text(encoding="utf-8"))
+    yield found["source"]
+    for model in found["models"]:
+        yield from (model["use"], model["good_for"])
 
 
 def _texts_of(file: Path) -> Iterator[str]:

@@ -28,6 +28,7 @@ class MachineService:
         self._here: CurrentMachine | None = None
         self._looked = 0.0
         self._rest: threading.Thread | None = None
+        self._is_stopped = threading.Event()
 
     def now(self) -> CurrentMachine:
         """Return this machine, as it was some seconds ago at most."""
@@ -55,6 +56,7 @@ class MachineService:
         on a thread when nothing else is at work, and ``measured`` is called then.
         """
         with self._is_measuring:
+            self._is_stopped.clear()
             work = other_work()
             if work is not None:
                 raise LibraryError(
@@ -67,12 +69,23 @@ class MachineService:
             if found.problem:
                 raise LibraryError(f"This machine could not be measured. {found.problem}", ExitCode.ERROR)
             if not is_first:
-                check_kernels(measure_again=True)
+                self._end_where_stopped()
+                check_kernels(measure_again=True, should_stop=self._is_stopped.is_set)
+                self._end_where_stopped()
             elif self._rest is None:
                 was_disturbed = not found.is_remembered and others_are_busy(others)
                 self._rest = threading.Thread(target=self._measure_rest, args=(measured, was_disturbed), daemon=True)
                 self._rest.start()
         self._forget()
+
+    def stop(self) -> None:
+        """End a measurement that was asked for, as soon as one figure is known; what is known by then counts."""
+        self._is_stopped.set()
+
+    def _end_where_stopped(self) -> None:
+        if self._is_stopped.is_set():
+            self._forget()
+            raise LibraryError("The measurement was stopped. What was measured before still counts.", ExitCode.ERROR)
 
     def _measure_rest(self, measured: Callable[[], None], was_disturbed: bool) -> None:
         """Measure how fast the processor is at each kind of weights, as soon as nobody would notice.

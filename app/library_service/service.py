@@ -160,7 +160,7 @@ class LibraryService:
             ask.Verify: lambda request: self._measuring.verify(request=request),
             ask.ListBenches: lambda request: self._measuring.benches,
             ask.RunBench: lambda request: self._measuring.bench(request.name),
-            ask.StopMeasuring: lambda request: self._measuring.stop(),
+            ask.StopMeasuring: lambda request: self._stop_measuring(),
             ask.ShowMachine: lambda request: self._machine.facts(),
             ask.MeasureMachine: self._changing_models(lambda request: self._measure(is_first=request.is_first)),
             ask.DismissNotice: self._changing_models(lambda request: self._shelf.dismiss(request.path)),
@@ -227,6 +227,10 @@ class LibraryService:
     def _measure(self, *, is_first: bool) -> None:
         self._machine.measure(is_first=is_first, measured=self._on_measured)
         self._judge.forget()
+
+    def _stop_measuring(self) -> None:
+        self._machine.stop()
+        self._measuring.stop()
 
     def _on_measured(self) -> None:
         self._judge.forget()

@@ -11,7 +11,7 @@ import ctypes
 from core.llama.devices import handles_of
 from core.llama.library import declare, ggml, start_backend
 from core.values.errors import LoadFailed
-from models.formatting.program import PROGRAM
+from models.formatting.program import PROGRAM, advice
 
 _reg_by_name = declare(ggml, "ggml_backend_reg_by_name", ctypes.c_void_p, ctypes.c_char_p)
 _proc_address = declare(ggml, "ggml_backend_reg_get_proc_address", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
@@ -54,10 +54,11 @@ def serve(fd: int, devices: tuple[str, ...], memory: int, n_threads: int) -> Non
 def check() -> None:
     """Raise LoadFailed if this build of llama.cpp cannot use devices over a socket."""
     if not is_available():
-        raise LoadFailed(
-            "This build of llama.cpp cannot use devices of other machines. "
-            f"{PROGRAM} setup --fresh builds it anew; CMAKE_ARGS with -DGGML_RPC=off must not be set then."
+        how = advice(
+            f"{PROGRAM} setup --fresh builds it anew; CMAKE_ARGS with -DGGML_RPC=off must not be set then.",
+            "Take the worker out of the model's settings.",
         )
+        raise LoadFailed(f"This build of llama.cpp cannot use devices of other machines. {how}")
 
 
 def _function(name: str) -> int:

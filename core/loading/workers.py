@@ -14,6 +14,7 @@ from core.remote_devices.handshake import WorkerUnavailable
 from core.values.engine_options import EngineOptions
 from core.values.worker_address import LOST_WORKER
 from models.estimate.speed.work import work
+from models.formatting.program import advice
 
 if TYPE_CHECKING:
     from core.loading.memory_fit import LoadPlan
@@ -28,10 +29,11 @@ def connect_workers(options: EngineOptions) -> None:
         if device_handles(worker):
             continue
         if worker not in tokens:
-            raise WorkerUnavailable(
-                f"The worker {worker} wants a token, which it shows on its own machine. Add the worker with it on the "
-                "page Server of the window, or name it in SLIPSTREAM_WORKER_TOKEN or --worker-token-file."
+            how = advice(
+                "Name it in SLIPSTREAM_WORKER_TOKEN or --worker-token-file.",
+                "Add the worker with it on the page Server.",
             )
+            raise WorkerUnavailable(f"The worker {worker} wants a token, which it shows on its own machine. {how}")
         rpc.check()
         found, fd = borrow(worker, tokens[worker])
         threading.Thread(target=_watch, args=(worker, os.dup(fd)), name="worker-watch", daemon=True).start()
@@ -61,7 +63,8 @@ def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ..
     used = {*plan.placement.layers, plan.placement.output}
     lent = [device.lent for number, device in enumerate(machine.devices) if number in used and device.lent is not None]
     if not lent:
-        return (f"This machine alone is expected to be faster, so nothing is on {workers}; --gpu-layers insists.",)
+        how = advice("--gpu-layers", "a number of GPU layers in the model's settings")
+        return (f"This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.",)
     n_layers = sum(machine.devices[where].lent is not None for where in plan.placement.layers)
     amounts = work(facts, plan.placement, machine.traits, n_past=0, kv_type=plan.options.cache_type)
     seconds = machine.efficiency.seconds(amounts)

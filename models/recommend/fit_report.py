@@ -5,12 +5,12 @@ Commands and the window show the same report: both call ``fit_report`` with the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from models.estimate.fit.plan import DeviceNeed, PlacementPlan, shortage
 from models.estimate.fit.search import FitRequest, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
-from models.estimate.fit.summary import FitSummary, FitVerdict
+from models.estimate.fit.summary import DeviceUse, FitFacts, FitSummary, FitVerdict
 from models.estimate.speed.machine import Machine
 from models.estimate.speed.speeds import DraftSpeed, MeasuredSpeed, SpeedPrediction
 from models.facts.model_facts import ModelFacts
@@ -64,7 +64,10 @@ def fit_report(
         least = least_plan(facts, machine, wanted)
         fitting = None if wanted.may_shorten else longest_plan(facts, machine, wanted)
         sentence = _too_large(least) if wanted.may_shorten else _too_long(least, fitting)
-        return FitReport(FitVerdict.NO, sentence, measured=measured, notes=notes, plan=least, fitting=fitting)
+        told = _facts(least, wanted, (_most_lacking(least),), fitting)
+        return FitReport(
+            FitVerdict.NO, sentence, measured=measured, notes=notes, facts=told, plan=least, fitting=fitting
+        )
     verdict = _verdict(plan, wanted)
     empty, full = (seconds_of(facts, machine, plan, n_past) for n_past in (0, plan.setting.n_ctx))
     speed = SpeedPrediction(1.0 / empty, 1.0 / full, plan.setting.n_ctx) if empty and full else None
@@ -75,6 +78,7 @@ def fit_report(
         _drafted(facts, machine, plan, empty, wanted, judged, why_no_head),
         measured,
         notes,
+        _facts(plan, wanted, plan.needs),
         plan,
     )
 
@@ -117,9 +121,27 @@ def _head_notes(
 
 
 def _verdict(plan: PlacementPlan, wanted: FitRequest) -> FitVerdict:
-    is_as_wanted = plan.setting.n_ctx == wanted.n_ctx and plan.setting.kv_type == wanted.kv_types[0]
     use = plan.host_use if plan.is_split else plan.use()
-    return FitVerdict.GREEN if is_as_wanted and use <= _TIGHT else FitVerdict.TIGHT
+    return FitVerdict.GREEN if _is_as_wanted(plan, wanted) and use <= _TIGHT else FitVerdict.TIGHT
+
+
+def _is_as_wanted(plan: PlacementPlan, wanted: FitRequest) -> bool:
+    return plan.setting.n_ctx == wanted.n_ctx and plan.setting.kv_type == wanted.kv_types[0]
+
+
+def _facts(
+    plan: PlacementPlan, wanted: FitRequest, needs: Sequence[DeviceNeed], fitting: PlacementPlan | None = None
+) -> FitFacts:
+    return FitFacts(
+        plan.setting.n_ctx,
+        plan.setting.kv_type,
+        tuple(DeviceUse(need.device, need.total, need.free) for need in needs),
+        wanted.n_ctx,
+        _is_as_wanted(plan, wanted),
+        wanted.may_shorten,
+        fitting.setting.n_ctx if fitting is not None else 0,
+        fitting.setting.kv_type if fitting is not None else "",
+    )
 
 
 def _told(verdict: FitVerdict, plan: PlacementPlan, wanted: FitRequest) -> str:
@@ -127,7 +149,7 @@ def _told(verdict: FitVerdict, plan: PlacementPlan, wanted: FitRequest) -> str:
     context = f"with {plan.setting.n_ctx:,} tokens of context"
     if verdict is FitVerdict.GREEN:
         return f"It fits {context}: it takes {numbers}."
-    if plan.setting.n_ctx == wanted.n_ctx and plan.setting.kv_type == wanted.kv_types[0]:
+    if _is_as_wanted(plan, wanted):
         return f"It just fits {context}: it takes {numbers}. Close other programs before loading it."
     return f"It fits only {context} and a {plan.setting.kv_type} cache: it takes {numbers}."
 

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QMessageBox,
     QPlainTextEdit,
+    QScrollArea,
     QSlider,
     QStyle,
     QStyleOptionSlider,
@@ -42,6 +43,7 @@ from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
 from ui.widgets.row_list import ROW_HEIGHT
 from ui.window.main_window import MainWindow
+from ui.window.rail import PAGES
 
 
 def say(qtbot, window: MainWindow, text: str) -> None:
@@ -854,6 +856,17 @@ def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, se
     for widget in (*reversed(seen[:-1]), seen[-1]):
         qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Backtab)
         assert window.focusWidget() is widget
+
+
+def test_no_page_is_wider_than_a_small_window_with_large_text(qtbot, window: MainWindow) -> None:
+    window.resize(800, 600)
+    window.resize_text(150)
+    for page in PAGES:
+        window.show_page(page)
+        qtbot.wait(20)
+        areas = [area for area in window.findChildren(QScrollArea) if area.isVisible() and area.widgetResizable()]
+        wide = [area for area in areas if area.widget().minimumSizeHint().width() > area.viewport().width()]
+        assert wide == [], page
 
 
 def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, server: FakeServer) -> None:

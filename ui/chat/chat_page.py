@@ -189,7 +189,7 @@ class ChatPage(QWidget):
         self._watch.state_changed.connect(self._on_state)
         self._watch.models_changed.connect(self.picker.set_models)
         if not self._is_beside:  # what is said of the server is said once
-            self._watch.load_failed.connect(lambda problem: self.server_banner.say(problem, "danger"))
+            self._watch.load_failed.connect(self._on_load_failed)
         self._live.timeout.connect(self._show_live)
         self.context_bar.clicked.connect(self._on_context_bar)
         self.summary.done.connect(self._on_summary)
@@ -608,6 +608,13 @@ class ChatPage(QWidget):
             again = (tr("Load it again"), lambda: self._watch.load(state.model or ""))
             self.server_banner.say(" ".join(state.notices), "warning", again if state.left_out else None)
         self._told = told
+
+    def _on_load_failed(self, sentence: str, model: str) -> None:
+        def again() -> None:
+            self.server_banner.hide()
+            self._watch.load(model)
+
+        self.server_banner.say(sentence, "danger", (tr("Try again"), again))
 
     def _way_out(self, state: ServerState) -> tuple[str, Callable[[], object]]:
         model = state.model or ""

@@ -48,7 +48,7 @@ class ModelPicker(QWidget):
         self.menu.setLayoutDirection(QGuiApplication.layoutDirection())  # the button's is turned for its arrow
         self.menu.aboutToShow.connect(self.opened)
         self.button.setMenu(self.menu)
-        self.badge = QLabel("toy")
+        self.badge = QLabel(tr("toy"))
         self.badge.setProperty("tone", "badge")
         self.badge.setToolTip(TOY_NOTE)
         self.badge.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)

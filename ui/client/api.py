@@ -251,15 +251,16 @@ class Api(QObject):
         fields: dict[str, str],
         done: Callable[[dict[str, Any]], object],
         failed: Callable[[str], object],
-    ) -> None:
-        """Send a file as a form; it is read from the disk as it goes."""
+        progressed: Callable[[float], object] = lambda share: None,
+    ) -> Callable[[], object]:
+        """Send a file as a form; it is read from the disk as it goes. Return what ends that early, which fails."""
         source = QFile(str(file))
         if not source.open(QIODevice.OpenModeFlag.ReadOnly):
             failed(tr("{name} cannot be read: {problem}.", name=file.name, problem=source.errorString()))
-            return
+            return lambda: None
         if self._url is None:
             failed(tr("The server is not running yet."))
-            return
+            return lambda: None
         form = QHttpMultiPart(QHttpMultiPart.ContentType.FormDataType)
         source.setParent(form)
         for name, value in fields.items():
@@ -272,7 +273,9 @@ class Api(QObject):
         reply = self._network.post(request, form)
         form.setParent(reply)
         self._calls.add(reply)
+        reply.uploadProgress.connect(lambda sent, total: progressed(sent / total if total > 0 else 0.0))
         reply.finished.connect(lambda: self._settle(reply, done, failed))
+        return reply.abort
 
     def download(self, path: str, to: Path, failed: Callable[[str], object]) -> None:
         """Write what a route answers to a file, which takes its place when it is whole."""
@@ -597,7 +600,8 @@ def describe(reply: QNetworkReply) -> str:
 def problem_of(reply: QNetworkReply) -> tuple[str, str]:
     """Return what went wrong with ``reply`` as a sentence, and the code of the server's error."""
     try:
-        body = json.loads(bytes(reply.read(MAX_ERROR_BYTES).data()))
+        # One that was ended here is closed.
+        body = json.loads(bytes(reply.read(MAX_ERROR_BYTES).data())) if reply.isOpen() else None
     except ValueError:
         body = None
     sentence = sentence_of(body)

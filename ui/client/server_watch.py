@@ -36,7 +36,7 @@ class ServerWatch(QObject):
     state_changed = Signal(object)  # ServerState
     looked = Signal(object)  # ServerState, each time, with the latest snapshot
     models_changed = Signal(object)  # tuple[ModelChoice, ...]
-    load_failed = Signal(str)
+    load_failed = Signal(str, str)  # a sentence, and the model that was wanted
 
     def __init__(self, api: Api, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -85,7 +85,7 @@ class ServerWatch(QObject):
             self.look()
             began()
 
-        self._api.load(model, on_began, self.load_failed.emit)
+        self._api.load(model, on_began, lambda sentence: self.load_failed.emit(sentence, model))
 
     def _on_state(self, state: ServerState) -> None:
         self._is_asking = False

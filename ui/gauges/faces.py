@@ -11,7 +11,7 @@ from ui.language import tr
 NOTHING = "–"
 LIMITS = {
     Bottleneck.BANDWIDTH: tr("memory speed"),
-    Bottleneck.COMPUTE: "computing",
+    Bottleneck.COMPUTE: tr("computing"),
     Bottleneck.OVERHEAD: tr("work between steps"),
 }
 _WHY = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ LOOK_MS = 1_000
 CHATS = "/v1/chat/completions"
 QUESTION_HEIGHT = 74  # pixels: three lines
 _FIRST_BYTES = 1 << 16  # of a file: where its first line is
+_SENDING = "sending "  # before a number: the key of a row that is no job yet
 _TITLE = 60  # letters of a question
 OPEN = ("validating", "in_progress", "finalizing", "cancelling")
 PAUSE, RESUME, CANCEL, REMOVE = tr("Pause"), tr("Resume"), tr("Cancel"), tr("Remove")
@@ -61,6 +63,10 @@ class JobsPage(PageColumn):
         self._found: dict[str, dict[str, Any]] = {}
         # When a job was first seen at work, and how many lines were over: its pace since then.
         self._began: dict[str, tuple[float, int]] = {}
+        self._sending: dict[
+            str, tuple[str, float]
+        ] = {}  # files on their way to the server, and how much of them is there
+        self._end_sending: dict[str, Callable[[], object]] = {}
         self._why: dict[str, str] = {}  # questions that have no answer, with the reason
         self.setAccessibleName(tr("Jobs"))
         self.setAcceptDrops(True)
@@ -188,15 +194,37 @@ class JobsPage(PageColumn):
         self.problem.hide()
 
         def run(file: dict[str, Any]) -> None:
+            if key not in self._sending:  # it was taken back at the last moment
+                self._api.ask("DELETE", f"/v1/files/{file['id']}", None, lambda found: None, lambda sentence: None)
+                return
             body = {
                 "input_file_id": file["id"],
                 "endpoint": url,
                 "completion_window": "24h",
                 "metadata": metadata,
             }
-            self._api.ask("POST", "/v1/batches", body, lambda found: self.look(), self._say)
+            self._api.ask("POST", "/v1/batches", body, lambda found: over(), failed)
 
-        self._api.upload("/v1/files", path, {"purpose": "batch"}, run, self._say)
+        def over() -> None:
+            self._sending.pop(key, None)
+            self._end_sending.pop(key, None)
+            self._show()
+            self.look()
+
+        def failed(sentence: str) -> None:
+            if key in self._sending:  # nobody has cancelled it
+                self._say(sentence)
+            over()
+
+        def progressed(share: float) -> None:
+            if key in self._sending:
+                self._sending[key] = (metadata["title"], share)
+                self._show()
+
+        key = f"{_SENDING}{time.monotonic_ns()}"
+        self._sending[key] = (metadata["title"], 0.0)
+        self._show()
+        self._end_sending[key] = self._api.upload("/v1/files", path, {"purpose": "batch"}, run, failed, progressed)
 
     # What is there.
 
@@ -205,8 +233,15 @@ class JobsPage(PageColumn):
         for key, job in self._found.items():
             if _is_question(job) and job.get("error_file_id") and key not in self._why:
                 self._ask_why(key, job)
-        rows = [job_row(job, self._time_left(job), self._why.get(key, "")) for key, job in self._found.items()]
-        self.rows.show_rows(rows)
+        self._show()
+
+    def _show(self) -> None:
+        sending = [
+            ActionRow(key, title, tr("is sent to the server"), (CANCEL,), share)
+            for key, (title, share) in self._sending.items()
+        ]
+        jobs = [job_row(job, self._time_left(job), self._why.get(key, "")) for key, job in self._found.items()]
+        self.rows.show_rows([*sending, *jobs])
 
     def _ask_why(self, key: str, job: dict[str, Any]) -> None:
         self._why[key] = ""  # asked for
@@ -231,6 +266,11 @@ class JobsPage(PageColumn):
 
     def _on_wanted(self, key: str, action: str) -> None:
         self.problem.hide()
+        if key in self._sending:
+            self._sending.pop(key)
+            self._end_sending.pop(key)()
+            self._show()
+            return
         if action in (SAVE, SAVE_ANSWER, SAVE_ERRORS):
             self._choose_place(key, action)
             return

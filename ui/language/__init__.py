@@ -4,7 +4,9 @@ Begin here: `tr` says a text in the language that was chosen, `choose` chooses i
 `python -m tools.translations` gathers them into slipstream_de.ts, which people fill in (Qt Linguist opens it), and
 makes slipstream_de.qm of it, which `tr` reads. Another language is another pair of files, and its name in `LANGUAGES`.
 
-What the engine and the server say, as errors of a request, stays English: other programs read it too.
+What the engine and the server say, as errors of a request, stays English, since other programs read it too; where the
+code of an error or the facts of a verdict tell enough, the window says it in its own words (`ui/client/problems.py`,
+`ui/library/labels.py`).
 """
 
 from __future__ import annotations
@@ -57,6 +59,11 @@ def tr(text: str, /, **values: object) -> str:
         return text.format(**values) if values else text
     said = _translator.translate(CONTEXT, text) or text
     return _FORMATTER.vformat(said, (), values) if values else said
+
+
+def of_data(text: str) -> str:
+    """Return a text of a file that comes with the app, as the list of models, in the language that was chosen."""
+    return (_translator.translate(CONTEXT, text) if _translator else "") or text
 
 
 def in_all(text: str) -> dict[str, str]:

@@ -145,8 +145,18 @@
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>lines</source>
+      <translation>Zeilen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
       <source>a table</source>
       <translation>eine Tabelle</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>slides</source>
+      <translation>Folien</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
@@ -232,6 +242,11 @@
       <location filename="../../ui/chat/attachments/read_file.py" />
       <source>{name} cannot be read: {value}.</source>
       <translation>{name} lässt sich nicht lesen: {value}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/attachments/read_file.py" />
+      <source>section</source>
+      <translation>Abschnitt</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
@@ -660,7 +675,7 @@
     <message>
       <location filename="../../ui/chat/exchange/gpt4all.py" />
       <source>This chat of GPT4All holds the model's memory: switch “Save chat context” off there first.</source>
-      <translation>Dieser Chat von GPT4All enthält den Speicher des Modells: Schalten Sie dort zuerst „Save chat context“ aus.</translation>
+      <translation>Dieser Chat von GPT4All enthält den Speicher des Modells: Schalte dort zuerst „Save chat context“ aus.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/gpt4all.py" />
@@ -670,7 +685,7 @@
     <message>
       <location filename="../../ui/chat/exchange/gpt4all.py" />
       <source>Another version of GPT4All kept this chat: open it in GPT4All 3.10, and close that.</source>
-      <translation>Eine andere Version von GPT4All hat diesen Chat gespeichert: Öffnen Sie ihn in GPT4All 3.10 und schließen Sie es wieder.</translation>
+      <translation>Eine andere Version von GPT4All hat diesen Chat gespeichert: Öffne ihn in GPT4All 3.10 und schließe es wieder.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/gpt4all.py" />
@@ -1486,6 +1501,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
+      <source>toy</source>
+      <translation>Spielzeug</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
       <source>Runs on {remote}</source>
       <translation>Läuft auf {remote}</translation>
     </message>
@@ -1863,6 +1883,16 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/tools/calls_view.py" />
       <source>is called…</source>
       <translation>wird aufgerufen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>called</source>
+      <translation>aufgerufen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/calls_view.py" />
+      <source>failed</source>
+      <translation>fehlgeschlagen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tools/calls_view.py" />
@@ -2456,7 +2486,7 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/client/problems.py" />
       <source>Too many requests wait already. Try again in a moment.</source>
-      <translation>Es warten schon zu viele Anfragen. Versuchen Sie es gleich noch einmal.</translation>
+      <translation>Es warten schon zu viele Anfragen. Versuche es gleich noch einmal.</translation>
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
@@ -2466,12 +2496,12 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/client/problems.py" />
       <source>This model is not here any more. Choose another one above.</source>
-      <translation>Dieses Modell ist nicht mehr hier. Wählen Sie oben ein anderes.</translation>
+      <translation>Dieses Modell ist nicht mehr hier. Wähle oben ein anderes.</translation>
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
       <source>The messages have {n_prompt:,} tokens, and the context of the model has room for {n_ctx:,}.</source>
-      <translation>Die Nachrichten haben {n_prompt:,} Tokens, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
+      <translation>Die Nachrichten haben {n_prompt:,} Token, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
     </message>
     <message>
       <location filename="../../ui/client/remedies.py" />
@@ -2657,6 +2687,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/gauges/faces.py" />
       <source>memory speed</source>
       <translation>Speichertempo</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
+      <source>computing</source>
+      <translation>Rechnen</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -2938,11 +2973,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>failed</source>
-      <translation>fehlgeschlagen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
       <source>cancelled</source>
       <translation>abgebrochen</translation>
     </message>
@@ -3035,6 +3065,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>The question cannot be written to {tempPath}: {problem}.</source>
       <translation>Die Frage lässt sich nicht in {tempPath} schreiben: {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>is sent to the server</source>
+      <translation>wird zum Server gesendet</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -3468,6 +3503,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>It just fits with {n_ctx:,} tokens of context: it takes {taken}. Close other programs before loading it.</source>
+      <translation>Es passt knapp mit {n_ctx:,} Token Kontext: Es braucht {taken}. Schließe andere Programme, bevor du es lädst.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>It does not fit with {n_ctx:,} tokens of context: it needs {total} on {device} even with a {kv_type} cache, and {free} is free. {n_fitting:,} tokens fit, with a {kv_fitting} cache.</source>
+      <translation>Es passt nicht mit {n_ctx:,} Token Kontext: Es braucht {total} auf {device}, selbst mit einem {kv_type}-Cache, und {free} ist frei. {n_fitting:,} Token passen, mit einem {kv_fitting}-Cache.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>{rate}{without}, behind {n_past} tokens</source>
       <translation>{rate}{without}, nach {n_past} Token</translation>
     </message>
@@ -3563,6 +3608,26 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>It fits only with {n_ctx:,} tokens of context and a {kv_type} cache: it takes {taken}.</source>
+      <translation>Es passt nur mit {n_ctx:,} Token Kontext und einem {kv_type}-Cache: Es braucht {taken}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>It fits with {n_ctx:,} tokens of context: it takes {taken}.</source>
+      <translation>Es passt mit {n_ctx:,} Token Kontext: Es braucht {taken}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>It needs {total} on {device} even with a context of {n_ctx:,} tokens, and {free} is free. Choose a smaller quantisation or model.</source>
+      <translation>Es braucht {total} auf {device}, selbst mit einem Kontext von {n_ctx:,} Token, und {free} ist frei. Wähle eine kleinere Quantisierung oder ein kleineres Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>It does not fit with {n_ctx:,} tokens of context, nor with fewer: it needs {total} on {device} even with a {kv_type} cache, and {free} is free. Choose a smaller model.</source>
+      <translation>Es passt nicht mit {n_ctx:,} Token Kontext, auch nicht mit weniger: Es braucht {total} auf {device}, selbst mit einem {kv_type}-Cache, und {free} ist frei. Wähle ein kleineres Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>yes, against the Hub's SHA-256</source>
       <translation>ja, gegen die SHA-256 des Hubs</translation>
     </message>
@@ -3610,6 +3675,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/labels.py" />
       <source>{value} of {n_total}</source>
       <translation>{value} von {n_total}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
+      <source>{total} of {free} free on {device}</source>
+      <translation>{total} von {free} frei auf {device}</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -3818,6 +3888,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/machine_card.py" />
+      <source>Measuring this machine… Stop</source>
+      <translation>Dieser Rechner wird gemessen… Anhalten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
       <source>Measure this machine</source>
       <translation>Diesen Rechner messen</translation>
     </message>
@@ -3825,11 +3900,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/machine_card.py" />
       <source>Measure this machine again</source>
       <translation>Diesen Rechner neu messen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/machine_card.py" />
-      <source>Measuring this machine…</source>
-      <translation>Dieser Rechner wird gemessen…</translation>
     </message>
     <message>
       <location filename="../../ui/library/machine_card.py" />
@@ -3933,6 +4003,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
+      <source>changed</source>
+      <translation>verändert</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
       <source>Filter models</source>
       <translation>Modelle filtern</translation>
     </message>
@@ -3985,6 +4060,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/models_view.py" />
       <source>The models cannot be listed</source>
       <translation>Die Modelle lassen sich nicht auflisten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>Choose another folder…</source>
+      <translation>Anderen Ordner wählen…</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
@@ -4208,6 +4288,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/quantise_dialog.py" />
+      <source>nothing</source>
+      <translation>nichts</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/quantise_dialog.py" />
       <source>There is no room for it: it takes about {n_bytes}, and {free} is free. Free some.</source>
       <translation>Dafür ist kein Platz: Es braucht etwa {n_bytes}, und {free} sind frei. Schaffe Platz.</translation>
     </message>
@@ -4340,6 +4425,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/repository_pane.py" />
       <source>{asked_as} has been renamed to this.</source>
       <translation>{asked_as} heißt jetzt so.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/repository_pane.py" />
+      <source>recommended</source>
+      <translation>empfohlen</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
@@ -4950,6 +5040,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
+      <source>Trying it…</source>
+      <translation>Wird geprüft…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
       <source>{name}: {free} free of {total}</source>
       <translation>{name}: {free} von {total} frei</translation>
     </message>
@@ -5012,11 +5107,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/server/machines_view.py" />
       <source>Try the worker with its token, and keep both</source>
       <translation>Den Worker mit seinem Token prüfen und beide behalten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/machines_view.py" />
-      <source>Trying it…</source>
-      <translation>Wird geprüft…</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
@@ -5490,6 +5580,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
+      <source>Copy the path</source>
+      <translation>Pfad kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
       <source>No program here shows folders. It is {folder}.</source>
       <translation>Kein Programm hier zeigt Ordner. Er ist {folder}.</translation>
     </message>
@@ -5627,6 +5722,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/speed/measuring_card.py" />
       <source>Result</source>
       <translation>Ergebnis</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Measuring this machine…</source>
+      <translation>Dieser Rechner wird gemessen…</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -6200,6 +6300,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>Show the model</source>
+      <translation>Modell zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Setting</source>
       <translation>Einstellung</translation>
     </message>
@@ -6237,6 +6342,141 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/server_link.py" />
       <source>Use recommended engine settings</source>
       <translation>Empfohlene Engine-Einstellungen verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>Figures from public sources; no model of the list was downloaded or measured for it.</source>
+      <translation>Zahlen aus öffentlichen Quellen; kein Modell der Liste wurde dafür heruntergeladen oder gemessen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>everyday</source>
+      <translation>Alltag</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>an all-rounder for 8 GB of memory</source>
+      <translation>ein Allrounder für 8 GB Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>many languages, everyday questions</source>
+      <translation>viele Sprachen, alltägliche Fragen</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>clear answers in European languages, tools</source>
+      <translation>klare Antworten in europäischen Sprachen, Werkzeuge</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>an all-rounder for 12 GB of memory</source>
+      <translation>ein Allrounder für 12 GB Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>writing and many languages, 16 GB of memory</source>
+      <translation>Texte und viele Sprachen, 16 GB Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>follows instructions closely, European languages</source>
+      <translation>folgt Anweisungen genau, europäische Sprachen</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>writing and many languages, quick for its size</source>
+      <translation>Texte und viele Sprachen, schnell für seine Größe</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>careful writing and many languages, 32 GB of memory</source>
+      <translation>sorgfältige Texte und viele Sprachen, 32 GB Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>reasoning and tools</source>
+      <translation>Nachdenken und Werkzeuge</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>sums and logic on a laptop</source>
+      <translation>Rechnen und Logik auf dem Laptop</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>thinks at the speed of a small model</source>
+      <translation>denkt nach, so schnell wie ein kleines Modell</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>reasoning and tools in 16 GB of memory</source>
+      <translation>Nachdenken und Werkzeuge mit 16 GB Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>hard questions and code, slow without a GPU</source>
+      <translation>schwere Fragen und Code, langsam ohne GPU</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>agents and code, quick for its size</source>
+      <translation>Agenten und Code, schnell für seine Größe</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>reasoning and tools on a workstation</source>
+      <translation>Nachdenken und Werkzeuge auf einer Workstation</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>code</source>
+      <translation>Programmieren</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>code in an editor, 24 GB of memory</source>
+      <translation>Code im Editor, 24 GB Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>large code bases and agents, 64 GB of memory</source>
+      <translation>großer Code und Agenten, 64 GB Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>small machines</source>
+      <translation>Kleine Rechner</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>short answers on the weakest machines</source>
+      <translation>kurze Antworten auf den schwächsten Rechnern</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>summaries and extraction on any laptop</source>
+      <translation>Zusammenfassen und Auslesen auf jedem Laptop</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>quick answers in many languages, thinks if asked</source>
+      <translation>schnelle Antworten in vielen Sprachen, denkt auf Wunsch nach</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>six European languages, thinks if asked</source>
+      <translation>sechs europäische Sprachen, denkt auf Wunsch nach</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>many languages with little work per token</source>
+      <translation>viele Sprachen bei wenig Arbeit je Token</translation>
+    </message>
+    <message>
+      <location filename="../../models/curated.json" />
+      <source>tools and documents, long contexts cost little</source>
+      <translation>Werkzeuge und Dokumente, lange Kontexte kosten wenig</translation>
     </message>
   </context>
 </TS>

@@ -244,10 +244,11 @@ class DownloadsView(QWidget):
             self._ask(ask.MoveDownload(number, at + by))
 
     def _ask(self, request: object) -> None:
-        self._link.ask(request, failed=self._on_trouble)
+        self.banner.hide()
+        self._link.ask(request, failed=lambda trouble: self._on_trouble(trouble, request))
 
-    def _on_trouble(self, trouble: Trouble) -> None:
-        self.banner.say(trouble.sentence, "danger")
+    def _on_trouble(self, trouble: Trouble, request: object) -> None:
+        self.banner.say(trouble.sentence, "danger", (tr("Try again"), lambda: self._ask(request)))
 
     def _on_lost(self) -> None:
         self.banner.say(

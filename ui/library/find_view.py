@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtGui import QAction, QActionGroup, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
@@ -24,7 +24,7 @@ from models.library.values import (
     TroubleKind,
 )
 from ui.client.library_link import LibraryLink
-from ui.language import tr
+from ui.language import of_data, tr
 from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
 from ui.theme.icons import icon
@@ -131,6 +131,12 @@ class FindView(QWidget):
         self._link.returned.connect(self.look)
         self.pane.show_downloads(self._link.downloads)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Judge the list again where this machine may have been measured since."""
+        super().showEvent(event)
+        if not self._words and self._suggested is not None and all(row.rate is None for row in self._suggested.rows):
+            self._show_curated()
+
     def look(self) -> None:
         """Ask for what is to be shown now: the list to begin with, or the search again."""
         self._link.ask(ask.ShowHub(), self._on_hub)
@@ -210,7 +216,12 @@ class FindView(QWidget):
         speeds = tr("predicted for this machine") if is_measured else tr("not known until this machine was measured")
         self._say_head(
             tr("To begin with"),
-            tr("Speeds are {speeds}. {source} As of {date}.", speeds=speeds, source=known.source, date=known.date),
+            tr(
+                "Speeds are {speeds}. {source} As of {date}.",
+                speeds=speeds,
+                source=of_data(known.source),
+                date=known.date,
+            ),
         )
         self.list.show_rows([_suggested_row(row) for row in known.rows])
         self.stack.setCurrentWidget(self.list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -32,13 +32,14 @@ from models.library.values import (
     Trouble,
 )
 from ui.client.library_link import LibraryLink
-from ui.language import tr
+from ui.language import of_data, tr
 from ui.library.labels import about, download_line, joined, share, size
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
 
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
+WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
 SIDE_BY_SIDE = 560  # pixels from which the three stand beside each other
 MEASURING = tr("Measuring how fast its memory is…")
 _TITLES = {
@@ -126,6 +127,11 @@ class FirstStart(QFrame):
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette."""
         self.close_button.set_palette(palette)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return what it needs with the three below each other: beside each other they would hold the page wide."""
+        widest = max(offer.minimumSizeHint().width() for offer in self.offers)
+        return QSize(widest + Space.L + Space.M, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the three below each other where it is narrow."""
@@ -280,12 +286,12 @@ class OfferedModel(QFrame):
         if row is None:
             return
         n_bytes = f"≈ {size(row.n_bytes)}" if row.is_size_estimate else size(row.n_bytes)
-        drafted = (
-            tr("{drafted_rate} with its own drafts", drafted_rate=about(row.drafted_rate)) if row.drafted_rate else ""
-        )
+        is_worth_it = row.drafted_rate is not None and row.drafted_rate > WORTH_IT * (row.rate or 0.0)
+        drafted = tr("{drafted_rate} with its own drafts", drafted_rate=about(row.drafted_rate)) if is_worth_it else ""
         self.title.setText(row.title)
         self.speed.setText(joined(about(row.rate), drafted))
-        self.line.setText(row.good_for[:1].upper() + row.good_for[1:])
+        good_for = of_data(row.good_for)
+        self.line.setText(good_for[:1].upper() + good_for[1:])
         self.setAccessibleName(f"{self.kind.text()}: {row.title}, {self.speed.text()}")
         self.show_download(None)
         self._offer(tr("Download  {n_bytes}", n_bytes=n_bytes), lambda: self.wanted.emit(row))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from models.download.progress import DownloadPhase, DownloadProgress
-from models.estimate.fit.summary import FitVerdict
+from models.estimate.fit.summary import FitFacts, FitSummary, FitVerdict
 from models.estimate.speed.speeds import MeasuredSpeed
 from models.formatting import figures
 from models.formatting.figures import count, parameters, speed
@@ -20,7 +20,7 @@ from models.library.values import (
     SuggestedRow,
 )
 from models.quantise.progress import QuantisePhase, QuantiseProgress
-from ui.language import tr
+from ui.language import of_data, tr
 
 MONTHS = (
     tr("January"), tr("February"), tr("March"), tr("April"), tr("May"), tr("June"), tr("July"), tr("August"),
@@ -91,11 +91,74 @@ def about(rate: float | None) -> str:
     return f"≈ {speed(rate)}" if rate else ""
 
 
+def fit_sentence(fit: FitSummary) -> str:
+    """Return whether a model fits, with its numbers; in the words of the library's process where it gives none."""
+    facts = fit.facts
+    if facts is None or not facts.uses:
+        return fit.sentence
+    if not fit.fits:
+        return _why_not(facts)
+    taken = ", ".join(
+        tr(
+            "{total} of {free} free on {device}",
+            total=figures.size(use.total),
+            free=figures.size(use.free),
+            device=use.device,
+        )
+        for use in facts.uses
+    )
+    if not facts.is_as_wanted:
+        return tr(
+            "It fits only with {n_ctx:,} tokens of context and a {kv_type} cache: it takes {taken}.",
+            n_ctx=facts.n_ctx,
+            kv_type=facts.kv_type,
+            taken=taken,
+        )
+    if fit.verdict is FitVerdict.GREEN:
+        return tr("It fits with {n_ctx:,} tokens of context: it takes {taken}.", n_ctx=facts.n_ctx, taken=taken)
+    return tr(
+        "It just fits with {n_ctx:,} tokens of context: it takes {taken}. Close other programs before loading it.",
+        n_ctx=facts.n_ctx,
+        taken=taken,
+    )
+
+
+def _why_not(facts: FitFacts) -> str:
+    use = facts.uses[0]
+    values = {
+        "n_ctx": facts.n_ctx,
+        "total": figures.size(use.total),
+        "free": figures.size(use.free),
+        "device": use.device,
+        "kv_type": facts.kv_type,
+    }
+    if facts.may_shorten:
+        return tr(
+            "It needs {total} on {device} even with a context of {n_ctx:,} tokens, and {free} is free. Choose a "
+            "smaller quantisation or model.",
+            **values,
+        )
+    if not facts.n_ctx_fitting:
+        return tr(
+            "It does not fit with {n_ctx:,} tokens of context, nor with fewer: it needs {total} on {device} even with "
+            "a {kv_type} cache, and {free} is free. Choose a smaller model.",
+            **values,
+        )
+    return tr(
+        "It does not fit with {n_ctx:,} tokens of context: it needs {total} on {device} even with a {kv_type} cache, "
+        "and {free} is free. {n_fitting:,} tokens fit, with a {kv_fitting} cache.",
+        n_fitting=facts.n_ctx_fitting,
+        kv_fitting=facts.kv_type_fitting,
+        **values,
+    )
+
+
 def suggested_line(row: SuggestedRow) -> str:
     """Return the second line of a model to begin with: what for, how large, what else is known."""
     n_bytes = f"≈ {size(row.n_bytes)}" if row.is_size_estimate else size(row.n_bytes)
     what = (n_parameters(row.n_params, row.n_active_params), row.quantisation, n_bytes)
-    return joined(row.use.capitalize(), *what, row.good_for, row.drafting)
+    use = of_data(row.use)
+    return joined(use[:1].upper() + use[1:], *what, of_data(row.good_for), row.drafting)
 
 
 def model_facts(row: ModelRow) -> Facts:

@@ -10,11 +10,12 @@ from models.library import requests as ask
 from models.library.values import ModelFitReport, ModelRow, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
-from ui.library.labels import machine_facts
+from ui.library.labels import fit_sentence, machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 
-MEASURE, AGAIN, MEASURING = tr("Measure this machine"), tr("Measure this machine again"), tr("Measuring this machine…")
+MEASURE, AGAIN = tr("Measure this machine"), tr("Measure this machine again")
+STOP = tr("Measuring this machine… Stop")
 TONES = {FitVerdict.GREEN: "muted", FitVerdict.TIGHT: "warning"}
 
 
@@ -25,6 +26,7 @@ class MachineCard(QWidget):
         super().__init__(parent)
         self._link, self._asked = link, 0
         self._name = ""
+        self._is_measuring = self._was_stopped = False
         title = QLabel(tr("On this machine"))
         title.setProperty("tone", "section")
         self.sentence, self.facts = QLabel(), FactsGrid()
@@ -73,10 +75,10 @@ class MachineCard(QWidget):
     def _on_judged(self, judged: ModelFitReport) -> None:
         fit = judged.fit
         why = [tr("The speed is not known yet: “{MEASURE}” finds it out.", MEASURE=MEASURE)] if fit.lacks_speed else []
-        self._say(" ".join((fit.sentence, *fit.notes, *why)), TONES.get(fit.verdict, "problem"))
+        self._say(" ".join((fit_sentence(fit), *fit.notes, *why)), TONES.get(fit.verdict, "problem"))
         self.facts.show_facts(machine_facts(judged))
         self.facts.show()
-        if self.measure.isEnabled():
+        if not self._is_measuring:
             self.measure.setText(MEASURE if fit.lacks_speed else AGAIN)
 
     def _on_trouble(self, trouble: Trouble) -> None:
@@ -84,21 +86,30 @@ class MachineCard(QWidget):
         self._say(trouble.sentence, "problem")
 
     def _on_measure(self) -> None:
-        self.measure.setEnabled(False)
-        self.measure.setText(MEASURING)
+        if self._is_measuring:
+            self._was_stopped = True
+            self.measure.setEnabled(False)
+            self._link.ask(ask.StopMeasuring())
+            return
+        self._is_measuring, self._was_stopped = True, False
+        self.measure.setText(STOP)
         self.problem.hide()
         self._link.ask(ask.MeasureMachine(), lambda done: self._on_measured(), self._on_not_measured)
 
     def _on_measured(self) -> None:
+        self._is_measuring = False
         self.measure.setEnabled(True)
         self.measure.setText(AGAIN)
         self.look()
 
     def _on_not_measured(self, trouble: Trouble) -> None:
+        self._is_measuring = False
         self.measure.setEnabled(True)
+        self.measure.setText(AGAIN)
         self.look()
-        self.problem.setText(trouble.sentence)
-        self.problem.show()
+        if not self._was_stopped:
+            self.problem.setText(trouble.sentence)
+            self.problem.show()
 
     def _say(self, words: str, tone: str) -> None:
         self.sentence.setText(words)

@@ -327,7 +327,7 @@ class ModelsView(QWidget):
         self._link.ask(ask.ListPlaces(), self._on_places)
 
     def _on_import_refused(self, trouble: Trouble) -> None:
-        self.banner.say(trouble.sentence, "danger")
+        self.banner.say(trouble.sentence, "danger", (tr("Choose another folder…"), self._choose_folder))
 
     def forget_folder(self, folder: str) -> None:
         """No longer use the models of an imported folder; its files stay."""
@@ -367,7 +367,7 @@ def _searched(row: ModelRow) -> str:
 
 
 def _badge(row: ModelRow) -> str:
-    return "changed" if row.has_changed else "toy" if row.is_toy else ""
+    return tr("changed") if row.has_changed else tr("toy") if row.is_toy else ""
 
 
 def _judged(row: ModelRow, found: RowReport | None) -> ModelRow:

@@ -252,7 +252,7 @@ class QuantiseDialog(QDialog):
             self.room.clear()
             return
         self.name.setPlaceholderText(target.name)
-        free = size(offer.n_free) or "nothing"
+        free = size(offer.n_free) or tr("nothing")
         room = tr(
             "Takes about {n_bytes} of the {free} that are free, in {folder}.",
             n_bytes=size(target.n_bytes),

@@ -23,7 +23,7 @@ from models.library.values import (
     TroubleKind,
 )
 from ui.language import tr
-from ui.library.labels import FITS, joined, judged_facts, offer_line, size
+from ui.library.labels import FITS, fit_sentence, joined, judged_facts, offer_line, size
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
@@ -266,7 +266,7 @@ class RepositoryPane(QWidget):
         judged = self._judged.get(_key(model))
         badge, tone = FITS[judged.fit.verdict] if judged is not None else ("", "warning")
         if _key(model) == self._recommended:
-            badge, tone = "recommended", "accent"
+            badge, tone = tr("recommended"), "accent"
         parts = tr("{n_files} files", n_files=len(model.files)) if len(model.files) > 1 else ""
         missing = tr("{missing} of its files are missing", missing=model.missing) if model.missing else ""
         is_model = model.role is FileRole.MODEL
@@ -299,7 +299,7 @@ class RepositoryPane(QWidget):
         if judged is not None:
             self.facts.show_facts(judged_facts(judged))
             is_unusable = judged.fit.verdict is FitVerdict.UNUSABLE
-            self._say(judged.fit.sentence, "problem" if is_unusable else "muted")
+            self._say(fit_sentence(judged.fit), "problem" if is_unusable else "muted")
             self._ask_for_draft(model, judged)
         elif model.role is not FileRole.MODEL:
             self._say("", "muted")

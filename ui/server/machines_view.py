@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ HOW_TO_USE = tr(
     "Add it here by that address. Then choose it in the settings of a model, in the library: “Also use worker”. What "
     "is computed crosses the network unencrypted, prompts and replies too: do this in a network that you trust."
 )
+TRYING = tr("Trying it…")
 LEND = f"{PROGRAM} worker --host ADDRESS-OF-THAT-MACHINE"
 
 
@@ -107,6 +109,7 @@ class MachinesView(PageColumn):
         section.addLayout(form)
         section.addWidget(self.worker_problem)
         section.addLayout(foot)
+        self._remotes: list[dict[str, Any]] = []
         self._found: list[dict[str, Any]] = []
         self._lent: list[str] = []  # devices of workers that the loaded model uses
         self._model = ""
@@ -127,7 +130,8 @@ class MachinesView(PageColumn):
         self.lend.set_palette(palette)
 
     def _on_remotes(self, found: dict[str, Any]) -> None:
-        self.remotes.show_rows([_remote_row(one) for one in found.get("data") or ()])
+        self._remotes = list(found.get("data") or ())
+        self.remotes.show_rows([_remote_row(one) for one in self._remotes])
         self._watch.look_at_models()
 
     def _on_add(self) -> None:
@@ -137,17 +141,22 @@ class MachinesView(PageColumn):
             return
         self.problem.hide()
         self.add.setEnabled(False)
+        self.add.setText(TRYING)
         body = {"name": name, "url": url, "key": key or None}
         self._api.ask("POST", "/slipstream/remotes", body, self._on_added, self._on_not_added)
 
-    def _on_added(self, found: dict[str, Any]) -> None:
+    def _may_add(self) -> None:
         self.add.setEnabled(True)
+        self.add.setText(tr("Add this server"))
+
+    def _on_added(self, found: dict[str, Any]) -> None:
+        self._may_add()
         for field in (self.name, self.url, self.key):
             field.clear()
         self.look()
 
     def _on_not_added(self, sentence: str) -> None:
-        self.add.setEnabled(True)
+        self._may_add()
         self._say(sentence)
 
     def _on_wanted(self, name: str, action: str) -> None:
@@ -155,7 +164,14 @@ class MachinesView(PageColumn):
         if action == tr("Remove"):
             self._api.ask("DELETE", path, None, lambda found: self.look(), self._say)
         else:
-            self._api.ask("POST", f"{path}/test", {}, lambda found: self.look(), self._say)
+            self.problem.hide()
+            rows = [_remote_row(one, is_tried=one.get("name") == name) for one in self._remotes]
+            self.remotes.show_rows(rows)
+            self._api.ask("POST", f"{path}/test", {}, lambda found: self.look(), self._on_not_tried)
+
+    def _on_not_tried(self, sentence: str) -> None:
+        self._say(sentence)
+        self.remotes.show_rows([_remote_row(one) for one in self._remotes])
 
     # Workers.
 
@@ -163,8 +179,9 @@ class MachinesView(PageColumn):
         self._found = [one for one in found.get("data") or () if isinstance(one, dict)]
         self._show_workers()
 
-    def _show_workers(self) -> None:
+    def _show_workers(self, tried: str = "") -> None:
         rows = [_worker_row(one, self._model if self._uses(str(one["address"])) else "") for one in self._found]
+        rows = [replace(row, line=TRYING, actions=(), problem="") if row.key == tried else row for row in rows]
         known = {row.key for row in rows}
         # Those that the server was started with are in no list.
         others = sorted({device.rpartition("/")[0] for device in self._lent} - known)
@@ -182,7 +199,7 @@ class MachinesView(PageColumn):
             return
         self.worker_problem.hide()
         self.add_worker.setEnabled(False)
-        self.add_worker.setText(tr("Trying it…"))
+        self.add_worker.setText(TRYING)
         body = {"address": address, "token": token}
         self._api.ask("POST", "/slipstream/workers", body, self._on_worker_added, self._on_worker_refused)
 
@@ -206,6 +223,8 @@ class MachinesView(PageColumn):
             done, failed = (lambda found: self.look()), self._say_of_worker
             self._api.ask("DELETE", f"/slipstream/workers/{place}", None, done, failed)
         else:
+            self.worker_problem.hide()
+            self._show_workers(tried=address)
             self.look()
 
     def _say_of_worker(self, sentence: str) -> None:
@@ -234,7 +253,9 @@ def _worker_row(one: dict[str, Any], model: str) -> ActionRow:
     return ActionRow(address, address, line, (tr("Try again"), tr("Remove")), problem=str(one.get("problem") or ""))
 
 
-def _remote_row(one: dict[str, Any]) -> ActionRow:
+def _remote_row(one: dict[str, Any], *, is_tried: bool = False) -> ActionRow:
+    if is_tried:
+        return ActionRow(str(one["name"]), str(one["name"]), TRYING)
     models = one.get("models") or ()
     line = f"{one.get('url')}  ·  {tr('1 model') if len(models) == 1 else tr('{n:,} models', n=len(models))}"
     return ActionRow(

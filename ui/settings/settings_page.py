@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QAction, QDesktopServices
+from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
@@ -382,7 +382,8 @@ class SettingsPage(QWidget):
 
     def _open(self, folder: str) -> None:
         if not QDesktopServices.openUrl(QUrl.fromLocalFile(folder)):
-            self.banner.say(tr("No program here shows folders. It is {folder}.", folder=folder))
+            copy = (tr("Copy the path"), lambda: QGuiApplication.clipboard().setText(folder))
+            self.banner.say(tr("No program here shows folders. It is {folder}.", folder=folder), action=copy)
 
     def _open_models(self) -> None:
         try:
@@ -442,7 +443,7 @@ class SettingsPage(QWidget):
 
     def _on_move_failed(self, trouble: Trouble) -> None:
         self._show_moving(False)
-        self._on_trouble(trouble)
+        self.banner.say(trouble.sentence, "danger", (tr("Choose another folder…"), self._on_move))
 
     def _show_moving(self, is_moving: bool) -> None:
         self._is_moving = is_moving
@@ -463,14 +464,14 @@ class SettingsPage(QWidget):
 
     def import_folder(self, folder: str) -> None:
         """Use the models of a folder where they are."""
-        self._link.ask(ask.ImportFolder(folder), self._on_folders, self._on_trouble)
+        self._link.ask(ask.ImportFolder(folder), self._on_folders, self._on_not_imported)
 
     def _on_folders(self, done: object) -> None:
         self.banner.hide()
         self.look()
 
-    def _on_trouble(self, trouble: Trouble) -> None:
-        self.banner.say(trouble.sentence, "danger")
+    def _on_not_imported(self, trouble: Trouble) -> None:
+        self.banner.say(trouble.sentence, "danger", (tr("Choose another folder…"), self._choose_folder))
 
     def _on_models_part(self, part: ModelRows) -> None:
         if part.folders:
@@ -490,14 +491,17 @@ class SettingsPage(QWidget):
         self._on_search(self.search.text())
 
     def _forgets(self, folder: str) -> Callable[[], object]:
-        return lambda: self._link.ask(ask.ForgetFolder(folder), self._on_folders, self._on_trouble)
+        def failed(trouble: Trouble) -> None:
+            self.banner.say(trouble.sentence, "danger", (tr("Try again"), self._forgets(folder)))
+
+        return lambda: self._link.ask(ask.ForgetFolder(folder), self._on_folders, failed)
 
     def _on_login(self, is_wanted: bool) -> None:
         try:
             self._desktop.start_at_login(is_wanted)
             self.banner.hide()
         except EntryRefused as refused:
-            self.banner.say(str(refused), "danger")
+            self.banner.say(str(refused), "danger", (tr("Try again"), lambda: self.login.setChecked(is_wanted)))
             self.login.blockSignals(True)
             self.login.setChecked(not is_wanted)
             self.login.blockSignals(False)
@@ -519,7 +523,7 @@ class SettingsPage(QWidget):
     def _on_menus(self, problem: str) -> None:
         self.menu_button.setEnabled(True)
         if problem:
-            self.banner.say(problem, "danger")
+            self.banner.say(problem, "danger", (tr("Try again"), self._on_menu))
         else:
             self.banner.hide()
         self._show_menu_line()

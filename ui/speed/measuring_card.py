@@ -14,6 +14,7 @@ from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.speed.bars import Bar, BarList
 from ui.theme.tokens import Palette, Space
+from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.page_layout import plain_label
 
 MEASURE, PAIR, VERIFY = tr("Measure this machine"), tr("Test this pair"), tr("Is it the same model?")
@@ -43,13 +44,11 @@ class MeasuringCard(QWidget):
         self._running, self._results = "", ""
         self._was_stopped = False
         self.buttons = {name: QPushButton(name) for name in HINTS}
-        row = QHBoxLayout()
-        row.setSpacing(Space.S)
+        row = FlowLayout(spacing=Space.S)  # large text in a narrow window has no room for them beside each other
         for name, button in self.buttons.items():
             button.setToolTip(HINTS[name])
             button.clicked.connect(lambda checked=False, name=name: self.begin(name))
             row.addWidget(button)
-        row.addStretch()
         self.stage = plain_label(tone="caption")
         self.bar = QProgressBar()
         self.bar.setObjectName("downloadBar")
@@ -157,9 +156,7 @@ class MeasuringCard(QWidget):
         is_going = bool(self._running)
         for button in self.buttons.values():
             button.setEnabled(not is_going)
-        for part in (self.stage, self.bar):
+        for part in (self.stage, self.bar, self.stop):
             part.setVisible(is_going)
-        # The machine is measured in some seconds, which nothing can end.
-        self.stop.setVisible(is_going and self._running != MEASURE)
         self.result.setVisible(not is_going and bool(self.result.text()))
         self.grew.emit()

@@ -84,9 +84,10 @@ class PageColumn(QScrollArea):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the column readable."""
-        super().resizeEvent(event)
+        # Before Qt sizes what is in it: margins that change behind that can leave the layout as wide as it was.
         side = max(Space.XL, (self.width() - scaled(self._width)) // 2)
         self.column.setContentsMargins(side, Space.XL, side, Space.XL)
+        super().resizeEvent(event)
 
 
 def plain_label(text: str = "", tone: str = "muted") -> QLabel:

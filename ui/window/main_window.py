@@ -51,7 +51,7 @@ from ui.chat.tools.tool_box import ToolBox
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.chat.tuning_panel import TuningPanel
 from ui.client.api import Api, ServerState
-from ui.client.chat_records import ChatSettings, Message
+from ui.client.chat_records import ChatSettings, ChatSummary, Message
 from ui.client.library_link import LibraryLink
 from ui.client.server_watch import ServerWatch
 from ui.commands.command import Command
@@ -420,21 +420,23 @@ class MainWindow(QMainWindow):
             ]
         )
         kind = tr("Chat")
-        self.archive.chats(
-            lambda chats: add(
-                [
-                    Command(chat.title, partial(self._open_chat, chat.id), (), kind, partial(self.open_beside, chat.id))
-                    for chat in chats
-                ]
-            )
-        )
+
+        def made(chat: ChatSummary) -> Command:
+            beside = None if self.desk.is_open(chat.id) else partial(self.open_beside, chat.id)
+            return Command(chat.title, partial(self._open_chat, chat.id), (), kind, beside)
+
+        self.archive.chats(lambda chats: add([made(chat) for chat in chats]))
 
     def open_beside_palette(self) -> None:
         """Let a chat be found that is opened beside the one in use."""
         add = self.palette_card.open([], tr("Search the chat to open beside this one"))
         self.archive.chats(
             lambda chats: add(
-                [Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat")) for chat in chats]
+                [
+                    Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat"))
+                    for chat in chats
+                    if not self.desk.is_open(chat.id)
+                ]
             )
         )
 
@@ -585,7 +587,9 @@ class MainWindow(QMainWindow):
         self.link.ask(
             ask.ChangeSettings(model, (SettingText("ctx", text),)),
             lambda sheet: self.watch.load(model, then),
-            lambda trouble: self._first.server_banner.say(trouble.sentence, "danger"),
+            lambda trouble: self._first.server_banner.say(
+                trouble.sentence, "danger", (tr("Show the model"), lambda: self._show_model(model))
+            ),
         )
 
     def use_recommended_engine(self) -> None:

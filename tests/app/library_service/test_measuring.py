@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from app.client.discovery import announce
+from app.doctor.report import BandwidthFacts
+from app.library.hub_access import LibraryError
+from app.library_service.machine import MachineService
 from models.library import requests as ask
 from models.library.values import MeasuringStep, Trouble
 from tests.support.library_client import LibraryClient
@@ -39,6 +44,22 @@ def test_a_benchmark_is_stopped_with_all_that_it_started(library: LibraryClient)
         *_, last = parts
     assert isinstance(last, Trouble)
     assert last.sentence == "It was stopped."
+
+
+def test_the_machine_is_measured_until_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = MachineService()
+
+    def kernels(measure_again: bool, should_stop: Callable[[], bool]) -> None:
+        service.stop()  # as a click in the window while the processor is measured
+        assert should_stop()
+
+    monkeypatch.setattr("app.library_service.machine.check_bandwidth", lambda measure_again: BandwidthFacts(1e9, 2))
+    monkeypatch.setattr("app.library_service.machine.check_kernels", kernels)
+    monkeypatch.setattr("app.library_service.machine.other_work", lambda: None)
+    with pytest.raises(LibraryError, match="was stopped"):
+        service.measure()
+    monkeypatch.setattr("app.library_service.machine.check_kernels", lambda measure_again, should_stop: None)
+    service.measure()
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,13 @@ def test_a_text_is_said_in_the_language_that_was_chosen(chosen) -> None:
     assert tr("page {number}", number=3) == "page 3"
 
 
+def test_what_the_list_of_models_says_is_translated_too(chosen) -> None:
+    assert language.of_data("everyday") == "everyday"
+    chosen("de")
+    assert language.of_data("everyday") == "Alltag"
+    assert language.of_data("said by nobody") == "said by nobody"
+
+
 def test_numbers_are_written_as_in_the_language(chosen) -> None:
     wanted = ("4.9 GB", "1,234", "12.5 s", "7.3 tok/s", "2.00×, 12,345 of 70%, v1.2")
 
@@ -88,7 +95,7 @@ LOOK = """
 import sys, time
 from pathlib import Path
 from PySide6.QtCore import QSettings
-from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit, QScrollArea, QWidget
 
 application = QApplication([])
 from ui import language
@@ -119,6 +126,14 @@ for widget in window.findChildren(QWidget):
         shown |= {widget.itemText(at) for at in range(widget.count())}
 assert {"Neuer Chat", "Aussehen", "Andere Programme diesen Server nutzen lassen"} <= shown, sorted(shown)
 print(sorted(shown & english))
+window.resize(800, 600)
+window.resize_text(150)
+for page in ("chat", "library", "speed", "server", "jobs", "settings"):
+    window.show_page(page)
+    application.processEvents()
+    for area in window.findChildren(QScrollArea):
+        if area.isVisible() and area.widgetResizable():
+            assert area.widget().minimumSizeHint().width() <= area.viewport().width(), page
 window.close()
 api.close()
 """

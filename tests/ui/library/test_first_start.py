@@ -60,6 +60,12 @@ def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
         choice for choice in SuggestionTier if choice in {o.choice for o in offers}
     ]
     assert all("≈" in offer.speed.text() and offer.button.text().startswith("Download") for offer in offers)
+    window.resize(1240, 800)
+    qtbot.waitUntil(lambda: card.width() > 560)
+    window.open_beside(None)  # which leaves its page half as wide
+    welcome = window.chats.pages[0].welcome
+    qtbot.waitUntil(lambda: welcome.widget().width() <= welcome.viewport().width())
+    assert offers[1].y() > offers[0].y()
 
 
 def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window: MainWindow) -> None:

@@ -111,6 +111,16 @@ def test_a_question_without_an_answer_says_why_and_can_be_asked_again(
     qtbot.waitUntil(lambda: len(page.rows.rows) > n_before)
 
 
+def test_a_file_on_its_way_can_be_taken_back(qtbot, page: JobsPage, tmp_path: Path) -> None:
+    path = requests(tmp_path, 20_000)
+    page.run_file(path)
+    row = row_of(page, path.name)
+    assert row.line.text() == "is sent to the server"
+    row.buttons["Cancel"].click()
+    qtbot.waitUntil(lambda: row_of(page, path.name) is None)
+    assert page.problem.isHidden()
+
+
 def test_a_deep_answer_shows_its_stages() -> None:
     job = {"id": "b", "status": "in_progress", "request_counts": {"total": 1}, "metadata": {"kind": "question"}}
     progress = {"stage": "drafting", "drafts": 4, "drafts_done": 2, "tokens": 1_340, "seconds": 12.3}

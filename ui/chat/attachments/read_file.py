@@ -72,7 +72,7 @@ def _parts_of(name: str, data: bytes, told: Told) -> list[Part]:
     if b"%PDF-" in data[:1024]:
         parts = _pdf(name, data, told)
     elif data.startswith(b"PK\x03\x04"):
-        parts = _cut(_docx(name, data), "section")
+        parts = _cut(_docx(name, data), tr("section"))
     else:
         parts = _cut(_text(name, data), LINES)
     n_letters = sum(len(part.text) for part in parts)
@@ -168,7 +168,7 @@ def _pdf(name: str, data: bytes, told: Told) -> list[Part]:
 
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_OFFICE = {"xl/workbook.xml": tr("a table"), "ppt/presentation.xml": "slides", "content.xml": tr("an OpenDocument")}
+_OFFICE = {"xl/workbook.xml": tr("a table"), "ppt/presentation.xml": tr("slides"), "content.xml": tr("an OpenDocument")}
 
 
 # Beside its own error zipfile raises these: for a password, for what it cannot unpack, for what ends too soon.
@@ -264,7 +264,7 @@ def _clean(text: str) -> str:
     return whole.encode("utf-8", "replace").decode("utf-8")
 
 
-LINES = "lines"
+LINES = tr("lines")
 
 
 def _cut(text: str, word: str) -> list[Part]:

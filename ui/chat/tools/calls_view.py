@@ -28,8 +28,8 @@ from ui.widgets.elided_label import on_button
 HEIGHT = 160  # pixels of an unfolded call at most, which then scrolls
 LINE = 80  # characters that have room in a line of it, about
 _STATES = {
-    CallStatus.ASKED: tr("waits for you"), CallStatus.RUNNING: tr("is called…"), CallStatus.DONE: "called",
-    CallStatus.FAILED: "failed", CallStatus.REFUSED: tr("not called"),
+    CallStatus.ASKED: tr("waits for you"), CallStatus.RUNNING: tr("is called…"), CallStatus.DONE: tr("called"),
+    CallStatus.FAILED: tr("failed"), CallStatus.REFUSED: tr("not called"),
 }  # fmt: skip
 
 
