@@ -1456,7 +1456,9 @@ def keep(drawn: Path) -> None:
             files = [f"{name}-{choice.value}.png" for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK)]
             for file in files:
                 picture = Image.open(drawn / file).convert("RGB")
-                picture.quantize(N_COLOURS, dither=Image.Dither.NONE).save(PICTURES / file, optimize=True)
+                # Other ways to choose colours lose those of small things, as icons.
+                few = picture.quantize(N_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+                few.save(PICTURES / file, optimize=True)
             page += [f"## {words}", "", *(f'<img alt="{words}" src="{file}" width="49%">' for file in files), ""]
     (PICTURES / "README.md").write_text("\n".join(page).rstrip() + "\n", encoding="utf-8")
 
