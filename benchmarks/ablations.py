@@ -125,7 +125,7 @@ def _risk_anything() -> AbstractContextManager[object]:
 RULES: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "risk budget": _risk_anything,
     "caution that grows with the loss": lambda: patch.object(RiskBudget, "required_return", lambda self, proposer: 1.0),
-    "probes": lambda: patch.object(ProposerChoice, "_probe", lambda self, proposer, sequences: None),
+    "probes": lambda: patch.object(ProposerChoice, "_probe", lambda self, *_: None),
     "rests": lambda: patch.object(Backoff, "back_off", lambda self, longest: None),
     "gain learnt by source": lambda: patch.object(DraftState, "learn_gain", lambda self, promise, worth: None),
     "worth of a second": lambda: patch.object(DraftState, "learn_speed", lambda self, n_new, plain_step, spent: None),

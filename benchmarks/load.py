@@ -46,7 +46,7 @@ class ThreadContender:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._loop = EngineLoop(engine)
-        control = engine._books.observe.__self__  # type: ignore[attr-defined]
+        control = engine._feedback.observe.__self__  # type: ignore[attr-defined]
         assert isinstance(control, ThreadControl)
         self._control = control
         # Trials may cost a share of the tuned time, so the time of other turns must not count.
@@ -59,8 +59,8 @@ class ThreadContender:
         engine, threads = self._engine, self._control.threads
         counts = (threads.decode, threads.few, threads.many) if n_threads == GOVERNED else (n_threads,) * 3
         engine.context.set_threads(*counts)
-        engine._books.flush()
-        engine._books.observe = self._control.observe if n_threads == GOVERNED else _learn_nothing
+        engine._feedback.flush()
+        engine._feedback.observe = self._control.observe if n_threads == GOVERNED else _learn_nothing
         spent, n_steps = 0.0, 0
         while spent < seconds:
             if self._n_steps >= _SITTING:

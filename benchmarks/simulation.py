@@ -173,9 +173,12 @@ class SimulatedEngine:
         prepared = [PreparedRequest(Request(str(index), "x"), prompt, sampler) for index in range(n_requests)]
         self.sequences = [Sequence(one, order=index, submitted_at=0.0) for index, one in enumerate(prepared)]
 
-    def run(self, n_steps: int, room: int = 24) -> list[Drafted]:
-        """Make so many steps; return what was drafted in each."""
-        return [self._step(room) for _ in range(n_steps)]
+    def run(self, n_steps: int, room: int = 24, *, is_even: bool = False) -> list[Drafted]:
+        """Make so many steps, in which all requests bring equally many rows where ``is_even``.
+
+        Return what was drafted in each.
+        """
+        return [self._step(room, is_even) for _ in range(n_steps)]
 
     @property
     def speedup(self) -> float:
@@ -183,10 +186,10 @@ class SimulatedEngine:
         n_texts = len(self.sequences)
         return self.cost.time(n_texts) * self.n_sampled / n_texts / self.seconds
 
-    def _step(self, room: int) -> Drafted:
+    def _step(self, room: int, is_even: bool) -> Drafted:
         n, kv = len(self.sequences), sum(len(sequence.tokens) for sequence in self.sequences)
         before = self.clock.now
-        drafted = self.speculator.propose(list(self.sequences), StepCapacity(n, kv, room))
+        drafted = self.speculator.propose(list(self.sequences), StepCapacity(n, kv, room, n if is_even else 0))
         n_drafted = sum(len(tokens) for tokens in drafted.values())
         assert n_drafted <= room
         seconds = self.cost.time(n + n_drafted, kv) * (self._surcharge if drafted else 1.0)

@@ -12,7 +12,7 @@ STATE = {"phase": "ready", "progress": 1.0, "model": "source", "n_ctx": 100_000,
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Streams ``tokens`` at ``rate`` a second to every chat request."""
+    """Streams ``tokens`` at ``rate`` a second to every chat request, and knows no other."""
 
     tokens: tuple[str, ...] = ()
     rate = 1_000.0
@@ -26,6 +26,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
+        if not self.path.endswith("/chat/completions"):
+            self.send_error(404)
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()

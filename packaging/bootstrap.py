@@ -72,10 +72,18 @@ class Bootstrap:
         stamp.put(self.venv, self.wish.fingerprint, self.wish.stamps)
 
     def install_system_packages(self) -> None:
-        """Step 1: what Qt and the compiler need from the system."""
+        """Step 1: what Qt and the compiler need from the system, and the checks where they are asked for."""
         self.progress.begin("System packages")
         needs = system_packages.read_needs(self.root)
-        self.progress.end(system_packages.ensure(needs, self.log, lambda line: self.progress.update(line.strip())))
+
+        def follow(line: str) -> None:
+            self.progress.update(line.strip())
+
+        done = system_packages.ensure(needs, self.log, follow)
+        left_out = system_packages.ensure_checks(self.root, self.log, follow) if self.wish.development else ""
+        self.progress.end(done)
+        if left_out:
+            self.progress.say(f"      {left_out}")
 
     def prepare_venv(self) -> None:
         """Step 2: a virtual environment that works, whatever was left of it."""

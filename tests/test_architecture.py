@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import graphlib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tools.structure import DOCUMENT, PARTS, PICTURES, table, table_in
+from tools.structure import DOCUMENT, PARTS, PICTURES, statements, table, table_in
 from tools.structure import read_rooms as read_rooms_anew
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,7 +48,7 @@ SOURCES = {
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -55,13 +56,8 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def without_types(source: str) -> ast.AST:
-    """Return a module without what only type checkers see."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            node.body = [ast.Pass()]
-    return tree
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 @cache
@@ -119,10 +115,12 @@ def test_the_document_shows_the_rooms_as_they_are() -> None:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     """Also not within functions; only what is imported for its type alone may look back."""
     modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in SOURCES}
-    arrows = {
-        module: {found for found in imports_of(without_types(SOURCES[name])) if found in modules and found != module}
-        for module, name in modules.items()
-    }
+    arrows: dict[str, set[str]] = {}
+    for module, name in modules.items():
+        found = Counter(imports_of(trees()[name]))
+        for block in filter(is_for_types, trees()[name].body):
+            found -= Counter(imports_of(block))
+        arrows[module] = {one for one in found if one in modules and one != module}
     order = graphlib.TopologicalSorter(arrows)
     order.prepare()  # raises CycleError, which names the circle
 

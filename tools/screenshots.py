@@ -1,20 +1,25 @@
-"""Draws the window in all its states into a folder: ``python -m tools.screenshots FOLDER [NAME...]``."""
+"""Draws the window in its states: ``python -m tools.screenshots`` those that docs/screenshots shows.
+
+``python -m tools.screenshots FOLDER [NAME...]`` draws all of them, or those named, into a folder.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
+from PIL import Image
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QTextCursor
 from PySide6.QtTest import QTest
@@ -117,7 +122,10 @@ class Stage:
         self.server = FakeServer()
         self.hub = HubServer()
         os.environ["HF_ENDPOINT"] = self.hub.address
-        self.folder = Path(tempfile.mkdtemp())
+        # Pages name it: it is the same in each picture.
+        self.folder = Path(tempfile.gettempdir()) / "slipstream"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
         self.appearance = Appearance(application, choice)
         self.api = Api()
         os.environ["SLIPSTREAM_HOME"] = str(self.folder)
@@ -953,7 +961,7 @@ def fill_hub(hub: HubServer) -> None:
     long = "bartowski/" + "A-Very-Long-Name-Of-A-Merged-Model-" * 3 + "GGUF"
     gated = "meta/Llama-3.3-70B-Instruct-GGUF"
     for at, name in enumerate(("Qwen/Qwen3-8B-GGUF", gated, "acme/kitsune-GGUF", long)):
-        stem = name.rpartition("/")[2].removesuffix("-GGUF").replace("kitsune", "狐の物語")
+        stem = name.rpartition("/")[2].removesuffix("-GGUF").replace("kitsune", "Füchsin")
         kinds = {"Q2_K": 4, "Q4_K_M": 6, "Q5_K_M": 10, "Q6_K": 12, "mmproj-F16": 2}
         files = {
             f"{stem}-{kind}.gguf": (small + bytes(len(small)))[: len(small) * size // 10]
@@ -1226,7 +1234,7 @@ def _find(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
     finder.pane.download.click()
     finder.list.choose("acme/kitsune-GGUF")
     stage.until(lambda: finder.pane.repository is not None and "acme" in finder.pane.repository.repo_id)
-    finder.pane.list.choose("狐の物語-Q6_K.gguf")
+    finder.pane.list.choose("Füchsin-Q6_K.gguf")
     finder.pane.download.click()
     stage.wait(3.0)
     page.show_tab("Downloads")
@@ -1381,6 +1389,78 @@ STATES: tuple[Callable[[Stage], None], ...] = (
 )
 
 
+# What docs/screenshots shows: the pictures of each state, and what is to be seen in them.
+SHOWN: dict[Callable[[Stage], None], dict[str, str]] = {
+    first_start: {
+        "first-start": "The first start: the machine is measured, and three models are offered for it",
+        "first-start-download": "One of them is on its way",
+    },
+    streaming: {"streaming": "A reply while it is written"},
+    receipts: {
+        "receipt-drafted": "The receipt of a reply says how fast it was, and why",
+        "receipt-tint": "Words that were drafted are tinted on request",
+        "receipt-150": "A small window and large text",
+    },
+    thinking: {"thoughts": "What the model thought, unfolded"},
+    tools: {"tools-called": "A tool was called, and another call was refused"},
+    attachments: {
+        "attach-100": "Files that do not fit, and a way out",
+        "attach-pages": "Pages of a file are chosen",
+    },
+    formulas: {"formulas": "Formulas, and a diagram as text"},
+    branches: {"branches-edited": "Another version of a reply"},
+    speeds: {"deep": "A spark reply, and a deep one at work"},
+    context: {"context-full": "A message that is too long says so before it is sent"},
+    race: {"race": "A race of plain decoding and drafting"},
+    beside: {"beside": "Two chats at once"},
+    panel: {"panel": "The settings of a chat"},
+    prompts: {"prompts-all": "Prompts that are kept"},
+    folders: {"folders": "Folders, and a chat that is pinned"},
+    search: {"search": "A search over all chats"},
+    problem: {"died": "Errors, each with what can be done"},
+    gauges: {"gauges-library": "The models of this machine, and the gauges at work"},
+    figures: {"find-figures": "Models of the Hub, with their fit and speed here"},
+    library: {
+        "library-repository": "What to download of one, and why",
+        "library-downloads": "Downloads",
+        "library-offline": "Without a network",
+    },
+    model_dialogs: {"model-settings": "The settings of a model", "quantise": "A smaller copy of it"},
+    speed: {"speed": "How fast replies are, why, and what would help"},
+    server: {
+        "server-off": "The endpoint, before it is switched on",
+        "server-activity": "What the server does",
+        "server-workers": "Other servers, and workers",
+    },
+    jobs: {"jobs": "Files of requests, and hard questions"},
+    settings: {
+        "settings": "All settings",
+        "settings-search": "A search in them",
+        "contrast": "High contrast",
+        "accent": "Another accent",
+    },
+    palette: {"palette-found": "The command palette", "shortcuts": "All keys"},
+    small: {"small": "A small window"},
+}
+PICTURES = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
+N_COLOURS = 256  # of a picture that is kept: half the bytes, and the eye sees no difference
+
+
+def keep(drawn: Path) -> None:
+    """Put the pictures that are shown into docs/screenshots, and write the page that shows them."""
+    shutil.rmtree(PICTURES, ignore_errors=True)
+    PICTURES.mkdir()
+    page = ["# The window in pictures", "", "Drawn by `python -m tools.screenshots`, in light and in dark.", ""]
+    for names in SHOWN.values():
+        for name, words in names.items():
+            files = [f"{name}-{choice.value}.png" for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK)]
+            for file in files:
+                picture = Image.open(drawn / file).convert("RGB")
+                picture.quantize(N_COLOURS, dither=Image.Dither.NONE).save(PICTURES / file, optimize=True)
+            page += [f"## {words}", "", *(f'<img alt="{words}" src="{file}" width="49%">' for file in files), ""]
+    (PICTURES / "README.md").write_text("\n".join(page).rstrip() + "\n", encoding="utf-8")
+
+
 def _first_words(layout: QLayout) -> str:
     first = layout.itemAt(0)
     label = first.widget() if first is not None else None
@@ -1388,16 +1468,25 @@ def _first_words(layout: QLayout) -> str:
 
 
 def main() -> None:
-    out, wanted = Path(sys.argv[1]), sys.argv[2:]
-    out.mkdir(parents=True, exist_ok=True)
     os.environ[IN_WINDOW] = "1"  # sentences name buttons, as in the app
     application = QApplication([])
+    if len(sys.argv) == 1:
+        with tempfile.TemporaryDirectory() as drawn:
+            draw(application, Path(drawn), tuple(SHOWN))
+            keep(Path(drawn))
+        return
+    out, wanted = Path(sys.argv[1]), sys.argv[2:]
+    out.mkdir(parents=True, exist_ok=True)
+    draw(application, out, [state for state in STATES if not wanted or state.__name__ in wanted])
+
+
+def draw(application: QApplication, out: Path, states: Sequence[Callable[[Stage], None]]) -> None:
+    """Draw states into a folder, in light and in dark."""
     for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK):
-        for state in STATES:
-            if not wanted or state.__name__ in wanted:
-                stage = Stage(application, out, choice)
-                state(stage)
-                stage.close()
+        for state in states:
+            stage = Stage(application, out, choice)
+            state(stage)
+            stage.close()
 
 
 if __name__ == "__main__":

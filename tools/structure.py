@@ -10,7 +10,7 @@ import ast
 import graphlib
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,9 +56,19 @@ def read_rooms(root: Path = ROOT) -> dict[str, Room]:
     return {name: room for name, room in sorted(rooms.items()) if room.files}
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Give what a module consists of, down to each statement: most of a tree is expressions, which import nothing."""
+    below = [tree]
+    while below:
+        node = below.pop()
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            below += getattr(node, part, ())
+
+
 def _imported(tree: ast.AST) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -116,11 +116,21 @@ def _run(arguments: Sequence[str] | None) -> int:
         typed = sys.argv[1:] if arguments is None else arguments
         build(is_pretty=sys.stdout.isatty(), typed=typed or ["desktop"])(args=typed, prog_name=PROGRAM)
     except SlipstreamError as error:
-        say_on_stderr(f"Error: {error.message}")
+        say_on_stderr(f"Error: {_told(error)}")
         return exit_code(error)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK if end.code is None else ExitCode.ERROR
     return ExitCode.OK
+
+
+def _told(error: SlipstreamError) -> str:
+    """Return what happened, and where more is known what to type against it."""
+    trouble = getattr(error, "trouble", None)
+    if trouble is None:
+        return error.message
+    from app.cli.terminal.remedies import typed
+
+    return typed(trouble)
 
 
 def exit_code(error: SlipstreamError) -> ExitCode:

@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 from app.environment.exit_codes import ExitCode
 from core.values.errors import SlipstreamError
@@ -33,12 +34,18 @@ class ServerUnreachable(SlipstreamError):
 class ServerRefused(SlipstreamError):
     """The server answered with an error; ``status`` is HTTP's (None inside a stream), ``code`` OpenAI's.
 
-    ``exit_code`` is what that means to a script.
+    ``exit_code`` is what that means to a script. ``fields`` is the whole error as it was sent.
     """
 
-    def __init__(self, message: str, status: int | None = None, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        code: str | None = None,
+        fields: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status, self.code, self.fields = status, code, fields
         self.exit_code = _exit_code(status, code)
 
 
@@ -147,6 +154,20 @@ class Client:
         with self._exchange("POST", "/v1/chat/completions", whole, is_patient=True) as response:
             yield from _reply_events(response)
 
+    def call(self, method: str, path: str, fields: Mapping[str, Any]) -> Any:
+        """Ask a route with these fields, wait as long as it takes, and return the JSON of its answer."""
+        with self._exchange(*_asked(method, path, fields), is_patient=True) as response:
+            try:
+                return json.loads(response.read())
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                raise StreamBroken("The connection to the server broke in the middle of the answer.") from error
+
+    def events(self, method: str, path: str, fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Ask a route with these fields for a stream, and yield its events; raises StreamBroken where it breaks off."""
+        accept = {"Accept": "text/event-stream"}
+        with self._exchange(*_asked(method, path, fields), is_patient=True, more=accept) as response:
+            yield from _chunks(response)
+
     def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         with self._exchange(method, path, body) as response:
             try:
@@ -157,15 +178,24 @@ class Client:
 
     @contextmanager
     def _exchange(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, is_patient: bool = False
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        is_patient: bool = False,
+        more: Mapping[str, str] | None = None,
     ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request and hand out the response; ``is_patient`` waits for it as long as it takes."""
+        """Send a request and hand out the response; ``is_patient`` waits for it as long as it takes.
+
+        ``more`` are headers beside the usual ones.
+        """
         data = None if body is None else json.dumps(body).encode()
         with closing(self._connection()) as connection:
             try:
                 connection.connect()
                 connection.sock.settimeout(None if is_patient else self._timeout)
-                connection.request(method, path, data, self.headers)
+                connection.request(method, path, data, {**self.headers, **(more or {})})
                 response = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 raise ServerUnreachable(f"No server answers at {self.url} ({_reason(error)}).") from error
@@ -177,6 +207,13 @@ class Client:
     def _connection(self) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
         return kind(str(self._parts.hostname), self._port, timeout=self._timeout)
+
+
+def _asked(method: str, path: str, fields: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any] | None]:
+    """Return method, path and body: what a GET asks for is in its query."""
+    if method != "GET":
+        return method, path, fields
+    return method, f"{path}?{urlencode(fields)}" if fields else path, None
 
 
 def _port(parts: SplitResult) -> int | None:
@@ -194,7 +231,7 @@ def _reason(error: Exception) -> str:
 def _refusal(response: http.client.HTTPResponse) -> ServerRefused:
     try:
         problem = json.loads(response.read())["error"]
-        return ServerRefused(str(problem["message"]), response.status, problem.get("code"))
+        return ServerRefused(str(problem["message"]), response.status, problem.get("code"), problem)
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
         return ServerRefused(f"The server answered {response.status} {response.reason}.", response.status)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.fit_reports.fit_reports import CurrentMachine, as_fields, report_remote
 from models.estimate.fit.summary import FitVerdict
-from models.library.values import Choice
+from models.library.values import SuggestionTier
 from models.recommend.fit_report import FitReport
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def suggestions(here: CurrentMachine) -> tuple[Suggestion, ...]:
     return tuple(found)
 
 
-def first_choices(found: Iterable[Suggestion]) -> dict[Choice, Suggestion]:
+def first_choices(found: Iterable[Suggestion]) -> dict[SuggestionTier, Suggestion]:
     """Return what to offer to somebody who begins: a quick model, the best that is quick enough, one between.
 
     There are fewer where the same one is both, and none until speeds are known.
@@ -106,11 +106,11 @@ def first_choices(found: Iterable[Suggestion]) -> dict[Choice, Suggestion]:
         return max(fast, key=lambda one: one[1]) if fast else max(usable, key=lambda one: one[0])
 
     quick, best = largest(_QUICK * ENOUGH), largest(_BEST * ENOUGH)
-    chosen = {Choice.QUICK: quick[2]}
+    chosen = {SuggestionTier.QUICK: quick[2]}
     between = [one for one in usable if quick[1] < one[1] < best[1] and one[0] >= best[0]]
     if enough := [one for one in between if one[0] >= ENOUGH] or between:
-        chosen[Choice.BALANCED] = max(enough, key=lambda one: one[1])[2]
-    return chosen | ({Choice.BEST: best[2]} if best is not quick else {})
+        chosen[SuggestionTier.BALANCED] = max(enough, key=lambda one: one[1])[2]
+    return chosen | ({SuggestionTier.BEST: best[2]} if best is not quick else {})
 
 
 def _suggested(model: CuratedModel, here: CurrentMachine) -> Suggestion:

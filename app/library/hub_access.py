@@ -1,9 +1,7 @@
-"""The model library as the commands use it: the Hub with the user's settings, folders, and errors as exit codes."""
+"""The Hub with the user's settings, and where the library keeps what is set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,14 +12,18 @@ from core.values.errors import SlipstreamError
 if TYPE_CHECKING:
     from models.hub.client import Hub
     from models.hub.settings import HubSettings
+    from models.library.values import HubFacts, Trouble
 
 
 class LibraryError(SlipstreamError):
-    """Something about the library that the user is told, with the exit code it means."""
+    """Something about the library that the user is told, with the exit code it means.
 
-    def __init__(self, message: str, exit_code: ExitCode) -> None:
+    ``trouble`` has what else is known of it, as what helps.
+    """
+
+    def __init__(self, message: str, exit_code: ExitCode, trouble: Trouble | None = None) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.exit_code, self.trouble = exit_code, trouble
 
 
 def hub() -> Hub:
@@ -36,6 +38,15 @@ def hub_settings() -> HubSettings:
     from models.hub.settings import read_settings
 
     return read_settings(hub_file())
+
+
+def hub_facts() -> HubFacts:
+    """Return how the Hub is reached, as it may be shown; raises BadHubSetting."""
+    from models.library.values import HubFacts
+
+    settings = hub_settings()
+    token = settings.token.origin if settings.token is not None else None
+    return HubFacts(settings.address, settings.shown_proxy, token, settings.is_offline)
 
 
 def change_hub(address: str | None, proxy: str | None) -> None:
@@ -87,30 +98,3 @@ def hub_file() -> Path:
 def folders_file() -> Path:
     """Where the list of imported folders is kept."""
     return config_folder() / "folders.json"
-
-
-@contextmanager
-def as_library_errors() -> Iterator[None]:
-    """Turn what the library raises into a LibraryError."""
-    from app.library.remedies import told
-    from models.catalog.imported_folders import ImportRefused
-    from models.files import errors as download
-    from models.gguf.errors import GgufError
-    from models.hub import errors as hub
-    from models.quantise import errors as quantise
-
-    try:
-        yield
-    except quantise.QuantiseRefused as error:
-        option = f" The option for that is {error.option}." if error.option else ""
-        raise LibraryError(told(error) + option, ExitCode.USAGE) from error
-    except (hub.BadHubSetting, ImportRefused) as error:
-        raise LibraryError(told(error), ExitCode.USAGE) from error
-    except (hub.NotThere, hub.NoAccess, download.NothingToChoose, download.UnsafeName, GgufError) as error:
-        raise LibraryError(told(error), ExitCode.MODEL) from error
-    except (hub.Unreachable, hub.Offline, download.ConnectionLost) as error:
-        raise LibraryError(told(error), ExitCode.UNREACHABLE) from error
-    except quantise.QuantiseCancelled as error:
-        raise LibraryError(told(error), ExitCode.INTERRUPTED) from error
-    except (hub.HubError, download.DownloadError, quantise.QuantiseError) as error:
-        raise LibraryError(told(error), ExitCode.ERROR) from error

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder
-from app.library.hub_access import LibraryError, as_library_errors, folders_file
+from app.library.hub_access import LibraryError, folders_file
+from app.library.trouble import as_library_errors
 from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:

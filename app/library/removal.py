@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder
 from app.library.hub_access import LibraryError
-from models.formatting.program import PROGRAM, advice, command
 
 if TYPE_CHECKING:
     from models.catalog.catalog import ModelEntry
+    from models.library.values import Trouble
 
 
 def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ...]:
@@ -19,10 +19,11 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
     from models.facts.projector import projector_beside
     from models.facts.split_files import parts
     from models.files.provenance import remove_empty, remove_record
+    from models.library.values import Remedy, Trouble
 
-    problem = why_not_ours(entry)
-    if problem is not None:
-        raise LibraryError(problem, ExitCode.USAGE)
+    refused = why_not_ours(entry)
+    if refused is not None:
+        raise LibraryError(refused.sentence, ExitCode.USAGE, refused)
     folder = models_folder()
     beside = projector_beside(entry.path)
     files = tuple(path for path in parts(entry.path) if path.exists())
@@ -32,31 +33,28 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
         try:
             _remove_file(file, for_good=for_good)
         except OSError as error:
-            raise LibraryError(
-                f"{file} could not be moved to the trash: {error.strerror or error}. "
-                + advice(
-                    f"`{command('models rm', entry.name, '--delete')}` deletes it for good.",
-                    "Empty the trash and try again, or delete the file in its folder.",
-                ),
-                ExitCode.ERROR,
-            ) from error
+            sentence = f"{file} could not be moved to the trash: {error.strerror or error}."
+            trouble = Trouble(sentence, remedies=(Remedy.DELETE,), about=entry.name)
+            raise LibraryError(sentence, ExitCode.ERROR, trouble) from error
         remove_record(folder, file)
         remove_empty(file.parent, folder)
     return files
 
 
-def why_not_ours(entry: ModelEntry) -> str | None:
-    """Return why a model stays, as a sentence: it was not downloaded here. None where it may be removed."""
+def why_not_ours(entry: ModelEntry) -> Trouble | None:
+    """Return why a model stays: it was not downloaded here. None where it may be removed."""
+    from models.library.values import Remedy, Trouble, TroubleKind
+
     if entry.is_toy:
-        return f"{entry.name} is a part of Slipstream and stays."
+        return Trouble(f"{entry.name} is a part of Slipstream and stays.", TroubleKind.REFUSED)
     if entry.path.is_relative_to(models_folder()):
         return None
     owner = f"belongs to {entry.origin}" if entry.origin not in ("", "folder") else "is in a folder of yours"
-    how = advice(f"with `{PROGRAM} models import FOLDER --forget`", "in Settings under Folders")
-    return (
+    sentence = (
         f"{entry.name} {owner} and is only used from there: {entry.path}. Remove it there, or take the folder off "
-        f"the list {how}."
+        "the list."
     )
+    return Trouble(sentence, TroubleKind.REFUSED, (Remedy.FORGET,))
 
 
 def _is_wanted(projector: Path, files: tuple[Path, ...]) -> bool:

@@ -8,11 +8,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from app.library_service.outbox import Outbox
 from app.library_service.service import LibraryService
 from models.formatting.json_values import value_of
 from models.library.requests import ROUTES
+
+N_THREADS = 8  # of requests that are answered at the same time: many wait for the network
 
 
 def main() -> None:
@@ -22,15 +27,31 @@ def main() -> None:
     outbox = Outbox(os.dup(sys.stdout.fileno()))
     # What a library prints must not get among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    service = LibraryService(outbox)
+    service, threads = LibraryService(outbox.tell), ThreadPoolExecutor(N_THREADS, "library")
     service.start()
     kinds = {route.request.__name__: route.request for route in ROUTES}
     for line in sys.stdin.buffer:
         asked = json.loads(line)
-        service.take(asked["id"], value_of(kinds[asked["ask"]], asked["with"]))
+        threads.submit(_answer, service, outbox, asked["id"], value_of(kinds[asked["ask"]], asked["with"]))
     service.stop()
+    threads.shutdown(wait=False, cancel_futures=True)
     # Threads may wait for the network longer than anybody waits for them.
     os._exit(0)
+
+
+def _answer(service: LibraryService, outbox: Outbox, number: int, request: Any) -> None:
+    try:
+        answer = service.answer(request)
+        if isinstance(answer, Iterator):
+            for part in answer:
+                outbox.answer(number, part, has_more=True)
+            answer = None
+        outbox.answer(number, answer)
+    except Exception as error:
+        from app.library.trouble import trouble_of
+
+        # Whatever it was, the one who asked gets a sentence: a thread's traceback helps nobody.
+        outbox.refuse(number, trouble_of(error))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from app.environment.paths import models_folder
 from app.library.hub_access import hub
+from app.library.trouble import trouble_of
 from app.library_service.outbox import ChangeNotifier
-from app.library_service.trouble import trouble_of
 from models.download.model_download import DownloadRequest
-from models.download.progress import DownloadPhase
+from models.download.progress import AT_REST, DownloadPhase
 from models.download.queue import DownloadQueue, QueuedDownload
 from models.hub.errors import HubError
 from models.library.values import Download
@@ -56,18 +56,20 @@ class DownloadService:
         """All downloads of the queue; raises BadHubSetting."""
         return tuple(map(_download, self.queue.jobs))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is downloaded, or waits for that; raises BadHubSetting."""
+        return any(job.phase not in AT_REST for job in self.queue.jobs)
+
     def look(self) -> None:
         """See whether files of what was downloaded are gone."""
         self._bulletin.note()
 
-    def pull(self, repo_id: str, wanted: str) -> None:
-        """Download a model when it is its turn."""
-        self.add(DownloadRequest(repo_id, wanted))
-
-    def add(self, request: DownloadRequest) -> None:
+    def add(self, request: DownloadRequest) -> Download:
         """Download what is wished for when it is its turn."""
-        self.queue.add(request)
-        self._bulletin.note()
+        added = _download(self.queue.add(request))
+        self._tell_all()  # before the answer, so that whoever follows it hears nothing older afterwards
+        return added
 
     def pause(self, number: int) -> None:
         """Stop one and keep what has arrived."""
@@ -103,7 +105,10 @@ class DownloadService:
     def _on_change(self, job: QueuedDownload) -> None:
         if job.phase is DownloadPhase.DONE:
             self._arrived()
-        self._bulletin.note()
+        if job.phase in AT_REST:
+            self._tell_all()
+        else:
+            self._bulletin.note()
 
     def _tell_all(self) -> None:
         if self._queue is not None:
@@ -112,5 +117,5 @@ class DownloadService:
 
 
 def _download(job: QueuedDownload) -> Download:
-    problem = trouble_of(job.error).sentence if job.error is not None else None
-    return Download(job.number, job.request.repo_id, job.request.wanted, job.progress, problem)
+    trouble = trouble_of(job.error) if job.error is not None else None
+    return Download(job.number, job.request.repo_id, job.request.wanted, job.progress, trouble, job.done)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.fit_reports.fit_reports import CurrentMachine, report_remote
 from app.fit_reports.repository_reports import RepositoryReports
 from app.fit_reports.suggestions import first_choices, suggestions
-from app.library.hub_access import change_hub, hub, hub_settings, log_in, log_out
+from app.library.hub_access import change_hub, hub, hub_facts, log_in, log_out
 from app.library_service.machine import MachineService
 from models.facts.header_facts import header_facts
 from models.hub.repository import FoundRepository, Repository
@@ -98,9 +98,7 @@ class HubService:
 
     def facts(self) -> HubFacts:
         """Return how the Hub is reached; raises BadHubSetting."""
-        settings = hub_settings()
-        token = settings.token.origin if settings.token is not None else None
-        return HubFacts(settings.address, settings.shown_proxy, token, settings.is_offline)
+        return hub_facts()
 
     def change(self, address: str, proxy: str) -> HubFacts:
         """Reach the Hub at another address or through another proxy; raises LibraryError too."""

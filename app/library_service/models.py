@@ -18,7 +18,7 @@ from app.library_service.file_changes import FileChanges
 from app.pairing.model_list import ListedModels
 from app.settings.model_settings_store import LastUsed, UsageStore
 from models.catalog.catalog import ModelEntry
-from models.catalog.imported_folders import read_folders
+from models.catalog.imported_folders import ImportedFolder, read_folders
 from models.facts.split_files import parts
 from models.files.integrity import IntegrityState, integrity_of
 from models.files.provenance import FileOrigin, read_record
@@ -62,13 +62,13 @@ class ModelService:
         """Return one model; raises UnknownModel."""
         return _Known(judged).row(self.entry(name))
 
-    def remove(self, name: str) -> None:
-        """Move a downloaded model to the trash; raises UnknownModel and LibraryError."""
-        remove_model(self.entry(name))
+    def remove(self, name: str, *, for_good: bool = False) -> tuple[str, ...]:
+        """Move a downloaded model to the trash, and return its files; raises UnknownModel and LibraryError."""
+        return tuple(map(str, remove_model(self.entry(name), for_good=for_good)))
 
-    def import_folder(self, folder: str) -> None:
+    def import_folder(self, folder: str) -> FolderPlace:
         """Use the models of a folder where they are; raises LibraryError."""
-        import_folder(Path(folder))
+        return _place(import_folder(Path(folder)), is_imported=True)
 
     def import_file(self, file: str) -> str:
         """Use one model file where it is, and return the model's name; raises LibraryError."""
@@ -92,15 +92,15 @@ class ModelService:
         real = path.resolve()
         return next((entry for entry in self.catalog.entries() if entry.path.resolve() == real), None)
 
-    def forget(self, folder: str) -> None:
-        """No longer look through an imported folder; raises LibraryError."""
-        forget_folder(Path(folder))
+    def forget(self, folder: str) -> str:
+        """No longer look through an imported folder, and return its path; raises LibraryError."""
+        return str(forget_folder(Path(folder)))
 
     def places(self) -> tuple[FolderPlace, ...]:
         """Return the folders that are imported, and those that could be."""
         known, others = places()
-        listed = [(place, True) for place in known] + [(place, False) for place in others]
-        return tuple(FolderPlace(str(place.path), place.kind.value, is_imported) for place, is_imported in listed)
+        listed = [_place(place, is_imported=True) for place in known]
+        return (*listed, *(_place(place, is_imported=False) for place in others))
 
     def repair_request(self, name: str) -> DownloadRequest:
         """Return the download that mends a model; raises UnknownModel, and LibraryError where there is none."""
@@ -173,6 +173,10 @@ class _Known:
             repo_id=request.repo_id if request is not None else "",
             wanted=request.wanted if request is not None else "",
         )
+
+
+def _place(folder: ImportedFolder, *, is_imported: bool) -> FolderPlace:
+    return FolderPlace(str(folder.path), folder.kind.value, is_imported)
 
 
 def _source(record: FileOrigin) -> str:

@@ -35,7 +35,7 @@ class Outbox:
         """Say why a request cannot be answered."""
         self._send({"id": number, "trouble": plain(trouble)})
 
-    def tell(self, news: str, value: Any = None) -> None:
+    def tell(self, news: str, value: Any) -> None:
         """Send a piece of news."""
         self._send({"news": news, "value": plain(value)})
 

@@ -135,13 +135,12 @@ def _told(trial: PartnerTrial) -> str:
 
 
 def _partners(name: str, found: Pairing) -> Partners:
-    choice, decision = found.choice, found.decision
+    decision = found.decision
     return Partners(
         name=name,
         used=decision.used.name if decision.used is not None else None,
         why=decision.why,
         choosing=_choosing(found),
-        by_test=choice is not None and choice.by == "test",
         has_worthy=any(partner.is_worth_it for partner in found.partners),
         notices=(*found.problems, *decision.notices),
         partners=tuple(_partner(partner) for partner in found.partners),

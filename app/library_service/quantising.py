@@ -10,9 +10,9 @@ from dataclasses import replace
 from app.environment.paths import models_folder
 from app.jobs.quantise.job import QuantiseJob, remove_leftovers
 from app.library.find_model import UnusableModel
+from app.library.trouble import trouble_of
 from app.library_service.models import ModelService
 from app.library_service.outbox import ChangeNotifier
-from app.library_service.trouble import trouble_of
 from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
 from models.library.requests import Quantise

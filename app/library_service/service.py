@@ -1,144 +1,202 @@
-"""Takes requests and sends what answers them: each in a thread of its own, so that none waits for the network."""
+"""Answers what is asked of the library, in the library's process as in a command of its own."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from app.environment.exit_codes import ExitCode
 from app.library.hub_access import LibraryError
-from app.library.moving import ModelsMove
-from app.library_service.downloads import DownloadService
-from app.library_service.drafts import DraftService
-from app.library_service.hub import HubService
-from app.library_service.machine import MachineService
-from app.library_service.measuring import MeasuringService
-from app.library_service.models import ModelService
-from app.library_service.outbox import Outbox
-from app.library_service.pairs import PairService
-from app.library_service.quantising import QuantiseService
-from app.library_service.row_reports import RowReporter
-from app.library_service.settings import SettingsService
-from app.library_service.trouble import trouble_of
-from models.download.progress import DownloadPhase
 from models.library import requests as ask
-from models.library.values import ModelRows, MoveStep
 
-N_THREADS = 8
-_AT_REST = (DownloadPhase.PAUSED, DownloadPhase.FAILED, DownloadPhase.CANCELLED, DownloadPhase.DONE)
+if TYPE_CHECKING:
+    from app.library.moving import ModelsMove
+    from app.library_service.downloads import DownloadService
+    from app.library_service.drafts import DraftService
+    from app.library_service.hub import HubService
+    from app.library_service.machine import MachineService
+    from app.library_service.measuring import MeasuringService
+    from app.library_service.models import ModelService
+    from app.library_service.pairs import PairService
+    from app.library_service.quantising import QuantiseService
+    from app.library_service.row_reports import RowReporter
+    from app.library_service.settings import SettingsService
+    from models.library.values import Download, ModelRows, MoveStep
+
+_Made = TypeVar("_Made")
+
+
+class _Part(Generic[_Made]):
+    """A part of the service, imported and made when it is first needed, once for all threads."""
+
+    def __init__(self, make: Callable[[Any], _Made]) -> None:
+        self._make = make
+        self._name = make.__name__
+
+    def __get__(self, service: LibraryService, owner: type) -> _Made:
+        with service.making:
+            if self._name not in service.__dict__:  # another thread may have made it meanwhile
+                service.__dict__[self._name] = self._make(service)
+        made: _Made = service.__dict__[self._name]
+        return made
 
 
 class LibraryService:
-    """Answers requests to ``outbox``, and sends it the news."""
+    """Answers requests, and gives ``tell`` the news. May be asked from any thread."""
 
-    def __init__(self, outbox: Outbox) -> None:
-        self._outbox = outbox
-        machine = MachineService()
-        self._machine, self._shelf, self._hub = machine, ModelService(), HubService(machine)
-        self._judge = RowReporter(machine, tell=lambda rows: outbox.tell("judged", rows))
-        self._pairs = PairService(self._shelf, machine, changed=self._judge.forget)
-        self._downloads = DownloadService(
-            tell=lambda downloads: outbox.tell("downloads", downloads), arrived=self._tell_of_models
-        )
-        self._quantiser = QuantiseService(
-            self._shelf,
-            tell=lambda quantisings: outbox.tell("quantisings", quantisings),
-            arrived=self._tell_of_models,
-        )
-        self._measuring = MeasuringService(self._shelf)
+    def __init__(self, tell: Callable[[str, Any], None] = lambda news, value: None) -> None:
+        self._tell = tell
+        self.making = threading.RLock()
+        self._is_started = False
         self._move: ModelsMove | None = None
-        self._threads = ThreadPoolExecutor(N_THREADS, "library")
         self._handlers = self._made_handlers()
 
     def start(self) -> None:
-        """Go on with the downloads of the last time, and tidy up after what was killed then."""
+        """Go on with the downloads of the last time, and tidy up after what was killed then.
+
+        A service that is not started answers all the same; of what goes on elsewhere it knows nothing.
+        """
+        self._is_started = True
         self._downloads.start()
         self._quantiser.start()
 
     def stop(self) -> None:
-        """Take no more. Of a smaller copy that is being made nothing is left."""
+        """End what is going on. Of a smaller copy that is being made nothing is left."""
         self._cancel_move()
         self._downloads.stop()
         self._quantiser.stop()
         self._measuring.stop()
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def take(self, number: int, request: Any) -> None:
-        """Answer a request, one of ``models.library.requests``."""
-        self._threads.submit(self._answer, number, request)
+    def answer(self, request: Any) -> Any:
+        """Return the answer to one of ``models.library.requests``; an iterator of its parts where it has some.
 
-    def _answer(self, number: int, request: Any) -> None:
-        try:
-            answer = self._handlers[type(request)](request)
-            if isinstance(answer, Iterator):
-                for part in answer:
-                    self._outbox.answer(number, part, has_more=True)
-                answer = None
-            self._outbox.answer(number, answer)
-        except Exception as error:
-            # Whatever it was, the one who asked gets a sentence: a thread's traceback helps nobody.
-            self._outbox.refuse(number, trouble_of(error))
+        Raises what the library raises: SlipstreamError, the errors of models/, and OSError.
+        """
+        return self._handlers[type(request)](request)
+
+    @_Part
+    def _machine(self) -> MachineService:
+        from app.library_service.machine import MachineService
+
+        return MachineService()
+
+    @_Part
+    def _shelf(self) -> ModelService:
+        from app.library_service.models import ModelService
+
+        return ModelService()
+
+    @_Part
+    def _hub(self) -> HubService:
+        from app.library_service.hub import HubService
+
+        return HubService(self._machine)
+
+    @_Part
+    def _judge(self) -> RowReporter:
+        from app.library_service.row_reports import RowReporter
+
+        return RowReporter(self._machine, tell=lambda rows: self._tell("judged", rows))
+
+    @_Part
+    def _pairs(self) -> PairService:
+        from app.library_service.pairs import PairService
+
+        return PairService(self._shelf, self._machine, changed=self._judge.forget)
+
+    @_Part
+    def _drafts(self) -> DraftService:
+        from app.library_service.drafts import DraftService
+
+        return DraftService(self._shelf, self._hub)
+
+    @_Part
+    def _settings(self) -> SettingsService:
+        from app.library_service.settings import SettingsService
+
+        return SettingsService(self._shelf)
+
+    @_Part
+    def _downloads(self) -> DownloadService:
+        from app.library_service.downloads import DownloadService
+
+        return DownloadService(tell=lambda downloads: self._tell("downloads", downloads), arrived=self._tell_of_models)
+
+    @_Part
+    def _quantiser(self) -> QuantiseService:
+        from app.library_service.quantising import QuantiseService
+
+        return QuantiseService(
+            self._shelf,
+            tell=lambda quantisings: self._tell("quantisings", quantisings),
+            arrived=self._tell_of_models,
+        )
+
+    @_Part
+    def _measuring(self) -> MeasuringService:
+        from app.library_service.measuring import MeasuringService
+
+        return MeasuringService(self._shelf)
 
     def _made_handlers(self) -> dict[type, Callable[[Any], Any]]:
-        shelf, hub, downloads, pairs = self._shelf, self._hub, self._downloads, self._pairs
-        settings, quantiser, drafts = SettingsService(shelf), self._quantiser, DraftService(shelf, hub)
         return {
             ask.ListModels: lambda request: self._list_models(),
-            ask.ShowModel: lambda request: shelf.row(request.name, self._judge.of),
-            ask.GetSettings: lambda request: settings.sheet(request.name),
-            ask.ChangeSettings: lambda request: settings.change(request.name, request.changes),
-            ask.OfferQuantise: lambda request: quantiser.offer(request.name),
-            ask.Quantise: quantiser.begin,
-            ask.CancelQuantise: lambda request: quantiser.cancel(request.number),
-            ask.GetModelFit: lambda request: pairs.judge(request.name),
-            ask.ShowPartners: lambda request: pairs.partners(request.name),
-            ask.FindOffers: lambda request: pairs.offers(request.name),
-            ask.FindDraft: lambda request: drafts.find(request.repo_id, request.wanted),
-            ask.ChoosePartner: lambda request: pairs.choose(request.name, request.way, request.partner),
-            ask.TestPair: lambda request: pairs.test(request.name, request.partner),
-            ask.BeginPairTest: lambda request: pairs.begin_test(),
-            ask.StopPairTest: lambda request: pairs.stop_test(),
-            ask.Verify: self._measuring.verify,
+            ask.ShowModel: lambda request: self._shelf.row(request.name, self._judge.of),
+            ask.GetSettings: lambda request: self._settings.sheet(request.name),
+            ask.ChangeSettings: lambda request: self._settings.change(request.name, request.changes),
+            ask.OfferQuantise: lambda request: self._quantiser.offer(request.name),
+            ask.Quantise: lambda request: self._quantiser.begin(wish=request),
+            ask.CancelQuantise: lambda request: self._quantiser.cancel(request.number),
+            ask.GetModelFit: lambda request: self._pairs.judge(request.name),
+            ask.ShowPartners: lambda request: self._pairs.partners(request.name),
+            ask.FindOffers: lambda request: self._pairs.offers(request.name),
+            ask.FindDraft: lambda request: self._drafts.find(request.repo_id, request.wanted),
+            ask.ChoosePartner: lambda request: self._pairs.choose(request.name, request.way, request.partner),
+            ask.TestPair: lambda request: self._pairs.test(request.name, request.partner),
+            ask.BeginPairTest: lambda request: self._pairs.begin_test(),
+            ask.StopPairTest: lambda request: self._pairs.stop_test(),
+            ask.Verify: lambda request: self._measuring.verify(request=request),
             ask.ListBenches: lambda request: self._measuring.benches,
             ask.RunBench: lambda request: self._measuring.bench(request.name),
             ask.StopMeasuring: lambda request: self._stop_measuring(),
             ask.ShowMachine: lambda request: self._machine.facts(),
             ask.MeasureMachine: self._changing_models(lambda request: self._measure(is_first=request.is_first)),
-            ask.DismissNotice: self._changing_models(lambda request: shelf.dismiss(request.path)),
+            ask.DismissNotice: self._changing_models(lambda request: self._shelf.dismiss(request.path)),
             ask.MoveModels: self._move_models,
             ask.CancelMove: lambda request: self._cancel_move(),
-            ask.ListPlaces: lambda request: shelf.places(),
-            ask.RemoveModel: self._changing_models(lambda request: shelf.remove(request.name)),
-            ask.ImportFolder: self._changing_models(lambda request: shelf.import_folder(request.folder)),
-            ask.ImportFile: self._import_file,
-            ask.ForgetFolder: self._changing_models(lambda request: shelf.forget(request.folder)),
-            ask.ListCurated: lambda request: hub.suggested(),
-            ask.SearchHub: lambda request: hub.search(request.words, request.order),
-            ask.ShowRepository: lambda request: hub.repository(request.repo_id),
-            ask.GetRemoteFit: lambda request: hub.judge(request.repo_id, request.wanted),
-            ask.Recommend: lambda request: hub.recommend(request.repo_id),
-            ask.ShowHub: lambda request: hub.facts(),
-            ask.ChangeHub: self._changing_hub(lambda request: hub.change(request.address, request.proxy)),
-            ask.LogIn: self._changing_hub(lambda request: hub.log_in(request.token)),
-            ask.LogOut: self._changing_hub(lambda request: hub.log_out()),
-            ask.ListDownloads: lambda request: downloads.downloads,
-            ask.ListQuantisings: lambda request: quantiser.quantisings,
-            ask.StartDownload: lambda request: downloads.pull(request.repo_id, request.wanted),
-            ask.RepairModel: lambda request: downloads.add(shelf.repair_request(request.name)),
-            ask.PauseDownload: lambda request: downloads.pause(request.number),
-            ask.ResumeDownload: lambda request: downloads.resume(request.number),
-            ask.CancelDownload: lambda request: downloads.cancel(request.number),
-            ask.MoveDownload: lambda request: downloads.move(request.number, request.position),
-            ask.ClearEnded: lambda request: downloads.clear_ended(),
+            ask.ListPlaces: lambda request: self._shelf.places(),
+            ask.RemoveModel: self._changing_models(self._remove),
+            ask.ImportFolder: self._changing_models(lambda request: self._shelf.import_folder(request.folder)),
+            ask.ImportFile: self._changing_models(lambda request: self._shelf.import_file(request.file)),
+            ask.ForgetFolder: self._changing_models(lambda request: self._shelf.forget(request.folder)),
+            ask.ListCurated: lambda request: self._hub.suggested(),
+            ask.SearchHub: lambda request: self._hub.search(request.words, request.order),
+            ask.ShowRepository: lambda request: self._hub.repository(request.repo_id),
+            ask.GetRemoteFit: lambda request: self._hub.judge(request.repo_id, request.wanted),
+            ask.Recommend: lambda request: self._hub.recommend(request.repo_id),
+            ask.ShowHub: lambda request: self._hub.facts(),
+            ask.ChangeHub: self._changing_hub(lambda request: self._hub.change(request.address, request.proxy)),
+            ask.LogIn: self._changing_hub(lambda request: self._hub.log_in(request.token)),
+            ask.LogOut: self._changing_hub(lambda request: self._hub.log_out()),
+            ask.ListDownloads: lambda request: self._downloads.downloads,
+            ask.ListQuantisings: lambda request: self._quantiser.quantisings,
+            ask.StartDownload: self._start_download,
+            ask.RepairModel: lambda request: self._downloads.add(self._shelf.repair_request(request.name)),
+            ask.PauseDownload: lambda request: self._downloads.pause(request.number),
+            ask.ResumeDownload: lambda request: self._downloads.resume(request.number),
+            ask.CancelDownload: lambda request: self._downloads.cancel(request.number),
+            ask.MoveDownload: lambda request: self._downloads.move(request.number, request.position),
+            ask.ClearEnded: lambda request: self._downloads.clear_ended(),
         }
 
     def _move_models(self, request: ask.MoveModels) -> Iterator[MoveStep]:
+        from app.library.moving import ModelsMove
+
         if self._move is not None:
             raise LibraryError("The models are being moved already.", ExitCode.USAGE)
-        downloads = [one for one in self._downloads.downloads if one.phase not in _AT_REST]
-        if downloads or any(not one.is_over for one in self._quantiser.quantisings):
+        if self._downloads.is_busy or any(not one.is_over for one in self._quantiser.quantisings):
             raise LibraryError(
                 "A model is being downloaded or made smaller: wait until that has ended, or pause it.", ExitCode.USAGE
             )
@@ -153,21 +211,17 @@ class LibraryService:
         if self._move is not None:
             self._move.cancel()
 
-    def _import_file(self, request: ask.ImportFile) -> str:
-        name = self._shelf.import_file(request.file)
-        self._tell_of_models()
-        return name
-
-    def _changing_models(self, act: Callable[[Any], None]) -> Callable[[Any], None]:
-        def changed(request: Any) -> None:
-            act(request)
+    def _changing_models(self, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def changed(request: Any) -> Any:
+            answer = act(request)
             self._tell_of_models()
+            return answer
 
         return changed
 
     def _list_models(self) -> Iterator[ModelRows]:
         # Whoever looks at the files may find that one is gone that was downloaded.
-        self._downloads.look()
+        self._look_at_downloads()
         return self._shelf.rows(self._judge.of, self._judge.look)
 
     def _measure(self, *, is_first: bool) -> None:
@@ -185,11 +239,24 @@ class LibraryService:
     def _changing_hub(self, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def changed(request: Any) -> Any:
             facts = act(request)
-            self._downloads.use_settings()
+            if self._is_started:
+                self._downloads.use_settings()
             return facts
 
         return changed
 
     def _tell_of_models(self) -> None:
-        self._outbox.tell("models")
-        self._downloads.look()
+        self._tell("models", None)
+        self._look_at_downloads()
+
+    def _remove(self, request: ask.RemoveModel) -> tuple[str, ...]:
+        return self._shelf.remove(request.name, for_good=request.for_good)
+
+    def _start_download(self, request: ask.StartDownload) -> Download:
+        from models.download.model_download import DownloadRequest
+
+        return self._downloads.add(DownloadRequest(request.repo_id, request.wanted, request.revision))
+
+    def _look_at_downloads(self) -> None:
+        if self._is_started:
+            self._downloads.look()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from app.environment.paths import models_folder
 from app.library.hub_access import hub
-from app.library.remedies import told
 from app.pairing.conditions import conditions_of, machine_key
 from app.pairing.decision import LOOKUPS, decide
 from app.pairing.service import store
@@ -102,7 +101,7 @@ def ask_hub(*asked: HubQuestion) -> tuple[HubAnswer, ...]:
             client = hub()
             boxes[number] = asked[number](Hub(replace(client.settings, timeout=_HUB_CALL_SECONDS)))
         except (HubError, GgufError, SlipstreamError) as error:
-            boxes[number] = HubAnswer((), (told(error),))
+            boxes[number] = HubAnswer((), (str(error),))
 
     # Daemons: a Hub that trickles must not keep the program from ending.
     threads = [threading.Thread(target=ask, args=(n,), name="pair-offers", daemon=True) for n in range(len(asked))]

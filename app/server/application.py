@@ -39,13 +39,15 @@ from app.server.llama_cpp.properties import act_on_slot, change_properties, prop
 from app.server.llama_cpp.rerank import rerank
 from app.server.llama_cpp.router import load_model, unload_model
 from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
+from app.server.lm_studio import calls as lm_studio
+from app.server.lm_studio import models as lm_studio_models
+from app.server.lm_studio.chat import chat as lm_studio_chat
 from app.server.meters import Meters, get_machine
 from app.server.ollama import models as ollama
 from app.server.ollama.chat import chat, generate
 from app.server.ollama.embed import embed
 from app.server.ollama.embed import embeddings as ollama_embeddings
 from app.server.ollama.library import delete, no_blob, pull, unsupported
-from app.server.openai import lm_studio
 from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions
 from app.server.openai.completions import completions
@@ -62,7 +64,8 @@ from app.server.openai.responses import (
 )
 from app.server.owner_routes import add_key, get_endpoint, get_log, list_keys, revoke_key, set_endpoint
 from app.server.remotes import workers
-from app.server.remotes.pass_through import PassThrough, Remotes
+from app.server.remotes.exchange import Remotes
+from app.server.remotes.pass_through import PassThrough
 from app.server.remotes.routes import add_remote, list_remotes, remove_remote, test_remote
 from app.server.remotes.store import RemoteStore
 from app.server.status import get_model, health, list_models, load, state, unload
@@ -74,6 +77,7 @@ from models.library.requests import ROUTES as LIBRARY_ROUTES
 
 ROUTES = (
     ("GET", "/health", health),
+    ("GET", "/v1/health", health),
     ("GET", "/v1/models", list_models),
     ("GET", "/v1/models/{model_id:path}", get_model),
     ("POST", "/v1/chat/completions", chat_completions),
@@ -103,6 +107,7 @@ ROUTES = (
     ("POST", "/embedding", embedding),
     ("POST", "/embeddings", embedding),
     ("POST", "/rerank", rerank),
+    ("POST", "/v1/reranking", rerank),
     ("POST", "/tokenize", tokenize),
     ("POST", "/detokenize", detokenize),
     ("POST", "/apply-template", apply_template),
@@ -132,12 +137,15 @@ ROUTES = (
     ("POST", "/api/push", unsupported),
     ("POST", "/api/blobs/{digest}", unsupported),
     ("GET", "/api/blobs/{digest}", no_blob),
-    ("GET", "/api/v0/models", lm_studio.list_models),
-    ("GET", "/api/v0/models/{model_id:path}", lm_studio.get_model),
+    ("GET", "/api/v0/models", lm_studio_models.list_models),
+    ("GET", "/api/v0/models/{model_id:path}", lm_studio_models.get_model),
     ("POST", "/api/v0/chat/completions", lm_studio.chat_completions),
     ("POST", "/api/v0/completions", lm_studio.completions),
     ("POST", "/api/v0/embeddings", lm_studio.embeddings),
-    ("GET", "/api/v1/models", lm_studio.list_models_v1),
+    ("GET", "/api/v1/models", lm_studio_models.list_models_v1),
+    ("POST", "/api/v1/models/load", lm_studio_models.load_model),
+    ("POST", "/api/v1/models/unload", lm_studio_models.unload_model),
+    ("POST", "/api/v1/chat", lm_studio_chat),
     ("GET", "/slipstream/state", state),
     ("GET", "/slipstream/events", events),
     ("GET", "/slipstream/requests", list_requests),
@@ -172,6 +180,7 @@ _PROTOCOLS = {
     "batches": "OpenAI",
     "llama_cpp": "llama.cpp",
     "ollama": "Ollama",
+    "lm_studio": "LM Studio",
 }
 OFFERS = (
     *((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES),

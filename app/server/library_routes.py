@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
 from dataclasses import MISSING, fields
 from functools import cache
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from fastapi import Request as HttpRequest
@@ -13,10 +16,12 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ValidationError, create_model
 
 from app.environment.paths import models_folder
+from app.server.calls.model_pool import ModelPool
 from app.server.http.body import Body
-from app.server.http.errors import from_validation, refuse
+from app.server.http.errors import ApiError, from_validation, refuse
 from app.server.http.sse import DONE, EventStream, encode_event
 from app.server.library_worker import LibraryWorker
+from core.values.errors import SlipstreamError
 from models.library.requests import MoveModels, RemoveModel, Route
 
 _NEEDS_KEY = "Only a server with an API key lets this be changed: start it with --api-key."
@@ -27,18 +32,19 @@ def handler_of(route: Route) -> Handler:
     """Return what answers a route: the answer as JSON, or in its parts where the client accepts an event stream."""
 
     async def handle(http: HttpRequest) -> Response:
-        if route.needs_key and not http.app.state.keys.is_needed:
-            raise refuse(403, _NEEDS_KEY, code="api_key_needed")
+        if route.needs_key:
+            _check_key(http)
         text = await http.body() if route.method == "POST" else _query(http)
         try:
             body = _body(route.request).model_validate_json(text or b"{}")
         except ValidationError as error:
             raise from_validation(dict(problem) for problem in error.errors()) from None
-        if route.request is MoveModels:
-            http.app.state.pool.let_go_below(models_folder())
-        parts = _worker(http).ask(route.request.__name__, body.model_dump())
-        if route.request is RemoveModel:
-            return await _removed(http, parts, body.model_dump()["name"])
+        fields = body.model_dump()
+        if route.request is RemoveModel and fields["for_good"]:
+            _check_key(http)  # what is in the trash could be taken back
+        parts = _worker(http).ask(route.request.__name__, fields)
+        if route.request in (RemoveModel, MoveModels):
+            parts = _out_of_memory(http, parts, fields.get("name"))
         if "text/event-stream" in http.headers.get("accept", ""):
             return EventStream(_events(parts))
         # In ASCII: names of files may hold what UTF-8 cannot.
@@ -47,11 +53,30 @@ def handler_of(route: Route) -> Handler:
     return handle
 
 
-async def _removed(http: HttpRequest, parts: AsyncGenerator[Any, None], name: str) -> Response:
-    """Let go of a model whose file is gone; where it could not be removed, that is raised here."""
-    answer = _whole([part async for part in parts])
-    http.app.state.pool.let_go(name)
-    return Response(json.dumps(answer), media_type="application/json")
+def _check_key(http: HttpRequest) -> None:
+    if not http.app.state.keys.is_needed:
+        raise refuse(403, _NEEDS_KEY, code="api_key_needed")
+
+
+async def _out_of_memory(
+    http: HttpRequest, parts: AsyncGenerator[Any, None], name: str | None
+) -> AsyncGenerator[Any, None]:
+    """Yield the parts of an answer while the model of this name (None: all of the models folder) is not in memory.
+
+    What lies elsewhere is neither removed nor moved, so it stays.
+    """
+    pool: ModelPool = http.app.state.pool
+    folder, file = models_folder(), None
+    if name is not None:
+        with suppress(ApiError, SlipstreamError):  # the library says what is wrong with the name
+            file = (await asyncio.to_thread(pool.find, name)).path
+
+    def goes(path: Path) -> bool:
+        return path.is_relative_to(folder) and (name is None or path == file)
+
+    async with pool.without(goes), aclosing(parts):
+        async for part in parts:
+            yield part
 
 
 async def library_events(http: HttpRequest) -> Response:

@@ -29,6 +29,9 @@ LOST, RETURNED, GAVE_UP = "lost", "returned", "gave_up"
 STOPPED = "The library stopped in the middle of this and is starting again. Try again."
 STATUSES = {
     TroubleKind.SETTING: 400,
+    TroubleKind.REFUSED: 400,
+    TroubleKind.UNUSABLE: 400,
+    TroubleKind.CANCELLED: 400,
     TroubleKind.OTHER: 400,
     TroubleKind.ACCESS: 403,
     TroubleKind.MISSING: 404,
@@ -42,10 +45,18 @@ News = dict[str, Any]
 class LibraryTrouble(ApiError):
     """The library could not do what it was asked for; ``code`` is the kind of trouble."""
 
-    def __init__(self, sentence: str, kind: TroubleKind = TroubleKind.OTHER) -> None:
+    def __init__(self, trouble: Mapping[str, Any]) -> None:
+        """``trouble`` is a ``Trouble`` as JSON has it."""
+        kind = TroubleKind(trouble["kind"])
         status = STATUSES[kind]
-        answer = ErrorAnswer(status, SERVER if status >= 500 else INVALID, kind.value)
-        super().__init__(answer, sentence)
+        super().__init__(ErrorAnswer(status, SERVER if status >= 500 else INVALID, kind.value), trouble["sentence"])
+        self._remedies = {name: trouble[name] for name in ("remedies", "about") if trouble.get(name)}
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON object of the error, with what helps."""
+        body = super().body()
+        body["error"] |= self._remedies
+        return body
 
 
 class LibraryStopped(ApiError):
@@ -90,7 +101,7 @@ class LibraryWorker:
                 if "stopped" in answer:
                     raise LibraryStopped
                 if (trouble := answer.get("trouble")) is not None:
-                    raise LibraryTrouble(trouble["sentence"], TroubleKind(trouble["kind"]))
+                    raise LibraryTrouble(trouble)
                 if answer.get("more"):
                     yield answer["value"]
                     continue

@@ -16,8 +16,8 @@ from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import LoadBody, UnloadBody
 from app.server.chat.model_card import ModelCard, card_of, loaded_of
 from app.server.http.errors import ModelNotFound
-from app.server.remotes.pass_through import Remotes
-from app.server.remotes.routes import model_entries
+from app.server.remotes.exchange import Remotes
+from app.server.remotes.listed import listed_models
 from core.values.messages import EnginePhase
 from core.values.snapshot import Snapshot
 
@@ -95,7 +95,7 @@ async def _models(http: HttpRequest) -> list[dict[str, Any]]:
 
 async def _remote_models(http: HttpRequest) -> list[dict[str, Any]]:
     remotes: Remotes = http.app.state.remotes
-    return model_entries(await remotes.lists.all())
+    return [one.as_openai() for one in listed_models(await remotes.lists.all())]
 
 
 def _of_card(card: ModelCard) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class ServerSettings:
     are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the model, and
     ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that
     a model's file names. ``strict_models`` refuses names that no model has, which the loaded one answers otherwise.
+    With ``on_demand`` the first model is loaded by the first request that needs it.
     A model that answered nobody for ``idle_unload`` seconds leaves memory until the next call (None: never). At most
     ``models_max`` are loaded at once. ``aliases`` are other names of models, "" that of the start.
     ``lora`` are LoRA adapters of the first model that is loaded, each with its scale. ``allowed_hosts`` are names that
@@ -76,6 +77,7 @@ class ServerSettings:
     strict_models: bool = False
     allowed_hosts: tuple[str, ...] = ()
     cors: tuple[str, ...] = ()
+    on_demand: bool = False
     idle_unload: float | None = None
     models_max: int = DEFAULT_MODELS
     aliases: tuple[tuple[str, str], ...] = ()

@@ -44,9 +44,9 @@ _SKIPPED_SHARE, _SKIPPED_SHARE_OF_OTHERS = 0.02, 0.2
 
 @dataclass(frozen=True, slots=True)
 class MeasuredContext:
-    """A context with what its steps cost, and all that works on it has one ``clock``.
+    """A context, the cost of its steps, and the ``clock`` of everything that works on it.
 
-    It has a sequence for each of ``n_slots`` at least. ``cost`` predicts its steps. ``reads`` says what they read.
+    It has at least ``n_slots`` sequences. ``cost`` predicts the time of its steps, ``reads`` the bytes that they read.
     ``threads`` None keeps its threads.
     """
 
@@ -59,7 +59,7 @@ class MeasuredContext:
 
     @property
     def observe(self) -> Callable[[int, int, float], None]:
-        """Who learns from the rows, KV tokens and seconds of each step."""
+        """The function that learns from each step's rows, KV tokens and seconds."""
         return self.threads.observe if self.threads is not None else self.cost.observe
 
 

@@ -200,9 +200,9 @@ class CostModel:
             rows += 1
         return rows
 
-    def extra(self, rows: int, more: int, kv: int = 0) -> float:
+    def extra(self, rows: int, more: int) -> float:
         """Return the seconds that ``more`` rows add to a step of ``rows`` rows, at least 0."""
-        return max(self.time(rows + more, kv) - self.time(rows, kv), 0.0)
+        return max(self.time(rows + more) - self.time(rows), 0.0)
 
     def observe(self, rows: int, kv: int, seconds: float, own_time: float = 0.0) -> None:
         """Learn from a step that took ``seconds`` and was not slowed down; ``own_time`` is its prediction if known.

@@ -1,4 +1,4 @@
-"""How many bytes a step reads: weights (by its rows), and keys and values."""
+"""How many bytes a step reads: weights (by its rows), keys and values."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ _LATEST = 8
 _TRIAL_STEPS, _PROBE_STEPS = 4, 12
 # A step waits for cores if it is slower by this factor than fewer threads alone explain.
 _CONTENDED = 1.5
-# Another count must be better by this factor. All threads are used again where steps are nearly as fast as expected.
+# A trial wins if its steps take at most _BETTER of the time before. All threads are used again once steps take at most
+# _AS_ALWAYS times the expected time.
 _BETTER, _AS_ALWAYS = 0.9, 1.25
 # A probe ends once it has lost the time of this many steps. Probes may cost this share of the time.
 _MOST_LOST, _SHARE = 3.0, 0.03

@@ -1,4 +1,4 @@
-"""The last third of a step: sample what was evaluated, keep the drafts that agree, and say what came."""
+"""The last third of a step: sample from the logits, keep the drafts that agree, and report the new tokens."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RequestFinisher:
     """Ends requests, each once."""
 
     def __init__(self, scheduler: Scheduler, meter: Meter, speculator: Speculator | None) -> None:
-        """Take requests off ``scheduler`` and out of ``speculator``; ``meter`` knows the peak."""
+        """Remove ended requests from ``scheduler`` and ``speculator``; ``meter`` helps with receipts."""
         self.speculator = speculator
         self._scheduler = scheduler
         self._meter = meter
@@ -60,7 +60,7 @@ class RequestFinisher:
         sequence.sampler.close()
 
     def fail(self, sequence: Sequence, message: str, events: list[RequestEvent], now: float) -> None:
-        """End a request for a reason that is not its own."""
+        """End a request because of an error that it did not cause."""
         self.finish(sequence, FinishReason.FAILED, events, now, Failure(FailureKind.INTERNAL, message))
 
     def _receipt(self, sequence: Sequence, now: float) -> Receipt:
@@ -77,7 +77,7 @@ class RequestFinisher:
 
 
 class _Sampled:
-    """What a step brought a sequence: the target's own tokens, how many of them were drafted, and why it ends."""
+    """The result of a step for one sequence: the target's tokens, how many were drafted, and why the sequence ends."""
 
     __slots__ = ("choices", "failure", "n_accepted", "n_before", "reason", "sequence", "start")
 
@@ -99,7 +99,7 @@ class Committer:
     def __init__(
         self, intake: InputProcessor, context: Context, slots: SlotTable, finisher: RequestFinisher, stats: StepStats
     ) -> None:
-        """Read logits of ``context`` and count in ``stats``; the vocabulary and the longest text are ``intake``'s."""
+        """Read logits of ``context`` and count in ``stats``; ``intake`` has vocabulary and length."""
         vocab = intake.vocab
         self._pieces, self._end_tokens = vocab.pieces, vocab.end_tokens
         self._context = context
@@ -110,7 +110,7 @@ class Committer:
         self._n_ctx = intake.n_ctx
 
     def commit(self, shares: StepPlan, reading: StepReading, events: list[RequestEvent], now: float) -> StepYield:
-        """Count the evaluated rows, sample where a prompt or token is complete, learn, and say so at ``now``."""
+        """Count the evaluated rows, sample sequences without pending rows, and learn. ``now`` is in seconds."""
         stats = self._stats
         before = stats.n_tokens, stats.n_sampled, stats.n_drafted, stats.n_accepted
         outputs = []
@@ -137,7 +137,7 @@ class Committer:
     def _sample(
         self, outputs: list[Share], reading: StepReading, events: list[RequestEvent], now: float
     ) -> dict[str, _Sampled]:
-        """Sample for each share, and return what came of it by request id."""
+        """Sample for each share; return the results by request id."""
         n_rows, is_greedy = len(outputs), False
         for share in outputs:
             n_rows += len(share.draft)
@@ -161,7 +161,7 @@ class Committer:
                 self._verify(share, logits, first, greedy, result, events, now)
                 self._keep(share, result, reading)
             except (BrokenLogits, GrammarLost) as error:
-                self._slots.clear(sequence.slot)  # nobody may go on from what it holds
+                self._slots.clear(sequence.slot)  # its contents are unusable
                 results[sequence.id] = result
                 result.reason, result.failure = FinishReason.FAILED, _failure(sequence, error)
                 result.choices, result.n_accepted = [], 0
@@ -169,12 +169,13 @@ class Committer:
         return results
 
     def _score(self, share: Share, logits: npt.NDArray[np.float32], events: list[RequestEvent]) -> None:
-        """Tell the log probabilities of the prompt tokens that the rows of a share predict.
+        """Report the log probabilities of the prompt tokens that the rows of a share predict.
 
         ``logits`` have shape (n_rows, n_vocab).
         """
         sequence, start = share.sequence, share.sequence.n_past - share.n_rows
-        # Rows that a preempted prompt evaluates again were told before. The last row of a prompt predicts the reply.
+        # Rows that a preempted prompt evaluates again have been reported before. The last row of a prompt predicts the
+        # reply.
         first, end = sequence.n_scored, min(sequence.n_past + 1, sequence.n_prompt)
         found = []
         for token, row in zip(sequence.tokens.view[first:end].tolist(), logits[first - start - 1 :], strict=False):
@@ -281,7 +282,7 @@ class Committer:
 
 
 def _evaluated(share: Share, result: _Sampled | None) -> Evaluated:
-    """Return what speculation learns from a share, and from what was sampled of it."""
+    """Return what speculation learns from a share and its sampled tokens."""
     sequence = share.sequence
     if result is None:
         return Evaluated(sequence, sequence.n_past - share.n_rows, share.n_rows, share.draft)
@@ -289,7 +290,7 @@ def _evaluated(share: Share, result: _Sampled | None) -> Evaluated:
 
 
 def _failure(sequence: Sequence, error: BrokenLogits | GrammarLost) -> Failure:
-    """Return what a request is told: a grammar that cannot be followed is its own, and asking again would not help."""
+    """Return the failure: a grammar that cannot be followed is the request's own error, so a retry would not help."""
     constraint = sequence.request.constraint
     if constraint is None or isinstance(error, BrokenLogits):
         return Failure(FailureKind.INTERNAL, error.message)

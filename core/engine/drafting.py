@@ -1,4 +1,4 @@
-"""What the speculator may draft in the next step: for which requests, and in how many rows."""
+"""Drafts of the next step: for which requests, and in how many rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.speculation.policy.step_cost import StepCapacity
 
 
 class Drafting:
-    """Asks the speculator for drafts, and makes sure that the cache can go back behind them."""
+    """Asks the speculator for drafts, and makes sure that the cache can drop rejected ones."""
 
     def __init__(
         self,
@@ -32,10 +32,10 @@ class Drafting:
         self._most_rows = min(context.n_outputs, context.n_batch)
 
     def draft(self, decoding: list[Sequence], chunk: int) -> tuple[Mapping[str, tuple[int, ...]], float]:
-        """Return what to verify for the requests that decode beside ``chunk`` prefill rows, and the seconds it took."""
-        if self.speculator is None:
+        """Return the drafts by request id, beside ``chunk`` prefill rows, and the seconds that drafting took."""
+        if self.speculator is None or self.speculator.is_resting(decoding):
             return NO_DRAFTS, 0.0
-        # The first token is on its way with the prompt's last one.
+        # A request without a token yet still evaluates the last row of its prompt.
         decoding = [sequence for sequence in decoding if sequence.n_generated]
         speculating = [sequence for sequence in decoding if sequence.request.may_draft]
         if not speculating:
@@ -45,7 +45,7 @@ class Drafting:
         memory.n_decoding = len(decoding)
         room = self._most_rows - len(self._scheduler.running)
         if memory.replays:
-            # Rows that a rejection loses are replayed in the next step, beside requests that may only come then.
+            # Rows that a rejection loses are replayed in the next step, where new requests may need rows too.
             n_replay = sum([sequence.n_replay for sequence in decoding])
             room -= n_replay + len(self._scheduler.slots) - len(self._scheduler.running)
             n_rows += n_replay
@@ -61,7 +61,7 @@ class Drafting:
         return drafts, self._clock() - began
 
     def _mark(self, sequences: list[Sequence]) -> None:
-        """Make sure that there is a way back to where sequences are now. One that replays has just come back here."""
+        """Save the state of the sequences for a rejection. One that replays has its state saved already."""
         for sequence in sequences:
             if not sequence.n_replay:
                 self._memory.mark(sequence.slot.id, sequence.n_past)

@@ -1,4 +1,4 @@
-"""Texts to vectors, in batches of their own between the steps of those who chat."""
+"""Texts to vectors, in batches of their own between the steps of chats."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from core.values.snapshot import Snapshot
 from core.values.tokens import DetokenizeRequest, TokenizeRequest
 
 MAX_TEXTS = 64
-"""Texts in one batch: beyond some dozens nothing is gained, and a hybrid model keeps a state for each."""
+"""Texts in one batch: more than a few dozen gain nothing, and a hybrid model keeps a state for each."""
 _FIRST_CONTEXT = 512  # tokens; longer texts make it longer
 _TIME_WEIGHT = 0.2  # of the last batch in the mean time of a row
 CANNOT_WRITE = "This model turns texts into vectors and cannot write. Name a model that generates text."
@@ -106,7 +106,10 @@ class Embedder:
         open_context: Callable[[EmbeddingOptions], EmbeddingContext],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``options`` are those of a context for the longest input. ``model`` is not freed unless ``owns_model``."""
+        """``options`` are those of a context for the longest input.
+
+        ``close`` frees ``model`` only if ``owns_model`` is set.
+        """
         self.model, self.vocab, self.pooling, self.n_ctx = model, vocab, options.pooling, options.n_tokens
         self.owns_model = False
         self._options = options
@@ -169,7 +172,7 @@ class Embedder:
         return np.concatenate([np.asarray(part, np.int32) for part in parts])
 
     def _make_room(self, n_tokens: int) -> None:
-        """Open a context that holds a text of so many tokens, unless there is one."""
+        """Open a context for a text of ``n_tokens``, unless there is one."""
         with self._opening:
             newest = self._longer or self._context
             if newest is not None and newest.n_tokens >= n_tokens:
@@ -209,7 +212,7 @@ class Embedder:
     def step(self, longest: float | None = None) -> list[RequestEvent]:
         """Evaluate one batch and return what happened.
 
-        It takes about ``longest`` seconds at most, where that is given and a text can be cut so short.
+        With ``longest`` it takes about that many seconds at most, if the model can evaluate a text in parts.
         """
         events: list[RequestEvent] = []
         self._end_cancelled(events)
@@ -242,7 +245,7 @@ class Embedder:
         return self._context
 
     def _fill(self, n_tokens: int) -> None:
-        """Put texts with up to ``n_tokens`` tokens together, one at least, into the batch."""
+        """Put texts into the batch: at least one, and up to ``n_tokens`` tokens altogether."""
         while self._turns and len(self._batch) < MAX_TEXTS:
             job = self._turns[0]
             tokens = job.next_text
@@ -273,7 +276,7 @@ class Embedder:
         return context.run([text.rows(1) for text in self._batch]), n_most - n_left + len(self._batch), True
 
     def _hand_out(self, context: EmbeddingContext, events: list[RequestEvent]) -> None:
-        """Give the texts of the batch their vectors, and the requests that are complete their answers."""
+        """Store the vectors of the batch's texts, and answer the requests that are complete."""
         every, first = (context.all_vectors() if self.pooling == "none" else None), 0
         for text in self._batch:
             job, n_tokens = text.job, len(text.tokens)
@@ -287,7 +290,7 @@ class Embedder:
         self._batch = []
 
     def _shaped(self, vectors: npt.NDArray[np.float32], request: EmbedRequest) -> npt.NDArray[np.float32]:
-        """Return the vectors as the request wants them; those of single tokens and scores stay as they are."""
+        """Return the vectors cut and normalised as requested; those of single tokens, and scores, stay as they are."""
         if self.pooling in ("none", "rank"):
             return vectors
         cut = vectors[:, : request.dimensions]
@@ -315,8 +318,8 @@ class Embedder:
             self._turns.remove(job)
         self._batch = [text for text in self._batch if text.job is not job]
 
-    def tidy(self) -> float | None:
-        """There is nothing to do in a moment without work."""
+    def write_back(self) -> float | None:
+        """Vectors are not kept, so there is nothing to write."""
         return None
 
     def take_snapshot(self) -> Snapshot | None:
@@ -324,7 +327,7 @@ class Embedder:
         return None
 
     def close(self) -> None:
-        """Free the contexts, and the model where it belongs to nobody else."""
+        """Free the contexts, and the model if ``owns_model`` is set."""
         for context in (self._context, self._longer):
             if context is not None:
                 context.close()

@@ -41,10 +41,10 @@ from core.values.messages import Ended, FinishReason, RequestEvent
 from core.values.request import Lane, Request, SamplingParams
 from core.values.snapshot import LaneCount, Snapshot
 
-# Seconds that a step waits for the disk where nobody can go on.
+# Seconds that a step waits for the disk, or for an image, while no request can go on.
 _LONGEST_WAIT = 0.01
-# Seconds after which an idle engine asks how far the disk is.
-_TIDY_PAUSE = 0.05
+# Seconds between two looks of an idle engine at whether the disk is done.
+_WRITE_PAUSE = 0.05
 
 
 class Engine:
@@ -61,9 +61,8 @@ class Engine:
     ) -> None:
         """Take over ``own``, ``slots``, ``speculator``, ``images`` and the model of ``intake``: ``close`` frees them.
 
-        The cost model of ``own`` learns from each step, and ``meter`` takes a reading of each. The parts that others
-        may look at are public: ``context``, ``slots``, ``scheduler``, ``runner``, ``speculator``. Set ``owns_model`` to
-        False where the model is freed by somebody else.
+        The cost model of ``own`` learns from each step, and ``meter`` takes a reading of each. Set ``owns_model`` to
+        False if the model is freed elsewhere.
         """
         context, clock = own.context, own.clock
         self.owns_model = True
@@ -77,7 +76,7 @@ class Engine:
         self._clock = clock
         self.scheduler = Scheduler(slots)
         self._usual_lora: tuple[float, ...] = ()
-        self._books = StepFeedback(own.cost, own.observe, meter, slots)
+        self._feedback = StepFeedback(own.cost, own.observe, meter, slots)
         self.speculator = speculator
         self._drafting = Drafting(context, self.scheduler, speculator, clock)
         self._finisher = RequestFinisher(self.scheduler, meter, speculator)
@@ -88,8 +87,8 @@ class Engine:
         self._admission = Admission(self.scheduler, self._piggyback, intake.vocab)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
-        self._has_tidied = False
-        # When the last step was committed and when it ended; None where the engine has rested since.
+        self._has_written = False
+        # When the last step was committed and when it ended; None if the engine has been idle since.
         self._committed_at: float | None = None
         self._ended_at: float | None = None
 
@@ -100,7 +99,7 @@ class Engine:
         return self._intake.tokenize(request)
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
-        """Return what ``submit`` takes; ``tokens`` are the prompt's where they are known.
+        """Return what ``submit`` takes; ``tokens`` are those of the prompt, if they are known.
 
         Raises PromptTooLong and BadRequest. Safe on any thread.
         """
@@ -111,7 +110,7 @@ class Engine:
     def submit(self, prepared: PreparedRequest, submitted_at: float | None = None) -> Sequence:
         """Queue a request; ``submitted_at`` is on the engine's clock.
 
-        What is returned holds the tokens as they come; it is for looking at.
+        The returned sequence shows the tokens as they come; do not change it.
         """
         now = self._clock() if submitted_at is None else submitted_at
         sequence = Sequence(prepared, order=next(self._order), submitted_at=now)
@@ -125,20 +124,20 @@ class Engine:
             self._cancelled.add(request_id)
 
     def replace_speculator(self, speculator: Speculator) -> None:
-        """Draft with ``speculator`` from now on, in place of the one there was, which is closed."""
+        """Draft with ``speculator`` from now on, and close the one before."""
         if self.speculator is not None:
             self.speculator.close()
         self.speculator = self._drafting.speculator = speculator
         self._finisher.speculator = speculator
 
     def use_adapters(self, adapters: LoraAdapters) -> None:
-        """Compute with these LoRA adapters from now on, at their usual scales where a request has none of its own."""
+        """Compute with these LoRA adapters from now on, at their usual scales unless a request has its own."""
         self._usual_lora = adapters.scales
         self.scheduler.change_lora = partial(adapters.apply, self.context)
         self.scheduler.use_lora(adapters.scales)
 
     def forget_texts(self) -> None:
-        """Drop what cache and proposers keep of earlier texts, on disk too: a text seen before is as new as any."""
+        """Drop all that the cache (on disk too) and the proposers keep of earlier texts."""
         self.slots.forget_idle()
         if self.speculator is not None:
             self.speculator.clear()
@@ -182,7 +181,7 @@ class Engine:
 
     @property
     def draft_model(self) -> DraftModelProposer | None:
-        """The small model that drafts, where there is one."""
+        """The draft model; None if there is none."""
         return self.speculator.draft_model if self.speculator is not None else None
 
     def lane_counts(self) -> tuple[LaneCount, ...]:
@@ -236,19 +235,19 @@ class Engine:
         ended = self._clock()
         stats.total += ended - began
         is_idle = not len(scheduler)
-        self._turn(reading, began, ended, draft_seconds, is_idle=is_idle)
+        self._end_step(reading, began, ended, draft_seconds, is_idle=is_idle)
         if leaders is running:
             self._piggyback.stop()
         elif is_image and todo[0].sequence.lane is not Lane.FAST:
             self._piggyback.book_pause(ended - began)
         else:
-            self._keep_pace(done, began, ended, draft_seconds, is_idle=is_idle)
+            self._record_lead(done, began, ended, draft_seconds, is_idle=is_idle)
         if is_idle:
-            self._books.flush()
+            self._feedback.flush()
         return events
 
     def _plan(self, running: list[Sequence], leaders: list[Sequence]) -> tuple[StepPlan, float]:
-        """Return the rows of the next step, and the seconds that drafting took. ``running`` go on with text."""
+        """Return the rows of the next step, and the seconds that drafting took. ``running`` are those at text."""
         if self._images is not None and len(running) < len(self.scheduler.running):
             image = self._next_image(self._images, running, has_leaders=leaders is not running)
             if image is not None:
@@ -256,7 +255,7 @@ class Engine:
         decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
         chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
         is_scoring = len(decoding) < len(running) and any(sequence.is_scoring for sequence in running)
-        # A prompt that is scored uses the outputs that drafts would.
+        # A prompt that is scored needs the outputs that drafts would use.
         drafts, draft_seconds = (NO_DRAFTS, 0.0) if is_scoring else self._drafting.draft(decoding, chunk)
         todo = plan(leaders, self.runner.capacity, chunk, drafts)
         if leaders is not running:
@@ -270,7 +269,10 @@ class Engine:
         return todo, draft_seconds
 
     def _next_image(self, images: ImageSteps, running: list[Sequence], *, has_leaders: bool) -> Share | None:
-        """Return the image rows that the next step evaluates; the fast lane waits for those of others if it can."""
+        """Return the image rows that the next step evaluates.
+
+        Those of other lanes run only if the fast lane can wait.
+        """
 
         def may_run(sequence: Sequence, n_rows: int) -> bool:
             seconds = self.cost.time(n_rows, sequence.n_past)
@@ -295,14 +297,14 @@ class Engine:
         draft_bytes = speculator.take_bytes_read() if speculator is not None else 0
         reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
         gain = self._committer.commit(done, reading, events, now)
-        self._books.add(reading, gain, began, now)
+        self._feedback.add(reading, gain, began, now)
         self.slots.after_step()
         return reading
 
-    def _turn(
+    def _end_step(
         self, reading: StepReading | None, began: float, ended: float, draft_seconds: float, *, is_idle: bool
     ) -> None:
-        """A step is over: remember what it took where it was a plain one, and when the next one may begin."""
+        """End a step: record its time if it was a plain one, and when it ended."""
         if reading is not None and reading.n_rows == reading.n_sequences:
             since = began if self._ended_at is None else self._ended_at
             self.cost.plain.saw(reading.n_rows, reading.kv, ended - since - draft_seconds, reading.decode)
@@ -310,8 +312,8 @@ class Engine:
         if is_idle or reading is None:
             self._committed_at = self._ended_at = None
 
-    def _keep_pace(self, done: StepPlan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
-        """The fast lane has led a step."""
+    def _record_lead(self, done: StepPlan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
+        """Record a step that the fast lane led."""
         if done:
             self._piggyback.observe(done, began, ended, draft_seconds)
         if is_idle:
@@ -326,31 +328,34 @@ class Engine:
         return self._piggyback.add_riders(leaders, riders, self.runner.capacity - n_rows)
 
     def write_back(self) -> float | None:
-        """Use a moment without work to bring texts to safety; return in how many seconds to call again, None: never."""
+        """While idle, write texts to RAM and disk.
+
+        Return in how many seconds to call again; None: there is nothing left.
+        """
         if self.slots.write_back():
-            self._has_tidied = True
+            self._has_written = True
             return 0.0
         if self.slots.is_writing:
-            self._has_tidied = True
-            return _TIDY_PAUSE
-        if self._has_tidied:
-            self._has_tidied = False
+            self._has_written = True
+            return _WRITE_PAUSE
+        if self._has_written:
+            self._has_written = False
             self.meter.mark_changed()
             return 0.0
         return None
 
     def check_integrity(self) -> None:
-        """Raise AssertionError where the cache contradicts itself, or llama.cpp; for tests."""
+        """Raise AssertionError if the cache contradicts itself or llama.cpp; for tests."""
         self.slots.check()
 
     def take_snapshot(self) -> Snapshot | None:
-        """Return what the last second was like, where it is time to say so again."""
+        """Return a snapshot of the last second if one is due, else None."""
         now = self._clock()
         if self.is_idle:
-            self._books.flush()
+            self._feedback.flush()
         if not self.meter.is_due(now, self.is_idle):
             return None
-        self._books.flush()
+        self._feedback.flush()
         slots, store = self.slots, self.slots.store
         occupancy = Occupancy(
             self.n_running,
@@ -371,7 +376,7 @@ class Engine:
     def _chunk(self, decoding: list[Sequence]) -> int:
         """Return how many prefill rows the next step may have beside those that decode."""
         kv = sum([sequence.n_past + 1 for sequence in decoding])
-        # llama.cpp evaluates so many at a time anyway; with more, new requests would only wait for the whole batch.
+        # llama.cpp evaluates at most an ubatch at a time: with more rows, new requests would only wait longer.
         return prefill_chunk(self.cost, len(decoding), kv, self.context.n_ubatch, step_latency_target(decoding))
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:

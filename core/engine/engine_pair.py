@@ -1,4 +1,4 @@
-"""The engines of one process: that of the loaded model, that of its draft model once it is to answer, and vectors."""
+"""The engines of one process: the loaded model, its draft model (spark), and the embedder."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from core.values.request import Request
 from core.values.snapshot import LaneCount, Snapshot
 from core.values.tokens import DetokenizeRequest, TokenizeRequest
 
+# Weight of the latest step in the moving average of the draft engine's step time.
 _STEP_WEIGHT = 0.1
-# Seconds that a batch for vectors may take while others chat: half of what a step may.
+# Seconds that a batch for vectors may take while chats run: half of the longest step.
 _LONGEST_BATCH = 0.05
 
 
 class EnginePair:
-    """Steps both in turn. ``prepare`` and ``answer`` may be called from any thread; all else belongs to one.
+    """Steps the engines in turn. ``prepare`` and ``answer`` may be called from any thread, the rest from one.
 
-    While the fast lane decodes on the loaded model, the other waits, but for what the lane can spare.
+    While the fast lane decodes on the loaded model, the other engines use only the time that it can spare.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class EnginePair:
         embedder: Embedder | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``open_spark`` makes the second engine when the first request wants it; None: there is none."""
+        """``open_spark`` makes the draft model's engine for its first request; None: there is none."""
         self._embedder = embedder
         self.main = main
         self._open_spark = open_spark
@@ -103,12 +104,12 @@ class EnginePair:
             self.main.book_pause(self._clock() - began)
         return events
 
-    def tidy(self) -> float | None:
-        """Use a moment without work, as ``Engine.tidy`` does."""
+    def write_back(self) -> float | None:
+        """While idle, write texts to RAM and disk, as ``Engine.write_back`` does."""
         return self.main.write_back()
 
     def take_snapshot(self) -> Snapshot | None:
-        """Return what the last second was like: of the loaded model, or of the other where only that works."""
+        """Return a snapshot of the loaded model, or of the draft model's engine while only that one works."""
         snapshot = self.main.take_snapshot()
         spark = self._spark
         if spark is None:
@@ -121,7 +122,7 @@ class EnginePair:
         return replace(snapshot, lanes=(*counts, LaneCount("spark", spark.n_running, spark.n_waiting)))
 
     def close(self) -> None:
-        """Free both, the one that lives on the other's weights first."""
+        """Free all engines; those that use the loaded model's weights first."""
         for other in (self._spark, self._embedder):
             if other is not None:
                 other.close()

@@ -1,4 +1,4 @@
-"""When images are encoded and evaluated: each of their steps is between two of the others."""
+"""When images are encoded and evaluated: in steps of their own, in turn with those of text."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class ImageSteps:
     """
 
     def __init__(self, encoder: ImageEncoder, scheduler: Scheduler, finisher: RequestFinisher) -> None:
-        """Encode on the thread of ``encoder`` for requests of ``scheduler``; ``finisher`` ends those that cannot be."""
+        """Encode images of the requests of ``scheduler``; ``finisher`` ends those with a broken image."""
         self._encoder = encoder
         self._scheduler = scheduler
         self._finisher = finisher
         self._was_last = False
 
     def prepare(self, events: list[RequestEvent], now: float) -> list[Sequence]:
-        """Have encoded what is needed soon; return the requests that go on with text."""
+        """Start encoding the images of running requests; return the requests that go on with text."""
         texts, broken = [], []
         for sequence in self._scheduler.running:
             rows = sequence.next_image
@@ -55,8 +55,8 @@ class ImageSteps:
     def next_share(self, n_most: int, *, is_alone: bool, may_run: Callable[[Sequence, int], bool]) -> Share | None:
         """Return the image rows that the next step evaluates, at most ``n_most`` where they may be split.
 
-        None where no image is encoded, where ``may_run`` says no, or where it is the turn of others: ``is_alone`` says
-        that there are none.
+        None if no image is encoded, ``may_run`` says no, or it is the turn of text. ``is_alone`` says that no text is
+        running.
         """
         was_last, self._was_last = self._was_last, False
         if was_last and not is_alone:
@@ -86,7 +86,7 @@ class ImageSteps:
 
 
 def _error(sequence: Sequence, rows: ImageRows) -> SlipstreamError | None:
-    """Return why the embeddings of ``rows`` will never be there, None where they may."""
+    """Return why the embeddings of ``rows`` cannot be had; None if they are there or still to come."""
     encoding = sequence.encodings[rows.id]
     if encoding.parts is None:
         return encoding.error

@@ -1,4 +1,4 @@
-"""Counts what each step reads and brings, and says how that compares with what this machine can do. Pure."""
+"""Counts the bytes that each step reads and the tokens that it yields, beside what this machine can do. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from core.scheduler.sequence import RequestCost
 from core.values.engine_options import DEFAULT_KV_TYPE
 from core.values.snapshot import Bottleneck, LaneCount, Snapshot
 
+# Snapshots describe the last second, and come ten times a second.
 _WINDOW_SECONDS = 1.0
 _SNAPSHOT_SECONDS = 0.1
 # A limit is named where it accounts for at least this share of a step.
 _LIMITING = 0.5
-# Rows are called cheap while a step takes at most so many times the time of one row; nobody asks about more of them.
+# Rows are called cheap while a step takes at most _CHEAP times the time of one row; counted up to _MOST_CHEAP rows.
 _CHEAP, _MOST_CHEAP = 1.75, 16
 
 
@@ -26,10 +27,10 @@ _CHEAP, _MOST_CHEAP = 1.75, 16
 class StepReading:
     """One step: its rows, the ``kv`` tokens that they attend to altogether, the bytes it read, its seconds.
 
-    ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` all that went by
-    since the step before. ``plain`` is what the decode of the same step takes without drafts by the cost model.
-    ``seen`` are the seconds of the same step without drafts as plain steps really took, ``seen_each`` those of each
-    further token; None where too few were seen.
+    ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` those since the
+    previous step. ``plain`` are the decode seconds of the same step without drafts, predicted by the cost model.
+    ``seen`` are the seconds of the same step without drafts, observed in plain steps, ``seen_each`` those of each
+    further token; None if too few were observed.
     """
 
     n_rows: int
@@ -44,7 +45,7 @@ class StepReading:
     seen_each: float | None = None
 
     def plain_seconds(self, n_tokens: float) -> float | None:
-        """Return the seconds that a sequence's ``n_tokens`` take without drafts; None where that is not known."""
+        """Return the seconds that a sequence's ``n_tokens`` take without drafts; None if that is not known."""
         if self.seen is None or n_tokens == 1:
             return self.seen
         return None if self.seen_each is None else self.seen + (n_tokens - 1) * self.seen_each
@@ -109,7 +110,6 @@ class Meter:
         self._cost = cost
         self._reads = reads
         self._steps: deque[_Step] = deque()
-        self._saved = 0.0
         self._kv_per_row = 0
         self._published_at = float("-inf")
         self._was_idle = True
@@ -122,9 +122,11 @@ class Meter:
     def read(
         self, shares: StepPlan, decode: float, draft: float, draft_bytes: int = 0, seconds: float = 0.0
     ) -> StepReading:
-        """Return the reading of a step that is not committed yet: seconds in its decode, and drafting before it.
+        """Return the reading of a step before it is committed.
 
-        ``seconds`` went by since the step before was committed, or since this one began.
+        ``decode`` and ``draft`` are seconds, ``draft_bytes`` bytes.
+
+        ``seconds`` have gone by since the previous step was committed, or since this one began.
         """
         n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = prefill_kv = 0
         for sequence, own, draft_tokens in shares:
@@ -148,7 +150,7 @@ class Meter:
         n_bytes = self._reads.step(n_rows, n_cells, len(shares)) + draft_bytes
         cost, seconds = self._cost, max(seconds, decode + draft)
         if not n_drafted:
-            # This is a plain step itself, but for the time in which it was decided that it should be one.
+            # This is a plain step itself, apart from the time for deciding not to draft.
             reading = StepReading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, decode, seconds - draft)
             reading.seen_each = reading.seen
             return reading
@@ -156,23 +158,20 @@ class Meter:
         reading = StepReading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, plain)
         each = reading.seen = reading.seen_each = cost.plain.seconds(n_sequences, plain_kv - prefill_kv)
         if each is not None and n_prefill:
-            # It is known what it took with the drafts, and as good as known what share of that was theirs.
+            # The time with drafts was measured; the cost model gives the share of it without them.
             reading.seen = min(plain / cost.time(n_rows, kv), 1.0) * seconds
         return reading
 
     def record(
         self, reading: StepReading, began: float, ended: float, n_tokens: int, n_drafted: int = 0, n_accepted: int = 0
     ) -> None:
-        """Keep a step for a second: it brought ``n_tokens``."""
+        """Keep a step, which yielded ``n_tokens``, for a second."""
         steps = self._steps
         self._was_idle = False
         self._kv_per_row = reading.kv // reading.n_rows
         steps.append(_Step(began, ended, reading, n_tokens, n_drafted, n_accepted))
         while steps[0].ended < ended - _WINDOW_SECONDS:
             steps.popleft()
-        if reading.n_sequences and not reading.n_prefill:
-            plain = reading.plain_seconds(n_tokens / reading.n_sequences)
-            self._saved += plain - reading.seconds if plain is not None else 0.0
 
     def is_due(self, now: float, is_idle: bool) -> bool:
         """Return whether a snapshot should be published: ten times a second, and once at the end of work."""
@@ -181,7 +180,7 @@ class Meter:
         return not 0.0 <= now - self._published_at < _SNAPSHOT_SECONDS
 
     def mark_changed(self) -> None:
-        """Something changed although there was no work: a snapshot is due."""
+        """Make a snapshot due: something changed although there was no work."""
         self._was_idle = False
 
     def snapshot(
@@ -192,7 +191,7 @@ class Meter:
         drafted_at: Series[int] = (),
         accepted_at: Series[int] = (),
     ) -> Snapshot:
-        """Return what the last second was like; an idle engine has no rates."""
+        """Return a snapshot of the last second; an idle engine has no rates."""
         self._published_at, self._was_idle = now, is_idle
         if is_idle:
             self._steps.clear()
@@ -224,7 +223,6 @@ class Meter:
             drafted_at=tuple(drafted_at),
             accepted_at=tuple(accepted_at),
             speedup=_speedup(steps),
-            seconds_saved=self._saved,
             cheap_rows=self._cost.widest(_CHEAP, self._kv_per_row, _MOST_CHEAP),
         )
 
@@ -235,7 +233,7 @@ class Meter:
         return min(bytes_per_second / self.peak, 1.0)
 
     def _raise_peak(self, rate: float) -> None:
-        """What was reached is possible: a peak that is lower was measured on a busy machine."""
+        """Raise the peak to a rate that was reached: a lower peak was measured on a busy machine."""
         if self.peak is not None and rate > self.peak and not self.is_in_cache:
             self.peak = rate
 
@@ -246,10 +244,10 @@ class Meter:
         return sum(step.reading.n_bytes for step in decoding) / seconds if seconds > 0 else 0.0
 
     def _bound(self, steps: list[_Step], rate: float) -> Bottleneck:
-        """Name what most of the time went into.
+        """Name what took most of the time.
 
-        Reading weights is shared by all rows of a step. So where twice the rows take much longer, it is arithmetic
-        that takes the time.
+        All rows of a step share the reading of weights. So if twice the rows take much longer, computing takes the
+        time.
         """
         seconds = sum(step.ended - step.began for step in steps)
         if seconds <= 0:

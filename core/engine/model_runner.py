@@ -16,6 +16,7 @@ from core.values.errors import SlipstreamError
 from core.values.messages import RequestEvent
 
 _log = logging.getLogger(__name__)
+# Failed decodes in a row after which the process restarts; a single one may be chance.
 _FAILURES_BEFORE_RESTART = 2
 
 
@@ -37,7 +38,7 @@ class ModelRunner:
         clock: Callable[[], float],
         images: ImageEncoder | None = None,
     ) -> None:
-        """Run on ``context``, for the requests of ``scheduler``; ``finisher`` ends those that cannot go on.
+        """Run the requests of ``scheduler`` on ``context``; ``finisher`` ends those that cannot go on.
 
         ``images`` has the embeddings of images.
         """
@@ -113,7 +114,7 @@ class ModelRunner:
         return status
 
     def _make_room(self, shares: StepPlan, events: list[RequestEvent]) -> StepPlan:
-        """Return what to try after no KV cells were free.
+        """Return the plan to try next after no KV cells were free.
 
         An idle slot leaves the device. If there is none, drafts go, then half of the prefill. Then the latest request
         of the lowest lane goes back to the queue.
@@ -137,14 +138,14 @@ class ModelRunner:
         return tuple(share for share in shares if share.sequence is not victim)
 
     def _is_whole(self, share: Share) -> bool:
-        """Whether a share is an image whose rows see each other."""
+        """Return whether a share is an image whose rows attend to each other, so that it cannot be split."""
         return self._images is not None and not self._images.is_causal and share.sequence.image is not None
 
     def _fail(self, sequence: Sequence, message: str, events: list[RequestEvent]) -> None:
         self._finisher.fail(sequence, message, events, self._clock())
 
     def _resync(self, shares: StepPlan) -> None:
-        """After a failed decode, believe the cache about what it holds."""
+        """After a failed decode, take over what the cache says it holds."""
         slots = self._scheduler.slots
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot

@@ -1,4 +1,4 @@
-"""What is learnt from steps, some at a time."""
+"""Lets cost model, threads, meter and cache learn from steps, several at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.kv_cache.slot_table import SlotTable
 
 @dataclass(slots=True)
 class StepStats:
-    """What the steps did since the start, and where the time went.
+    """Counts of all steps since the start, and where the time went.
 
     Seconds in all, in the target's decode, drafting, and planning: placing requests and choosing rows.
     """
@@ -35,7 +35,7 @@ class StepStats:
 
 
 class StepYield(NamedTuple):
-    """What a step brought. ``n_sampled`` counts end-of-generation tokens too, ``n_tokens`` does not."""
+    """Tokens of a step. ``n_sampled`` counts end-of-generation tokens too, ``n_tokens`` does not."""
 
     n_tokens: int
     n_sampled: int
@@ -43,7 +43,7 @@ class StepYield(NamedTuple):
     n_accepted: int
 
 
-# The books are closed after so many seconds of steps, or so many steps.
+# Steps are learnt from after this many seconds, or this many steps.
 _LONGEST, _MOST = 0.05, 16
 
 
@@ -55,17 +55,17 @@ class _Entry(NamedTuple):
 
 
 class StepFeedback:
-    """Enters steps, and lets cost model, threads, meter and cache learn from several at once.
+    """Collects steps, and lets cost model, threads, meter and cache learn from several at once.
 
-    Right after a step the processor's caches hold weights and nothing else. To learn from eight steps then takes hardly
-    longer than from one. Steps that drafted or read prompts are learnt from at once: the next one's drafts, and how
-    much of a prompt goes into it, depend on that.
+    Right after a step the processor's caches hold weights and nothing else. So learning from eight steps takes hardly
+    longer than from one. Steps with drafts or prompts are learnt from at once, because the next step's drafts and
+    prefill chunk depend on them.
     """
 
     def __init__(
         self, cost: CostModel, observe: Callable[[int, int, float], None], meter: Meter, slots: SlotTable
     ) -> None:
-        """``observe`` is who hears of rows, KV tokens and seconds of each step."""
+        """``observe`` is called with the rows, KV tokens and seconds of each step."""
         self.observe = observe
         self._cost = cost
         self._meter = meter
@@ -73,7 +73,7 @@ class StepFeedback:
         self._entries: list[_Entry] = []
 
     def add(self, reading: StepReading, gain: StepYield, began: float, ended: float) -> None:
-        """Enter a step."""
+        """Add a step."""
         entries = self._entries
         entries.append(_Entry(reading, gain, began, ended))
         is_plain = reading.n_rows == reading.n_sequences
@@ -81,7 +81,7 @@ class StepFeedback:
             self.flush()
 
     def flush(self) -> None:
-        """Learn from all that was entered."""
+        """Learn from the steps that were added."""
         entries = self._entries
         if not entries:
             return

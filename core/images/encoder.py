@@ -20,7 +20,7 @@ from core.llama.projector import EncodingFailed, Projector
 from core.values.errors import SlipstreamError
 
 _log = logging.getLogger(__name__)
-# Embeddings of images that were sent lately are kept: an image of 1,000 rows takes 16 MB where a row has 4,096 numbers.
+# Embeddings of the latest images are kept, up to this many bytes: 1,000 rows of 4,096 numbers take 16 MB.
 _KEPT_BYTES = 256 << 20
 # On Linux the encoder's threads give way to steps (nice values, sched(7)): 5 is a third of a step's share of a core.
 _NICE = 5
@@ -50,7 +50,7 @@ class Encoding:
 
 
 class ImageEncoder:
-    """Encodes one image after the other. What nobody waits for any more when its turn comes is left out."""
+    """Encodes one image after the other. An image that no request holds any more is skipped."""
 
     def __init__(self, projector: Projector) -> None:
         """Take over ``projector``: ``close`` frees it."""
@@ -68,7 +68,7 @@ class ImageEncoder:
         return self._projector.is_causal
 
     def encode(self, rows: ImageRows) -> Encoding:
-        """Return the encoding of the image that ``rows`` are of; it is under way as long as somebody holds it."""
+        """Return the encoding of the image of ``rows``; it is dropped once no request holds it."""
         encoding = self._latest.get(rows.id)
         if encoding is None:
             encoding = self._latest[rows.id] = Encoding(rows.data)
@@ -90,7 +90,7 @@ class ImageEncoder:
         self._arrived.clear()
 
     def close(self) -> None:
-        """End the thread after the image that it is at, and free the projector."""
+        """End the thread after its present image, and free the projector."""
         self._latest.clear()
         self._kept.clear()
         self._queue.put(None)
@@ -116,7 +116,7 @@ class ImageEncoder:
 
 
 def _give_way() -> None:
-    """Let other threads of this process go first where a core is short; llama.cpp's threads follow this one."""
+    """Let other threads of this process go first if cores are short; llama.cpp's threads inherit this."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

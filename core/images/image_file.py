@@ -14,12 +14,12 @@ from core.values.errors import BadRequest
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 # A projector looks at one or two million pixels at most. A decoded image of 50 million takes 150 MB.
 MAX_PIXELS = 50_000_000
-# llama.cpp's preprocessors give up, or abort, where one side is so many times the other (smart_resize of Qwen2-VL).
+# llama.cpp's preprocessors fail or abort if one side is more than this many times the other (smart_resize of Qwen2-VL).
 MAX_ASPECT = 100
 _ORIENTATION, _UPRIGHT, _FIRST_TURNED = 0x0112, 1, 5
 # 16 bits for each pixel: the upper eight are what others show.
 _WIDE_SHIFT = 8
-# Pillow's own limit is a warning on a stream that nobody reads.
+# Pillow's own limit would only print a warning; _size refuses instead.
 Image.MAX_IMAGE_PIXELS = None
 
 
@@ -66,7 +66,7 @@ def _size(image: Image.Image) -> ImageSize:
     width, height = image.size
     if width < 1 or height < 1 or width * height > MAX_PIXELS:
         raise BadRequest(
-            f"The image has {width} x {height} pixels, and at most {MAX_PIXELS // 1_000_000} million are taken. "
+            f"The image has {width} x {height} pixels; the limit is {MAX_PIXELS // 1_000_000} million. "
             "Send a smaller one.",
             param="messages",
         )
@@ -79,9 +79,9 @@ def _size(image: Image.Image) -> ImageSize:
 
 
 def _orientation(image: Image.Image) -> int:
-    """Return how a camera was held (EXIF, 1 to 8); 1 where that is not known."""
+    """Return the EXIF orientation (1 to 8); 1 if there is none."""
     try:
         found = image.getexif().get(_ORIENTATION, _UPRIGHT)
-    except Exception:  # of a damaged block nothing is believed
+    except Exception:  # a damaged EXIF block is ignored
         return _UPRIGHT
     return found if isinstance(found, int) and _UPRIGHT <= found <= 8 else _UPRIGHT

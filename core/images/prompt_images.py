@@ -36,7 +36,7 @@ class PromptReader:
     """Reads prompts with images for one model. Every method may be called from any thread."""
 
     def __init__(self, projector: Projector, key: bytes, n_ubatch: int) -> None:
-        """``key`` says which projector it is; rows that see each other must fit into ``n_ubatch``."""
+        """``key`` identifies the projector; rows that attend to each other must fit into ``n_ubatch``."""
         self.projector = projector
         self._key = key
         self._n_ubatch = n_ubatch

@@ -51,7 +51,7 @@ def run_module(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python -m module`` to its end and return its exit code and output; ``text`` is its stdin.
 
-    It is killed when ``should_stop`` says so, which is asked now and then. Raises subprocess.TimeoutExpired after
+    It is killed when ``should_stop``, asked twice a second, returns True. Raises subprocess.TimeoutExpired after
     ``seconds``, and OSError.
     """
     command, until = _command(module, *arguments), time.monotonic() + seconds
@@ -81,7 +81,7 @@ def run_module(
 
 
 def start_module(module: str, stderr: IO[bytes] | None = None, pass_fds: tuple[int, ...] = ()) -> ChildProcess:
-    """Start ``python -m module`` with a pipe to it; ``stderr`` None is nowhere. Raises OSError.
+    """Start ``python -m module`` with a pipe to it; ``stderr`` None drops what it prints. Raises OSError.
 
     It inherits the descriptors ``pass_fds`` under the same numbers.
 
@@ -161,7 +161,7 @@ def _command(module: str, *arguments: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of a child; what users set of threads is kept."""
+    """Return the environment of a child; what the user has set overrides WAITING."""
     path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
     return {**WAITING, **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
 

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 _LENGTH = struct.Struct("<Q")
+# Bytes of one system call at most, and bytes that a read asks for at least.
 _CHUNK = 1 << 20
 _SMALL = 1 << 16
 

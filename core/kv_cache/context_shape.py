@@ -19,11 +19,11 @@ _SNAPSHOT_SHARE, _FEWEST_SNAPSHOTS = 1 / 16, 2
 
 @dataclass(frozen=True, slots=True)
 class ContextShape:
-    """What the context of an engine has besides cells.
+    """What the context of an engine needs besides cells.
 
     ``is_recurrent``: texts have a running state, of which ``n_snapshots`` are kept. ``window``: layers with a sliding
     window keep only so many tokens of a text, 0: all. In both cases texts cannot be shared between sequences. Else the
-    context has one sequence more than slots, ``spare``, through which pieces of the others are saved and loaded.
+    context has one sequence more than slots, ``spare``, through which parts of the others are saved and loaded.
     """
 
     is_recurrent: bool
@@ -84,8 +84,8 @@ def n_outputs(options: EngineOptions) -> int:
 def window_of(facts: ModelFacts, options: EngineOptions, n_cells: int) -> int:
     """Return how many tokens of a sequence layers with a sliding window keep; 0 where all layers keep all.
 
-    To keep only what is in sight saves memory, and time where rows attend to all cells. It costs that texts cannot be
-    shared between sequences at work, and cut back only as far as the window is still whole.
+    Keeping only what is in sight saves memory, and time where rows attend to all cells. In return texts cannot be
+    shared between running sequences, and can be cut back only as far as the window is still whole.
     """
     is_cut = cells_in_window(facts, n_cells, options.n_slots, options.n_ubatch) < n_cells
     return facts.window if is_cut else 0

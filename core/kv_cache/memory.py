@@ -21,9 +21,9 @@ from core.values.engine_options import MAX_DRAFT_DEPTH
 
 # A sequence that has more rows to evaluate again than this gets no drafts before that is done.
 MOST_REPLAYED = 16
-# The seconds of saving and loading a state follow the latest ones with this weight. One that took more than 3 times the
-# usual counts as 3 times, and the first as a quarter of a step at most: the machine may have slept meanwhile, and what
-# seems too dear is never measured again.
+# Weight of the latest measurement in the moving average of the seconds for saving and loading a state. A measurement is
+# capped at _OUTLIER times the average, and the first one at _MOST_AT_FIRST of a step: the machine may have slept
+# meanwhile, and a state that seems too costly is never saved again, so never measured again.
 _SECONDS_WEIGHT, _OUTLIER, _MOST_AT_FIRST = 0.1, 3.0, 0.25
 # The state of a prompt is kept 8 tokens before its end, because the next turn may word the last ones differently, and
 # after 512 tokens, 1,024 and so on, for texts that part earlier.
@@ -61,9 +61,9 @@ class KvCells(Protocol):
 class AttentionMemory:
     """Keys and values of all positions.
 
-    ``can_share``: texts are shared between sequences and cut at any token. ``replays``: rows that a rejected draft
-    lost are evaluated again. ``reach`` is how many drafted tokens can be taken back. ``n_decoding`` requests decode in
-    the step, as the engine says before it drafts.
+    ``can_share``: texts are shared between sequences and cut at any token. ``replays``: rows that a rejected draft lost
+    are evaluated again. ``reach`` is how many drafted tokens can be taken back. The engine sets ``n_decoding``, the
+    requests that decode in the step, before it drafts.
     """
 
     can_share = True
@@ -101,11 +101,11 @@ class AttentionMemory:
 
     @property
     def n_even(self) -> int:
-        """How many requests must bring equally many rows to the step, 0: as many as each likes."""
+        """How many requests must have the same number of rows in the step; 0: any number each."""
         return 0
 
     def mark(self, sequence: int, position: int) -> None:
-        """Drafts will be verified in a sequence, which holds ``position`` tokens."""
+        """Called before drafts are verified in a sequence, which holds ``position`` tokens."""
 
     def take_back(self, sequence: int, size: int) -> int:
         """Drop rejected drafts behind the first ``size`` tokens; return how many the sequence holds then.
@@ -126,8 +126,8 @@ class AttentionMemory:
 class WindowMemory(AttentionMemory):
     """Some layers keep only the last ``window`` tokens of a sequence.
 
-    It can be cut as far as these layers still hold all that is then in sight. They do behind the rows of one ubatch.
-    Rows of a later one may have taken the place of what comes back into sight.
+    It can be cut as far as these layers still hold all that is then in sight. That holds within one ubatch. Rows of a
+    later ubatch may have overwritten tokens that would come back into sight.
     """
 
     can_share = False
@@ -138,28 +138,29 @@ class WindowMemory(AttentionMemory):
         self._window = window
 
     def can_cut(self, sequence: int, size: int) -> bool:
-        """Return whether all that is in sight from there is still held."""
+        """Return whether everything in sight from ``size`` on is still held."""
         return self.cells.first_position(sequence) <= max(0, size - self._window)
 
     def take_back(self, sequence: int, size: int) -> int:
-        """Drop rejected drafts; everything where too little is left in sight."""
+        """Drop rejected drafts; drop everything if too little is left in sight."""
         return self.cut(sequence, size if self.can_cut(sequence, size) else 0)
 
     def checkpoints(self, n_prompt: int, n_held: int) -> set[int]:
         """Return where to keep what is in sight.
 
-        The end of a prompt is kept for when it has left the device: for each small turn that is not worth a copy.
+        The end of a prompt is kept for the time when it has left the device. After a small turn that is not worth a
+        copy.
         """
         return _checkpoints(n_prompt, has_end=n_prompt - n_held >= _NEW_SHARE * n_prompt)
 
 
 class RecurrentMemory(AttentionMemory):
-    """A running state, of which llama.cpp keeps the latest: it goes back by as many rows, ``reach``."""
+    """A running state, of which llama.cpp keeps the latest ``reach``, so that many rows can be taken back."""
 
     can_share = False
 
     def can_cut(self, sequence: int, size: int) -> bool:
-        """Return False: an older text has no state any more."""
+        """Return False: the state of an earlier position is not kept."""
         return False
 
     def checkpoints(self, n_prompt: int, n_held: int) -> set[int]:
@@ -170,7 +171,7 @@ class RecurrentMemory(AttentionMemory):
     def n_even(self) -> int:
         """How many requests must bring equally many rows.
 
-        Rows that only one has are another pass over the weights (``llama_batch_allocr::split_equal``).
+        Rows beyond the common number take another pass over the weights (``llama_batch_allocr::split_equal``).
         """
         return self.n_decoding if self.n_decoding > 1 else 0
 
@@ -181,7 +182,7 @@ class CheckpointMemory(RecurrentMemory):
     replays = True
 
     def __init__(self, cells: KvCells, cost: CostModel, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Save and load in ``cells``; ``cost`` says what replayed rows add to a step."""
+        """Save and load in ``cells``; ``cost`` predicts what replayed rows add to a step."""
         super().__init__(cells)
         self._cost = cost
         self._clock = clock
@@ -196,7 +197,7 @@ class CheckpointMemory(RecurrentMemory):
         self.mark_seconds = self._spent(began, self.mark_seconds)
 
     def take_back(self, sequence: int, size: int) -> int:
-        """Load the state that was saved, and drop the keys and values behind it; where that fails, everything."""
+        """Load the saved state, and drop the keys and values behind it; drop everything if that fails."""
         began = self._clock()
         position, state = self._marks.get(sequence, (0, None))
         is_back = state is not None and position <= size and self.cells.load_state(sequence, state)
@@ -223,7 +224,7 @@ class CheckpointMemory(RecurrentMemory):
 
 
 def _checkpoints(n_prompt: int, *, has_end: bool) -> set[int]:
-    """Return the positions of checkpoints, each twice as far as the last, since one may hold all tokens so far."""
+    """Return the positions of checkpoints. The distance doubles, since a checkpoint may hold all tokens so far."""
     stops = {n_prompt - _BEFORE_END} if n_prompt >= 2 * _BEFORE_END and has_end else set()
     position = _FIRST_CHECKPOINT
     while position < n_prompt - _BEFORE_END:

@@ -1,4 +1,4 @@
-"""A slot is one sequence id of the KV cache: the tokens that it holds, and waiting for what another one computes."""
+"""A slot is one sequence id of the KV cache, with the tokens that it holds. A request may wait for another's prefix."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from core.kv_cache.prefix_cache.image_tokens import shared_positions, whole_images
-from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, TokenIds
+from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, TokenIds, common_prefix
 
 
 @dataclass(eq=False)
 class Slot:
-    """``resident`` are the tokens of which the first ``n_resident`` are in the cache.
+    """One sequence id. The first ``n_resident`` of its tokens ``resident`` are in the cache.
 
-    ``start``, ``end`` and ``node`` say where its text is in the tree. ``n_tenants`` counts the requests it has had.
-    At the positions in ``stops`` others wait to share what is there, or a running state is to be saved. ``rank`` is
-    that of the lane whose request it has.
+    ``start``, ``end`` and ``node`` are the place of its text in the tree. ``n_tenants`` counts the requests it has had.
+    ``stops`` are positions where prefill pauses, because other requests wait to share the prefix up to there, or a
+    running state is saved. ``rank`` is that of its request's lane.
     """
 
     id: int
@@ -35,7 +35,7 @@ class Slot:
 
     @property
     def next_stop(self) -> int | None:
-        """The position up to which the prompt should be evaluated next, because something is done there."""
+        """The next position in ``stops``; None if there is none."""
         return min((stop for stop in self.stops if stop > self.n_resident), default=None)
 
     @property
@@ -47,8 +47,8 @@ class Slot:
 class TokenBuffer:
     """``size`` token ids with O(1) append.
 
-    Single tokens go through a view of Python's own: after a step, whose weights have emptied the processor's caches,
-    numpy's way to one element takes several times as long.
+    Single tokens are read and written through a memoryview. After a step the processor's caches hold only weights, and
+    numpy's access to one element then takes several times as long.
     """
 
     def __init__(self, tokens: npt.NDArray[np.int32]) -> None:
@@ -57,7 +57,7 @@ class TokenBuffer:
         self._data[: len(tokens)] = tokens
         self._cells = self._data.data
         self.size = len(tokens)
-        # Images come with the prompt: what is generated is text.
+        # Images are in the prompt only; generated tokens are text.
         self._shared = shared_positions(tokens)
 
     def __len__(self) -> int:
@@ -97,24 +97,21 @@ class TokenBuffer:
         return self._data[: self.size]
 
     def position(self, index: int) -> int:
-        """Return llama.cpp's position of the token at ``index``: less than that behind images of M-RoPE models."""
+        """Return llama.cpp's position of the token at ``index``; smaller than ``index`` behind images with M-RoPE."""
         return index - int(np.searchsorted(self._shared, index)) if len(self._shared) else index
 
     @property
     def shares_positions(self) -> bool:
-        """True where a position does not say how many tokens come before it."""
+        """True if some rows share a position, so that position and index differ."""
         return bool(len(self._shared))
 
     def whole_images(self, size: int) -> int:
-        """Return ``size``, or where the image begins that it would cut."""
+        """Return ``size``, or the start of the image that it would cut in two."""
         return whole_images(self.view, size)
 
     def common_prefix(self, other: npt.NDArray[np.int32]) -> int:
-        """Return how many tokens at the start equal those of ``other``."""
-        size = min(self.size, len(other))
-        differs = self._data[:size] != other[:size]
-        first = int(differs.argmax()) if size else 0
-        return first if size and differs[first] else size
+        """Return the length of the common prefix with ``other``."""
+        return common_prefix(self.view, other)
 
 
 class PlacementWait(Protocol):
@@ -122,11 +119,11 @@ class PlacementWait(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """True where there is nothing to wait for any more."""
+        """True once the wait has ended."""
 
 
 class SharedPrefixWait:
-    """Another request is computing the beginning that this one has in common with it."""
+    """Wait for another request that is computing the common prefix."""
 
     def __init__(self, leader: Slot, size: int) -> None:
         """Wait until ``leader`` holds ``size`` tokens, or has another request."""
@@ -136,6 +133,6 @@ class SharedPrefixWait:
 
     @property
     def is_over(self) -> bool:
-        """True where the leader is there, or left."""
+        """True if the leader holds the prefix, or has ended."""
         leader = self._leader
         return leader.is_free or leader.n_tenants != self._tenancy or leader.n_resident >= self._size

@@ -1,4 +1,4 @@
-"""What slots hold: where a prompt finds its beginning, and texts shared, loaded, saved, cut and dropped."""
+"""The contents of slots: how they are shared, loaded, saved, cut and dropped, and the search for a prompt's prefix."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from core.kv_cache.slot import Slot, TokenBuffer
 
 
 class SlotContents:
-    """Changes what slots hold, in the context and in the tree that finds it.
+    """Changes the contents of slots, in the context and in the prefix tree.
 
-    ``n_idle`` is how many tokens slots hold that nobody uses; None: to be counted again.
+    ``n_idle`` is the number of tokens in free slots; None: to be counted again.
     """
 
     def __init__(self, memory: AttentionMemory, tree: PrefixTree, offload: KvOffload | None) -> None:
-        """Texts are kept in ``offload``, None: nowhere."""
+        """Texts are saved to ``offload``; None: they are not saved."""
         self.n_idle: int | None = 0
         self._memory = memory
         self._tree = tree
         self._offload = offload
 
-    def save_piece(self, slot: Slot) -> bool:
-        """Save the next piece of what a slot holds; False where all is kept, or nothing more can be."""
+    def save_segment(self, slot: Slot) -> bool:
+        """Save the next segment of a slot's text; False if all is saved, or no more can be."""
         if self._offload is None:
             return False
         size = slot.resident.whole_images(slot.n_resident)
         if size < slot.n_resident and not self._memory.can_share:
-            return False  # what can only be kept as a whole holds a part of an image
+            return False  # the state can only be saved as a whole, and it ends within an image
         text = slot.resident.view[:size]
-        return self._offload.save_piece(slot.id, text, slot.resident.position)
+        return self._offload.save_segment(slot.id, text, slot.resident.position)
 
     def save(self, slot: Slot) -> None:
-        """Save what a slot holds, which is about to be dropped."""
-        while self.save_piece(slot):
+        """Save all of a slot's text before it is dropped."""
+        while self.save_segment(slot):
             pass
 
     def load(self, link: SegmentLink, blob: Blob, slot: Slot) -> bool:
-        """Load a piece behind what a slot holds; False where cells have no room."""
+        """Append a segment to a slot's text; False if no cells are free."""
         assert self._offload is not None
         if not self._offload.load(link, blob, slot.id, slot.n_resident, slot.resident.position):
             return False
@@ -47,7 +47,7 @@ class SlotContents:
         return True
 
     def share(self, source: Slot, target: Slot, n_shared: int) -> int:
-        """Let ``target`` hold the first tokens of ``source`` and nothing else; return how many it holds then."""
+        """Replace the contents of ``target`` by the first tokens of ``source``; return how many it holds then."""
         if target is source:
             return self.cut(target, n_shared)
         self.cut(target, 0)
@@ -55,7 +55,7 @@ class SlotContents:
         return n_shared
 
     def cut(self, slot: Slot, size: int) -> int:
-        """Shorten what a slot holds to ``size`` tokens; return what is left."""
+        """Cut a slot's text to ``size`` tokens; return how many are left."""
         if size < slot.n_resident:
             slot.n_resident = size if self._memory.cut(slot.id, slot.resident.position(size)) else 0
         self.n_idle = None
@@ -78,16 +78,16 @@ _KEEP_SHARE = 0.5
 
 
 class SlotSearch:
-    """Looks for texts in slots, by the tree that knows them. It changes nothing but to keep that up to date."""
+    """Finds texts in slots by means of the prefix tree, which it keeps up to date."""
 
     def __init__(self, slots: tuple[Slot, ...], tree: PrefixTree, memory: AttentionMemory) -> None:
-        """Look in ``slots``, which hold texts in ``memory``."""
+        """Search ``slots``, whose texts are in ``memory``."""
         self._slots = slots
         self._tree = tree
         self._memory = memory
 
     def match(self, tokens: TokenBuffer) -> PrefixMatch:
-        """Return what is known of a prompt but for its last token."""
+        """Return the longest known prefix of a prompt without its last token."""
         for slot in self._slots:
             if not slot.is_free and slot.node is not None and slot.resident.size > slot.end:
                 self._tree.extend(slot, slot.resident.view)
@@ -96,7 +96,7 @@ class SlotSearch:
         return match
 
     def best(self, match: PrefixMatch) -> tuple[Slot | None, int]:
-        """Return the slot that holds most of a text, and how much; a free one among equals."""
+        """Return the slot that holds the longest prefix of a text, and its length; a free slot among equals."""
         best, n_best = None, 0
         for place, end in match.reaches().items():
             if not isinstance(place, Slot):
@@ -109,9 +109,11 @@ class SlotSearch:
         return best, n_best
 
     def computing_slot(self, match: PrefixMatch, rank: int) -> tuple[Slot | None, int]:
-        """Return the request at work that will hold most of a text, and how much; a running state is not shared.
+        """Return the running slot that will hold the longest prefix of a text, and its length.
 
-        It is in no lower lane than the one of ``rank``.
+        Running states are not shared.
+
+        Slots of lanes below ``rank`` are left out.
         """
         best, n_best = None, 0
         for place, end in match.reaches().items() if self._memory.can_share else ():
@@ -129,12 +131,12 @@ class SlotSearch:
         return source if is_reused or not self._memory.can_share else oldest
 
     def oldest_idle(self) -> Slot | None:
-        """Return the free slot with a text that was used longest ago; None where there is none."""
+        """Return the least recently used free slot with a text; None if there is none."""
         idle = [slot for slot in self._slots if slot.is_free and slot.n_resident]
         return min(idle, key=lambda slot: slot.last_used) if idle else None
 
     def _is_extended(self, slot: Slot, size: int) -> bool:
-        """Return whether a text that shares ``size`` tokens with a slot that cannot be copied should go on from it."""
+        """Return whether a text that shares ``size`` tokens with a slot should extend it, if it cannot be copied."""
         if size >= slot.n_resident:
             return True
         return size >= _KEEP_SHARE * slot.n_resident and self._memory.can_cut(slot.id, slot.resident.position(size))
@@ -143,27 +145,27 @@ class SlotSearch:
 class IdleCost:
     """The ski rental rule: pay rent until as much was paid as buying costs, then buy.
 
-    Whatever comes, that costs at most twice of what knowing the future would (Karlin, Manasse, Rudolph, Sleator:
-    "Competitive snoopy caching", 1988). Here the rent is the time that steps take longer because of an idle text in the
-    cache; buying is taking it out and, if it is ever asked for, putting it back.
+    That costs at most twice what knowing the future would cost (Karlin, Manasse, Rudolph, Sleator: "Competitive snoopy
+    caching", 1988). Here the rent is the time that an idle text in the cache adds to steps. Buying is to save it and
+    drop it, and to load it again if it is needed.
     """
 
     def __init__(self) -> None:
-        """Nothing was paid yet."""
+        """Start with nothing paid."""
         self.paid = 0.0
 
     def add(self, seconds: float) -> None:
-        """A step took so much longer."""
+        """Add the seconds that idle texts have added to steps."""
         self.paid += max(seconds, 0.0)
 
     def covers(self, price: float) -> bool:
-        """Return whether as much as ``price`` was paid."""
+        """Return whether more than ``price`` has been paid."""
         return self.paid > price
 
     def subtract(self, price: float) -> None:
-        """One was bought."""
+        """Subtract the price of what was bought."""
         self.paid = max(0.0, self.paid - price)
 
     def reset(self) -> None:
-        """Nothing is left to pay for."""
+        """Forget what was paid."""
         self.paid = 0.0

@@ -1,4 +1,4 @@
-"""The slots of a context: which one a request gets, and where its prompt finds its beginning."""
+"""The slots of a context: which slot a request gets, and how much of its prompt is in the cache."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
 from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, TokenBuffer
 from core.kv_cache.slot_contents import IdleCost, SlotContents, SlotSearch
 
-# Seconds that a step may spend on saving, and on loading, for a request that waits.
+# Seconds of each step for saving or loading on behalf of a waiting request.
 _LONGEST_MOVE = 0.01
-# A request waits for another one, or for the disk, if that saves so many tokens.
+# A request waits for another one, or for the disk, if that saves at least this many tokens.
 _LEAST_AWAITED = 32
 
 
 class SlotTable:
-    """Gives each running request a slot, with as much of its prompt as is known.
+    """Gives each running request a slot that holds the longest known prefix of its prompt.
 
-    A prefix that another slot holds is shared with it, whether that one is idle or at work: no data is moved. What only
-    the ``offload`` has is loaded. What idle slots hold goes there before its room is used for something else.
+    A prefix in another slot, free or running, is shared without copying. A prefix that only ``offload`` has is loaded.
+    The text of a free slot is saved there before the slot is reused.
     """
 
     def __init__(
@@ -36,7 +36,10 @@ class SlotTable:
         prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``offload`` None keeps nothing outside the device; computing tokens takes ``prefill_seconds``."""
+        """``offload`` None keeps nothing outside the device.
+
+        ``prefill_seconds`` predicts the time for computing tokens.
+        """
         self.memory = memory
         self.n_hits = 0
         self._slots = tuple(Slot(index) for index in range(n_slots))
@@ -55,12 +58,12 @@ class SlotTable:
 
     @property
     def store(self) -> SegmentStore | None:
-        """Where texts go that leave the device; None where there is no such place."""
+        """The store of texts outside the device; None if there is none."""
         return self._offload.store if self._offload is not None else None
 
     @property
     def has_free(self) -> bool:
-        """True where a request can be placed."""
+        """True if a slot is free."""
         return any(slot.is_free for slot in self._slots)
 
     @property
@@ -70,7 +73,7 @@ class SlotTable:
 
     @property
     def n_idle(self) -> int:
-        """Tokens held by slots that nobody uses."""
+        """Tokens in free slots."""
         contents = self._contents
         if contents.n_idle is None:
             contents.n_idle = sum([slot.n_resident for slot in self._slots if slot.is_free])
@@ -83,8 +86,8 @@ class SlotTable:
     ) -> PlacementWait | None:
         """Return what a request with ``tokens`` should wait for; None: it can be placed now.
 
-        ``earlier`` is what it has waited for: the disk is asked once. ``rank`` is its lane's: it does not wait for
-        requests of lower lanes, which may themselves have to wait.
+        ``earlier`` is what it has waited for, so that it waits for the disk only once. ``rank`` is that of its lane: it
+        does not wait for requests of lower lanes, which may themselves have to wait.
         """
         if self.store is not None:
             self.store.poll()
@@ -100,31 +103,31 @@ class SlotTable:
         if not missing or isinstance(earlier, DiskReadWait) or n_known - n_held < _LEAST_AWAITED:
             return None
         assert self._offload is not None
-        # By then computing would have been as fast.
+        # From then on computing is faster.
         return self._offload.read(missing, self._clock() + self._prefill_seconds(n_known - n_held))
 
     def evict_ahead(self, tokens: TokenBuffer) -> bool:
-        """Save some of what is in the slot that ``tokens`` would take; True where nothing is left to be saved.
+        """Save a part of the slot that ``tokens`` would take; True if nothing is left to save.
 
-        For as long as others are at work it is done in small parts, so that none of them waits for long.
+        Called once per step while other requests run, so that none of them waits for long.
         """
         source, n_shared = self._search.best(self._search.match(tokens))
         target = self._search.slot_to_take(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) < LEAST_SAVED:
             return True
         until = self._clock() + _LONGEST_MOVE
-        while self._contents.save_piece(target):
+        while self._contents.save_segment(target):
             if self._clock() >= until:
                 return False
         return True
 
     def load_ahead(self, tokens: TokenBuffer, hold: PlacementWait | None = None) -> bool:
-        """Load some of what only the store has of a text into a free slot; True where ``take`` may load the rest.
+        """Load a part of a text's prefix from the store into a free slot; True if ``take`` may load the rest.
 
-        Like ``make_way``, for as long as others are at work: a long text takes as long to load as several steps.
+        Like ``evict_ahead``, called once per step: loading a long text takes as long as several steps.
         """
         if not self.memory.can_share or self._offload is None:
-            return True  # what cannot be shared comes as a whole
+            return True  # such memory is loaded as a whole
         source, n_shared, loads = self._found(tokens, hold)
         if not loads or self._offload.seconds_to_load(loads[-1][0].end - n_shared) <= _LONGEST_MOVE:
             return True
@@ -138,8 +141,7 @@ class SlotTable:
     def take(self, tokens: TokenBuffer, hold: PlacementWait | None = None, rank: int = 0) -> tuple[Slot, int]:
         """Occupy a free slot for ``tokens``; return it and how many of its tokens are in the cache already.
 
-        At least one token is left to evaluate, since its logits are needed. ``hold`` is what the request waited for,
-        ``rank`` that of its lane.
+        At least one token is left to evaluate, because its logits are needed. ``hold`` is what the request waited for.
         """
         source, n_shared, loads = self._found(tokens, hold)
         self._use([link for link, _ in loads])
@@ -156,7 +158,7 @@ class SlotTable:
     def _found(
         self, tokens: TokenBuffer, hold: PlacementWait | None
     ) -> tuple[Slot | None, int, list[tuple[SegmentLink, Blob]]]:
-        """Return the slot to share with, how much of it, and what to load behind that."""
+        """Return the slot to share with, the length of the shared prefix, and the segments to load behind it."""
         match = self._search.match(tokens)
         source, n_shared = self._search.best(match)
         read = hold.blobs if isinstance(hold, DiskReadWait) else {}
@@ -164,7 +166,7 @@ class SlotTable:
         return (None, 0, loads) if loads and not self.memory.can_share else (source, n_shared, loads)
 
     def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer) -> Slot:
-        """Occupy a slot that holds the shared part of ``tokens`` and nothing else."""
+        """Occupy a slot that holds exactly the shared prefix of ``tokens``."""
         target = self._search.slot_to_take(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) >= LEAST_SAVED:
             self._contents.save(target)
@@ -178,7 +180,7 @@ class SlotTable:
         return target
 
     def _load_all(self, loads: list[tuple[SegmentLink, Blob]], target: Slot, until: float = float("inf")) -> bool:
-        """Load one piece after the other; False where it is ``until`` before all are there."""
+        """Load segment after segment; False if the time ``until`` comes before the last."""
         for link, blob in loads:
             if not self._load(link, blob, target):
                 break
@@ -187,7 +189,7 @@ class SlotTable:
         return True
 
     def _load(self, link: SegmentLink, blob: Blob, target: Slot) -> bool:
-        """Load a piece behind what a slot holds; idle texts make room for it."""
+        """Append a segment to a slot; idle texts make room for it."""
         while not self._contents.load(link, blob, target):
             if not self.evict_idle():
                 return False
@@ -197,16 +199,16 @@ class SlotTable:
         return self._offload.links(match, start) if self._offload is not None else []
 
     def _use(self, links: list[SegmentLink]) -> None:
-        """Count the use of pieces that are loaded: once for each request, in however many parts they come."""
+        """Count a use of loaded segments, once for each request."""
         if self.store is not None:
             self.store.touch(links)
 
     def divergence(self, tokens: TokenBuffer) -> Divergence | None:
-        """Return where ``tokens`` first differ from what is stored, None where they do not."""
+        """Return where ``tokens`` first differ from stored texts; None if they do not."""
         return divergence(self._search.match(tokens), tokens.view)
 
     def release(self, slot: Slot) -> None:
-        """Let the slot be taken again; what it holds stays until the room is needed."""
+        """Free a slot; its contents stay until the room is needed."""
         self._ticks += 1
         slot.is_free = True
         self._contents.n_idle = None
@@ -217,15 +219,15 @@ class SlotTable:
             self._tree.insert(slot, slot.text)
 
     def clear(self, slot: Slot) -> None:
-        """Drop everything a slot holds."""
+        """Drop the contents of a slot."""
         self._contents.cut(slot, 0)
 
     def save(self, slot: Slot) -> None:
-        """Keep in the store what a slot holds, which is about to be dropped."""
+        """Save a slot's text in the store before it is dropped."""
         self._contents.save(slot)
 
     def resync(self, slot: Slot, most: int) -> int:
-        """After a failed decode, believe the cache about what a slot holds; keep ``most`` tokens of it, or none."""
+        """After a failed decode, read from the cache what a slot still holds; keep up to ``most`` tokens, or none."""
         held = self.memory.cells.last_position(slot.id) + 1
         size = slot.resident.whole_images(min(held, most))
         if slot.resident.shares_positions or not self.memory.can_cut(slot.id, size):
@@ -238,7 +240,7 @@ class SlotTable:
     # -- idle texts -----------------------------------------------------------------------------------------------
 
     def evict_idle(self) -> bool:
-        """Make room: the free slot used longest ago gives what it holds to the store; False where there is none."""
+        """Make room: save and drop the text of the least recently used free slot; False if there is none."""
         slot = self._search.oldest_idle()
         if slot is None:
             return False
@@ -247,7 +249,7 @@ class SlotTable:
         return True
 
     def forget_idle(self) -> None:
-        """Drop what free slots hold and all that is stored."""
+        """Drop the contents of free slots and of the store."""
         for slot in self._slots:
             if slot.is_free and slot.n_resident:
                 self._contents.drop(slot)
@@ -256,7 +258,7 @@ class SlotTable:
             self.store.clear()
 
     def after_step(self) -> None:
-        """Keep what a step left that only now can be kept."""
+        """Save running states that a step has brought to a stop; delay the disk's writes while requests run."""
         if not self._is_at_work:
             self._is_at_work = True
             if self.store is not None:
@@ -265,9 +267,9 @@ class SlotTable:
             self._save_states()
 
     def charge_idle(self, idle_cost: float) -> None:
-        """Steps took ``idle_cost`` seconds longer for idle texts: where that adds up, they leave, the oldest first.
+        """Add the seconds that idle texts cost. Once they exceed the cost of moving a text, evict the oldest.
 
-        At most one piece is saved at a time, so that nobody waits for long.
+        At most one segment is saved per call, so that no request waits for long.
         """
         if not self.n_idle:
             self._idle_cost.reset()
@@ -275,28 +277,28 @@ class SlotTable:
         self._idle_cost.add(idle_cost)
         while (slot := self._search.oldest_idle()) is not None:
             price = self._price(slot)
-            if not self._idle_cost.covers(price) or self._contents.save_piece(slot):
+            if not self._idle_cost.covers(price) or self._contents.save_segment(slot):
                 return
             self._contents.drop(slot)
             self._idle_cost.subtract(price)
         self._idle_cost.reset()
 
     def _save_states(self) -> None:
-        """Keep the running states of prompts that have come to where theirs are kept."""
+        """Save the running states of prompts that have reached a stop."""
         for slot in self._slots:
             if not slot.is_free and slot.n_resident in slot.stops:
                 slot.stops.discard(slot.n_resident)
-                self._contents.save_piece(slot)
+                self._contents.save_segment(slot)
 
     def write_back(self) -> bool:
-        """Nobody needs the device: copy a piece of what only it holds; return whether something was done."""
+        """While idle, save one segment that only the device or RAM holds; return whether there was one."""
         if self.store is None:
             return False
         self._is_at_work = False
         self.store.defer_writes(False)
         self.store.poll()
         for slot in sorted(self._slots, key=lambda one: -one.last_used):
-            if slot.is_free and slot.n_resident and self._contents.save_piece(slot):
+            if slot.is_free and slot.n_resident and self._contents.save_segment(slot):
                 return True
         return self.store.write_behind()
 
@@ -306,29 +308,29 @@ class SlotTable:
         return self.store is not None and self.store.is_writing
 
     def wait_for_reads(self, seconds: float) -> None:
-        """Wait until the disk has read something, at most so long."""
+        """Wait until the disk has read something, at most ``seconds``."""
         if self.store is not None:
             self.store.wait(seconds)
 
     def _price(self, slot: Slot) -> float:
-        """Return the seconds it takes to save what a slot holds, and to get it back."""
+        """Return the seconds for saving a slot's text and loading it again."""
         if self._offload is None:
             return self._prefill_seconds(slot.n_resident)
         return self._offload.seconds_to_move(slot.n_resident)
 
     def close(self) -> None:
-        """End what the store does on threads of its own."""
+        """End the store's threads."""
         if self.store is not None:
             self.store.close()
 
     def check(self) -> None:
-        """Raise AssertionError where tree, slots, store and the cells contradict each other; for tests."""
+        """Raise AssertionError if tree, slots, store and cells are inconsistent; for tests."""
         self._tree.check()
         n_idle = sum(slot.n_resident for slot in self._slots if slot.is_free)
         assert self.n_idle == n_idle, "the count of idle tokens is stale"
         for slot in self._slots:
             text = slot.resident
-            # Behind an image the next position is not the one after the last where rows share positions.
+            # Where rows share positions, the next position after an image is not the last one plus 1.
             if not (slot.n_resident and text.shares_positions and is_image(int(slot.text[-1]))):
                 assert self.memory.cells.last_position(slot.id) + 1 == text.position(slot.n_resident), (
                     f"slot {slot.id} holds something else"

@@ -1,4 +1,4 @@
-"""A llama_batch whose arrays are numpy's: filling it costs no call per token."""
+"""A llama_batch over numpy arrays: filling it needs no call into C for each token."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Batch:
         self.n_outputs += n_wanted
 
     def want_all(self) -> None:
-        """Want what every row gives."""
+        """Mark every row as an output."""
         self._out[: self.n_tokens] = 1
         self.n_outputs = self.n_tokens
 

@@ -69,7 +69,7 @@ _GGML_TYPES: dict[KvType, int] = {
     "q8_0": 8,
     "bf16": 30,
 }
-_FLASH_ATTENTION: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
+FLASH_ATTENTION_TYPES: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
 
 _seq_rm = quick.llama_memory_seq_rm
 _seq_rm.restype = ctypes.c_bool
@@ -85,13 +85,13 @@ _seq_pos_min.restype = ctypes.c_int32
 _seq_pos_min.argtypes = [ctypes.c_void_p, ctypes.c_int32]
 
 
-# It waits for the last decode, with the GIL released.
+# llama_get_logits waits for the last decode, with the GIL released.
 _get_logits = waiting.llama_get_logits
 _get_logits.restype = ctypes.c_void_p
 _get_logits.argtypes = [ctypes.c_void_p]
 
 
-# Only the recurrent state (which cannot be cut at a position), kept in device memory.
+# Saves only the recurrent state (which cannot be cut at a position), in device memory.
 _RUNNING_STATE_ON_DEVICE = L.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | L.LLAMA_STATE_SEQ_FLAGS_ON_DEVICE
 
 
@@ -149,7 +149,7 @@ class Context:
         params.swa_full = not options.cuts_windows
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
-        params.flash_attn_type = _FLASH_ATTENTION[options.flash_attention]
+        params.flash_attn_type = FLASH_ATTENTION_TYPES[options.flash_attention]
         params.type_k = params.type_v = _GGML_TYPES[options.kv_type]
         if options.is_mtp:
             params.ctx_type = L.LLAMA_CONTEXT_TYPE_MTP
@@ -197,7 +197,7 @@ class Context:
     def decode(self, batch: Batch | EmbeddingBatch, *, is_causal: bool = True) -> DecodeStatus:
         """Evaluate a batch (``llama_decode``). On a GPU it may return before the result is there.
 
-        Where ``is_causal`` is false, all rows see each other; there may be ``n_ubatch`` of them then.
+        If ``is_causal`` is False, all rows attend to each other, and there may be at most ``n_ubatch`` of them.
         """
         # llama.cpp has thread counts for one row and for more; with a few rows, synchronising many threads can cost
         # more than it saves.

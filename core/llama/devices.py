@@ -53,7 +53,7 @@ _KINDS = {
 class Device:
     """A device; ``free`` and ``total`` are bytes (the host's memory for the CPU).
 
-    llama.cpp takes what is ``lent`` by another machine for a GPU, whatever it is there.
+    llama.cpp calls every device that is ``lent`` by another machine a GPU, whatever it is there.
     """
 
     name: str
@@ -69,12 +69,12 @@ class Device:
         return self.kind in (BackendDeviceType.GPU, BackendDeviceType.IGPU)
 
 
-# Those that workers lend, by llama.cpp's handle: it names them by the order in which they came.
+# Devices that workers lend, by llama.cpp's handle; its own names only number them.
 _borrowed: dict[int, Device] = {}
 
 
 def name_borrowed(n_before: int, devices: Sequence[Device]) -> None:
-    """Say what the devices are that came after the first ``n_before``."""
+    """Describe the devices that were added after the first ``n_before``."""
     for index, device in enumerate(devices, n_before):
         _borrowed[int(_get(index))] = device
 

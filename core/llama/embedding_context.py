@@ -11,19 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
+from core.llama.context import FLASH_ATTENTION_TYPES, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
 from core.values.engine_options import FlashAttention, Pooling
 from core.values.errors import LoadFailed
 
 _POOLINGS: dict[Pooling, int] = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
-_FLASH_ATTENTION: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
 _F32 = 4
 
 
 def pooling_of(model: Model, architecture: str) -> Pooling | None:
-    """Return the pooling that the model's file names, None where it names none."""
+    """Return the pooling that the model's file names; None if it names none."""
     named = model.metadata(f"{architecture}.pooling_type")
     return {str(value): kind for kind, value in _POOLINGS.items()}.get(named or "")
 
@@ -32,8 +31,8 @@ def pooling_of(model: Model, architecture: str) -> Pooling | None:
 class EmbeddingOptions:
     """How the context is opened: for ``n_tokens`` tokens of at most ``n_sequences`` texts at once.
 
-    With ``reads_parts`` a text can come in several batches of ``n_rows`` rows, of which only its last has the vector.
-    Otherwise all of a text must be in one batch.
+    With ``reads_parts`` a text may be split over several batches of ``n_rows`` rows; the last one gives its vector.
+    Otherwise each text must be in one batch.
     """
 
     pooling: Pooling
@@ -67,7 +66,7 @@ class EmbeddingContext:
         params.n_batch = params.n_ubatch = self.n_rows
         params.n_outputs_max = min(options.n_sequences, self.n_rows) if self.reads_parts else self.n_rows
         params.n_threads = params.n_threads_batch = options.n_threads
-        params.flash_attn_type = _FLASH_ATTENTION[options.flash_attention]
+        params.flash_attn_type = FLASH_ATTENTION_TYPES[options.flash_attention]
         params.kv_unified = True
         params.embeddings = True
         params.pooling_type = _POOLINGS[options.pooling]

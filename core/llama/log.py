@@ -1,4 +1,4 @@
-"""llama.cpp's log: silenced, or listened to for the memory that it allocates."""
+"""llama.cpp's log: silenced, or read for the memory that it allocates."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def to_stderr() -> None:
     L.llama_log_set(L.llama_log_callback(), ctypes.c_void_p(0))
 
 
+# Bytes of the unit in llama.cpp's log.
 _MIB = 1 << 20
 # "load_tensors: CPU_Mapped model buffer size = 11.47 MiB", and so on.
 _BUFFER = re.compile(r"(\S+)\s+(model|KV|RS|compute|output)\s+buffer size\s+=\s+([\d.]+) MiB")

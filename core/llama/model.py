@@ -31,9 +31,7 @@ def kept_in_host_memory(n_layers: int) -> Any:
     return (_Override * (n_layers + 1))(*overrides, _Override(None, None))
 
 
-LoadProgress = Callable[[float], bool]
-"""Called with 0 to 1 while loading; returning False stops the load."""
-
+# ``llama_load_mode``.
 _LOAD_MODE_NONE, _LOAD_MODE_MMAP, _LOAD_MODE_MLOCK, _LOAD_MODE_MMAP_MLOCK = 0, 1, 2, 3
 
 
@@ -51,13 +49,13 @@ class Model:
         devices: tuple[str, ...] = (),
         load_mtp: bool = False,
         no_alloc: bool = False,
-        progress: LoadProgress | None = None,
+        progress: Callable[[float], None] = lambda share: None,
     ) -> None:
         """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device.
 
         Experts of the first ``n_cpu_moe`` layers stay in host memory. ``load_mtp`` loads the layers that predict
         further tokens, too. ``no_alloc`` reads the header alone: contexts of such a model report what they would
-        allocate, and cannot compute.
+        allocate, and cannot compute. ``progress`` is called with 0 to 1.
         """
         start_backend()
         params = L.llama_model_default_params()
@@ -71,8 +69,12 @@ class Model:
         overrides = kept_in_host_memory(n_cpu_moe) if n_cpu_moe else None
         if overrides is not None:
             params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
-        # A callback's exception cannot cross C: it would be printed and ignored, so None means "go on".
-        callback = L.llama_progress_callback(lambda share, _: True if progress is None else bool(progress(share)))
+
+        def go_on(share: float, _data: object) -> bool:
+            progress(share)
+            return True  # False would stop the load
+
+        callback = L.llama_progress_callback(go_on)
         params.progress_callback = callback
         self._model: Any = L.llama_model_load_from_file(os.fsencode(path), params)
         if not self._model:
@@ -113,7 +115,7 @@ class Model:
 
     @property
     def window(self) -> int:
-        """How many tokens layers with a sliding window attend to; 0 where there are none."""
+        """How many tokens layers with a sliding window attend to; 0 without such layers."""
         return int(L.llama_model_n_swa(self._model))
 
     @property

@@ -22,7 +22,7 @@ _IMAGE_CHUNK = 1  # MTMD_INPUT_CHUNK_TYPE_IMAGE
 _FLOAT_P = ctypes.POINTER(ctypes.c_float)
 _INT32_P = ctypes.POINTER(ctypes.c_int32)
 _NO_TOKEN = -1
-# Sizes of images, in pixels and in shape, that are asked for their rows.
+# Images whose rows are counted to find the largest: sides in pixels, and shapes as (width, height) in sides.
 _SIDES, _SHAPES = (256, 1024, 2048), ((1, 1), (1, 2), (2, 1), (4, 1))
 Pixels = npt.NDArray[np.uint8]
 """An image in RGB, shape (height, width, 3)."""
@@ -74,15 +74,15 @@ class Projector:
             self.close()
             raise LoadFailed(f"{path} is not a projector for images.")
         self.uses_mrope = bool(self._mtmd.mtmd_decode_use_mrope(self._context))
-        # False where the rows of an image see each other, those behind them too.
+        # False if the rows of an image attend to each other, also to later ones.
         self.is_causal = not self._mtmd.mtmd_decode_use_non_causal(self._context, None)
         self._n_embd = int(L.llama_model_n_embd_inp(model.c))
 
     def chunks(self, parts: Sequence[str | tuple[int, int]], begin: int) -> list[TextChunk | ImageChunk]:
         """Return the rows of a prompt of texts and images, each given as its (width, height).
 
-        Texts get the marks that the model wants around images, and the token ``begin`` once where the model wants it
-        (-1: it does not). Raises EncodingFailed.
+        Texts get the model's marks around images, and the token ``begin`` once (-1: the model has none). Raises
+        EncodingFailed.
         """
         position = 0
 
@@ -108,7 +108,7 @@ class Projector:
                 self._mtmd.mtmd_bitmap_free(bitmap)
 
     def most_rows(self) -> int:
-        """Return the most rows that a chunk of an image takes, of images that people send."""
+        """Return the most rows that a chunk of an image takes, for images of common sizes."""
         sizes = [(side * wide, side * high) for side in _SIDES for wide, high in _SHAPES]
         chunks = [chunk for size in sizes for chunk in self.chunks([size], _NO_TOKEN)]
         return max(chunk.n_rows for chunk in chunks if isinstance(chunk, ImageChunk))
@@ -127,13 +127,13 @@ class Projector:
             self._mtmd.mtmd_bitmap_free(bitmap)
 
     def close(self) -> None:
-        """Free the projector's weights; before those of the model."""
+        """Free the projector's weights; call it before the model is closed."""
         if self._context:
             self._mtmd.mtmd_free(self._context)
             self._context = None
 
     def _bitmap(self, size: tuple[int, int], pixels: Pixels | None = None) -> Any:
-        """Return a bitmap; without pixels it stands for its size alone."""
+        """Return a bitmap; without pixels it has only a size."""
         data = pixels.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8)) if pixels is not None else None
         bitmap = self._mtmd.mtmd_bitmap_init(*size, data)
         if not bitmap:
@@ -141,7 +141,7 @@ class Projector:
         return bitmap
 
     def _tokenized(self, parts: Sequence[str | tuple[int, int]], bitmaps: list[Any], read: Any) -> list[Any]:
-        """Return what ``read`` makes of each chunk of a prompt."""
+        """Return the result of ``read`` for each chunk of a prompt."""
         mtmd = self._mtmd
         kept: list[Any] = []
         array = (ctypes.POINTER(mtmd.mtmd_input_part) * len(parts))()

@@ -13,7 +13,7 @@ from core.llama.library import L, start_backend
 from core.values.errors import SlipstreamError
 
 TensorCallback = Callable[[str], None]
-"""Called with the name of a tensor when its turn has come: those before it are written."""
+"""Called with the name of each tensor before it is written."""
 
 # llama.cpp's own bound on the rows in memory at once is 8 GiB.
 _MOST_BUFFERED = 1 << 30
@@ -49,7 +49,7 @@ def quantise(
 ) -> QuantiseOutcome:
     """Write ``source`` (the first part of a split model) to ``target`` as ``file_type`` (``llama_ftype``).
 
-    ``is_dry`` writes nothing and tells the size. Raises QuantiserRefused; what was written until then stays. Bad input
+    ``is_dry`` writes nothing and only returns the size. Raises QuantiserRefused; an unfinished file stays. Bad input
     can abort the process: call it in a child process.
     """
     start_backend()

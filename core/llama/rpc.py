@@ -1,7 +1,7 @@
 """ggml's RPC over connected sockets: devices of another machine among ours, and ours lent to another.
 
-Only a build of llama.cpp with Slipstream's patch takes sockets (packaging/first_start/patches/0004-…). Any other would
-open a port that asks nobody who they are, so it is not used.
+Only a build of llama.cpp with Slipstream's patch takes sockets (packaging/first_start/patches/0004-…). Any other build
+would open a port without authentication, so it is not used.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _HANDLES = ctypes.POINTER(ctypes.c_void_p)
 
 
 def is_available() -> bool:
-    """Whether this build of llama.cpp can use and lend devices over a socket."""
+    """Return whether this build of llama.cpp can use and lend devices over a socket."""
     return bool(_function("slipstream_rpc_serve"))
 
 
 def add_server(fd: int) -> None:
     """Add the devices at the other end of a connected socket to ggml's; raises LoadFailed.
 
-    ggml connects whenever nothing holds a connection. A socket cannot be connected again, so a backend that is never
-    freed holds it.
+    ggml closes a connection when its last backend is freed, and a socket cannot be connected again. So one backend is
+    never freed.
     """
     check()
     endpoint = b"fd:%d" % fd
@@ -48,11 +48,11 @@ def serve(fd: int, devices: tuple[str, ...], memory: int, n_threads: int) -> Non
     prototype = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int, size_t, size_t, size_t, _HANDLES)
     run = prototype(_function("slipstream_rpc_serve"))
     if not run(fd, memory, n_threads, len(handles), (ctypes.c_void_p * len(handles))(*handles)):
-        raise LoadFailed("llama.cpp cannot use the devices that shall be lent.")
+        raise LoadFailed("llama.cpp cannot use the devices that are to be lent.")
 
 
 def check() -> None:
-    """Raise LoadFailed where this build of llama.cpp lacks what is needed here."""
+    """Raise LoadFailed if this build of llama.cpp cannot use devices over a socket."""
     if not is_available():
         how = advice(
             f"{PROGRAM} setup --fresh builds it anew; CMAKE_ARGS with -DGGML_RPC=off must not be set then.",
@@ -62,7 +62,7 @@ def check() -> None:
 
 
 def _function(name: str) -> int:
-    """Return the address of a function of ggml's RPC; 0 where this build has none."""
+    """Return the address of a function of ggml's RPC; 0 if this build has none."""
     start_backend()
     registry = _reg_by_name(b"RPC")
     return int(_proc_address(registry, name.encode()) or 0) if registry else 0

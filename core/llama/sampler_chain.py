@@ -66,6 +66,7 @@ class Candidates:
         return np.ndarray((size,), TOKEN_DATA, buffer=memoryview(raw))
 
 
+# Candidates that a truncating sampler keeps at least (``min_keep``).
 _FEWEST = 1
 # Typical sampling takes the logarithm of every probability: one that is zero as a float makes all of them NaN.
 _NEARLY_ZERO = 1e-30

@@ -11,6 +11,7 @@ from core.llama.library import L
 from core.llama.model import Model
 from core.values.messages import FillInTheMiddle
 
+# Bytes of the buffer for a token's text; longer ones are read again into a larger one.
 _PIECE_BYTES = 512
 NO_TOKEN = -1
 

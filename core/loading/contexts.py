@@ -1,4 +1,4 @@
-"""Opens contexts: that of an engine, and those of what drafts for it."""
+"""Opens contexts: that of an engine, and those of its draft models and heads."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def open_side_context(
     is_mtp: bool = False,
     lender: Context | None = None,
 ) -> Context:
-    """Return a context of a model that works beside an engine with these ``options``, with as many slots.
+    """Return the context of a model that works beside an engine with these ``options``, with as many slots.
 
-    ``n_outputs`` rows of a batch may want logits, and one of each slot. ``is_mtp`` runs the model's prediction layers.
-    ``lender`` lends its embeddings to a head that has none.
+    ``n_outputs`` is the most rows of a batch that want logits; each slot has at least one. ``is_mtp`` runs the model's
+    prediction layers. A head without embeddings uses those of ``lender``.
     """
     n_outputs = max(options.n_slots, n_outputs)
     n_rows = max(options.n_ubatch, n_outputs)
@@ -109,9 +109,9 @@ def measure_context(
     reads: ReadCost,
     make_batch: Callable[[int], Batch] = Batch,
 ) -> MeasuredContext:
-    """Return a context of ``model``, from the file ``path``, with what its decodes take and how many threads they use.
+    """Return a context of ``model`` with its step times and thread control.
 
-    Times measured earlier are kept by ``kind``.
+    Step times are remembered by ``path``, the file of the model, and ``kind``.
     """
     options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
     key = steps_key(

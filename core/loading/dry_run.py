@@ -17,6 +17,7 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from models.estimate.fit.memory import MemoryNeed
 
+# Seconds for a dry run; it takes about half of one.
 _CHILD_SECONDS = 60
 
 
@@ -38,9 +39,9 @@ def dry_run(options: EngineOptions) -> MemoryNeed:
 
 
 def compute_bytes(options: EngineOptions) -> int | None:
-    """Return the bytes of compute buffers with these options; None where llama.cpp cannot say."""
+    """Return the bytes of compute buffers with these options; None if the dry run fails."""
     if options.workers:
-        return None  # they lend their devices to one process, which is this one
+        return None  # a worker lends its devices to one process only, which is this one
     try:
         return dry_run(options).compute
     except SlipstreamError:

@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 # By default, cached prompts may take this share of the memory that is free once the model is loaded.
 _RAM_SHARE, _MOST_RAM = 0.25, 8 << 30
 _DISK_SHARE, _MOST_DISK = 0.05, 8 << 30
-# Size of one piece: moving it delays a step by a few milliseconds at most.
-_PIECE_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
+# Size of one segment: moving it delays a step by a few milliseconds at most.
+_SEGMENT_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
 
 
 def make_slots(
@@ -37,15 +37,15 @@ def make_slots(
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
     disk = _disk(options, (shape.window, facts.window), target.n_gpu_layers, cache_folder)
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
-    size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
-    # Of a sequence, llama.cpp saves what its last token sees: in layers with a window, a longer piece would come back
-    # without its beginning, and could not be cut.
+    size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
+    # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment
+    # would come back without its beginning, and could not be cut.
     size = min(size, facts.window or size)
     offload = None
     if ram_limit or disk is not None:
         store = SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk)
         transfer = KvTransfer(own.context, shape.spare, clock)
-        offload = KvOffload(store, transfer, piece_size=size, is_whole=not memory.can_share, clock=clock)
+        offload = KvOffload(store, transfer, segment_size=size, is_whole=not memory.can_share, clock=clock)
     n_wide = min(options.n_ubatch, own.context.n_batch)
     return SlotTable(
         memory,
@@ -59,7 +59,7 @@ def make_slots(
 def _disk(
     options: EngineOptions, windows: tuple[int, int], n_gpu_layers: int, cache_folder: Path | None
 ) -> DiskTier | None:
-    # What is on disk says nothing of LoRA adapters.
+    # The key on disk does not include LoRA adapters.
     if options.cache_disk == 0 or cache_folder is None or options.lora:
         return None
     placing = (n_gpu_layers, options.n_cpu_moe, options.devices)

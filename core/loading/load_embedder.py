@@ -1,4 +1,4 @@
-"""Opens what turns texts into vectors: beside an engine of the same weights, or alone."""
+"""Opens embedders, which turn texts into vectors: beside an engine with the same weights, or alone."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from core.values.messages import LoadedModel
 from models.estimate.fit.memory import USABLE_SHARE, estimate, free_memory
 from models.facts.model_facts import ModelFacts
 
-# What a model is pooled by whose file does not say: as vLLM and Ollama do with one that writes.
+# The pooling if neither options nor file name one, as in vLLM and Ollama.
 _USUAL: Pooling = "last"
 _USUAL_OF_ENCODERS: Pooling = "mean"
 
 
 def is_embedder(path: str) -> bool:
-    """Return whether the model turns texts into vectors and cannot write. Raises LoadFailed."""
+    """Return whether the model only turns texts into vectors. Raises LoadFailed."""
     return read_facts(path).is_embedder
 
 
@@ -38,7 +38,7 @@ def pooling_in_effect(model: Model, facts: ModelFacts, options: EngineOptions) -
 
 
 def embedder_beside(engine: Engine, options: EngineOptions, loaded: LoadedModel) -> Embedder:
-    """Return what gives vectors of an engine's model. It takes memory when it is first used.
+    """Return an embedder with an engine's model. It allocates memory when it is first used.
 
     Close it before the engine.
     """
@@ -51,7 +51,7 @@ def embedder_beside(engine: Engine, options: EngineOptions, loaded: LoadedModel)
 def load_embedder(
     options: EngineOptions, progress: Callable[[float], None] = lambda share: None
 ) -> tuple[Embedder, LoadedModel]:
-    """Load a model that cannot write. Raises LoadFailed, and ModelDoesNotFit where memory is short."""
+    """Load a model that only turns texts into vectors. Raises LoadFailed (ModelDoesNotFit if memory is short)."""
     began = time.perf_counter()
     facts = read_facts(options.model_path)
     connect_workers(options)
@@ -61,17 +61,13 @@ def load_embedder(
     if not n_gpu_layers and facts.weight_bytes > free * USABLE_SHARE:
         raise ModelDoesNotFit(facts.weight_bytes, int(free * USABLE_SHARE))
 
-    def go_on(share: float) -> bool:
-        progress(share)
-        return True
-
     model = Model(
         options.model_path,
         n_gpu_layers=n_gpu_layers,
         mmap=options.mmap,
         mlock=options.mlock,
         devices=options.devices,
-        progress=go_on,
+        progress=progress,
     )
     vocab = Vocab(model)
     n_ctx = min(options.n_ctx or model.n_ctx_train, model.n_ctx_train)
@@ -128,7 +124,7 @@ def _embedder(
 
 
 def _open(model: Model, facts: ModelFacts, is_on_gpu: bool, options: EmbeddingOptions) -> EmbeddingContext:
-    """Open a context where host memory allows it; a GPU's driver says itself that there is none."""
+    """Open a context if host memory allows it; on a GPU the driver reports a lack of memory."""
     rows = options.n_rows if options.reads_parts else options.n_tokens
     outputs = 1 if facts.is_embedder else options.n_sequences if options.reads_parts else rows
     need = estimate(facts, options.n_tokens, n_slots=options.n_sequences, n_ubatch=rows, n_outputs=outputs)

@@ -90,7 +90,7 @@ def load_engine(
         mlock=options.mlock,
         devices=options.devices,
         load_mtp=wants_mtp(facts, options),
-        progress=_never_stop(progress),
+        progress=progress,
     )
     projector = None
     try:
@@ -147,14 +147,6 @@ def load_engine(
         pooling=pooling_in_effect(model, facts, options),
     )
     return engine, loaded
-
-
-def _never_stop(progress: Callable[[float], None]) -> Callable[[float], bool]:
-    def report(share: float) -> bool:
-        progress(share)
-        return True
-
-    return report
 
 
 def _known_peak(cache_folder: Path | None) -> float | None:

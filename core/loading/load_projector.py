@@ -1,4 +1,4 @@
-"""Loads the projector with which a model sees images."""
+"""Loads the projector that turns images into embeddings for a model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from core.values.worker_address import is_worker
 
 
 def open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> tuple[Projector | None, str]:
-    """Return the projector that the options name, and a sentence where the model is loaded without it.
+    """Return the projector that the options name, and a sentence if the model has to do without it.
 
-    Raises LoadFailed where ``must_see`` asks for it. It is on the first GPU, if layers of the model are on GPUs.
+    Raises LoadFailed if ``must_see`` is set. The projector is on the first GPU, if layers of the model are on GPUs.
     """
     if options.mmproj is None:
         return None, ""
@@ -26,7 +26,7 @@ def open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> t
         if not Path(options.mmproj).is_file():
             raise LoadFailed(f"There is no projector {options.mmproj}.")
         n_threads = options.n_threads or physical_cores()
-        # Not on a worker: what it computes is needed here.
+        # Not on a worker: its embeddings are needed here.
         own = [name for name in options.devices if not is_worker(name)]
         uses_gpu = n_gpu_layers != 0 and (bool(own) or not options.devices)
         return Projector(
@@ -45,7 +45,7 @@ def with_whole_images(options: EngineOptions, projector: Projector) -> EngineOpt
 
 
 def prompt_reader(projector: Projector, options: EngineOptions, n_ubatch: int) -> PromptReader:
-    """Return what reads prompts with images for an engine with these options. Raises LoadFailed."""
+    """Return the reader of prompts with images for an engine with these options. Raises LoadFailed."""
     assert options.mmproj is not None
     try:
         return PromptReader(projector, model_key([Path(options.mmproj)]), n_ubatch)

@@ -13,7 +13,7 @@ from core.loading.load_heads import wants_mtp
 from core.machine.known_machine import known_machine, known_runs
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
-from models.estimate.fit.memory import USABLE_SHARE, MemoryNeed, free_memory
+from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.fit.plan import PlacementPlan, plan_of
 from models.estimate.fit.search import (
     KV_TYPES,
@@ -31,9 +31,10 @@ from models.facts.model_facts import ModelFacts, read_model
 from models.formatting.figures import size
 from models.gguf.errors import GgufError
 
+# llama.cpp's number of GPU layers for all.
 ALL_LAYERS = -1
 ComputeBytes = Callable[[EngineOptions], int | None]
-"""Gives the bytes of compute buffers with these options by a dry run; None where it cannot."""
+"""Gives the bytes of compute buffers with these options by a dry run; None if that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +97,6 @@ def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = N
     per_token = facts.kv_bytes_per_further_token(options.cache_type, options.cache_type)
     n_cells = options.n_cells or pool_cells(n_ctx, options.n_slots, per_token, pool - facts.weight_bytes)
     return ContextSize(n_ctx, -(-n_cells // CELLS_STEP) * CELLS_STEP)
-
-
-def need_of(facts: ModelFacts, options: EngineOptions, size: ContextSize) -> MemoryNeed:
-    """Estimate the memory of an engine with these options, including draft model and heads."""
-    wanted = fit_request_of(facts, options, _draft(options), uses_heads=wants_mtp(facts, options))
-    return wanted.shape.need(facts, size.n_cells, options.cache_type, wanted.draft)
 
 
 def _draft(options: EngineOptions) -> ModelFacts | None:

@@ -1,4 +1,4 @@
-"""Borrows the devices of the workers that options name, before a model is loaded, and says what is put there."""
+"""Borrows the devices of the workers that the options name, before a model is loaded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def connect_workers(options: EngineOptions) -> None:
 
 
 def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ...]:
-    """Return a sentence on what is on workers and how fast that is expected to be; none without workers."""
+    """Return a sentence on the layers on workers and the expected speed; empty without workers."""
     workers = " and ".join(plan.options.workers)
     if not workers:
         return ()
@@ -77,7 +77,7 @@ def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ..
 def _watch(worker: str, fd: int) -> None:
     """End this process when the worker closes the connection; ggml would abort at the next step."""
     watched = select.poll()
-    # Only hang-ups: what arrives is for ggml.
+    # Poll for hang-ups only, because ggml reads the data.
     watched.register(fd, getattr(select, "POLLRDHUP", 0))
     while not watched.poll():
         continue

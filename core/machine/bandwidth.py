@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint64]
 
 FILE_NAME = "bandwidth.json"
+# Bytes of the working set: an eighth of the free memory within these bounds, far above any cache.
 LARGEST_SET = 1 << 30
 SMALLEST_SET = 64 << 20
 _SHARE_OF_FREE = 8
+# Passes over it at least, however slow the machine.
 _MIN_PASSES = 3
 
 
@@ -72,7 +74,7 @@ def measure(
 
 
 def working_set(free: int) -> int:
-    """Return how many bytes to read: 1 GiB, or an eighth of the free memory where that is less."""
+    """Return how many bytes to read: 1 GiB, or an eighth of the free memory if that is less."""
     n_bytes = min(LARGEST_SET, free // _SHARE_OF_FREE)
     if n_bytes < SMALLEST_SET:
         raise TooLittleMemory(
@@ -132,6 +134,7 @@ def _filled(n_words: int) -> Words:
 
 
 _log = logging.getLogger(__name__)
+# Seconds without work before a measurement in the background, and its length.
 _QUIET_SECONDS = 3.0
 _MEASURE_SECONDS = 0.5
 
@@ -172,9 +175,10 @@ class BackgroundBandwidth:
 
     def start(self) -> None:
         """Start the thread."""
-        threading.Thread(target=self._work, name="peak-finder", daemon=True).start()
+        threading.Thread(target=self.run, name="peak-finder", daemon=True).start()
 
-    def _work(self) -> None:
+    def run(self) -> None:
+        """Do all of it on this thread."""
         try:
             while (bandwidth := self._try()) is None:
                 pass

@@ -15,6 +15,7 @@ import psutil
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+# Bytes of a typical last-level cache, if the system does not say.
 _USUAL_CACHE = 16 << 20
 # The first of these keys in /proc/cpuinfo gives the processor's name: x86, then ARM boards, then others.
 _NAME_KEYS = ("model name", "Model", "Hardware", "cpu model", "uarch")

@@ -45,7 +45,7 @@ class DeviceLike(Protocol):
 
     @property
     def lent(self) -> Lent | None:
-        """What is known of it where another machine lends it."""
+        """Its facts if another machine lends it, else None."""
 
 
 def identity() -> str:

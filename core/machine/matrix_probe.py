@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from core.llama.devices import Device
+from core.llama.devices import Device, device_handles
 from core.llama.library import declare, ggml
 from core.machine.op_timer import (
     F32,
@@ -21,7 +21,6 @@ from core.machine.op_timer import (
     P,
     Scratch,
     by_flash,
-    find_device,
     matrices,
     mul_mat,
 )
@@ -33,8 +32,10 @@ PROBED = (
     "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_XXS", "MXFP4",
 )  # fmt: skip
 PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
+# Width of the square matrices, as in a small model; and the heads and cells of attention.
 _WIDTH = 2048
 _HEADS, _N_CELLS = AttentionHeads(8, 4, 128, 128), 1024
+# Operations for the time of one node, and rows for the cost of a further row.
 _NODES, _FEW_ROWS = 512, 5
 # The cache size is searched with matrices of 4 MB, in steps of half a power of two, up to half a gigabyte. It matters
 # if few bytes are read faster than many by the factor _CLIFF.
@@ -48,15 +49,15 @@ _norm = declare(ggml, "ggml_rms_norm", P, P, P, ctypes.c_float)
 
 
 def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5) -> Probe | None:
-    """Measure one device in about ``seconds``, each type on up to ``n_bytes`` of matrices; None where it cannot.
+    """Measure one device in about ``seconds``, each type on up to ``n_bytes`` of matrices; None if that fails.
 
     Call it in its own process, because a backend can abort the process.
     """
-    handle = find_device(device.name)
-    if handle is None:
+    handles = device_handles(device.name)
+    if not handles:
         return None
     n_measured = _ROUNDS * (2 * len(PROBED) + len(PROBED_CACHES) + 4) + _MOST_SIZES
-    bench = _Bench(OpTimer(handle, device.kind.value, n_threads, seconds / n_measured))
+    bench = _Bench(OpTimer(handles[0], device.kind.value, n_threads, seconds / n_measured))
     try:
         cache = 0.0 if bench.timer.is_gpu else cache_size(bench.rates_by_size(n_bytes))
         enough = min(n_bytes, max(_LEAST_BYTES, int(_BEYOND_CACHE * cache))) if cache else n_bytes

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from core.llama.library import declare, ggml, start_backend
+from core.llama.library import declare, ggml
 
+# ``ggml_type``.
 F32, F16 = 0, 1
 # Fill byte that gives small finite numbers in every type.
 _FILL = 0x3C
@@ -34,9 +35,6 @@ mul_mat = declare(ggml, "ggml_mul_mat", P, P, P, P)
 attention = declare(ggml, "ggml_flash_attn_ext", P, P, P, P, P, P, *(ctypes.c_float,) * 3)
 _new_graph = declare(ggml, "ggml_new_graph_custom", P, P, ctypes.c_size_t, ctypes.c_bool)
 _expand = declare(ggml, "ggml_build_forward_expand", None, P, P)
-_device_count = declare(ggml, "ggml_backend_dev_count", ctypes.c_size_t)
-_device = declare(ggml, "ggml_backend_dev_get", P, ctypes.c_size_t)
-_device_name = declare(ggml, "ggml_backend_dev_name", ctypes.c_char_p, P)
 _start = declare(ggml, "ggml_backend_dev_init", P, P, ctypes.c_char_p)
 _stop = declare(ggml, "ggml_backend_free", None, P)
 _buffer_type = declare(ggml, "ggml_backend_dev_buffer_type", P, P)
@@ -83,13 +81,6 @@ def matrices(kind: int, width: int, count: int, n_rows: int = 1) -> Nodes:
         return [mul_mat(scratch.values, scratch.matrix(kind, width, width), rows) for _ in range(count)]
 
     return nodes
-
-
-def find_device(name: str) -> int | None:
-    """Return ggml's handle of a device, None if there is no device of that name."""
-    start_backend()
-    handles = (_device(index) for index in range(_device_count()))
-    return next((int(handle) for handle in handles if _device_name(handle).decode("utf-8", "replace") == name), None)
 
 
 class OpTimer:
@@ -165,6 +156,7 @@ def _extra_buffers(device: int, registry: Any) -> Iterator[Any]:
         index += 1
 
 
+# Rows of the mask, more than any timed step has; and any scale of scores.
 _MASK_ROWS = 64
 _SCALE = 0.1
 

@@ -21,6 +21,7 @@ from models.formatting.json_values import plain, value_of
 
 FILE_NAME = "probe.json"
 CPU = "CPU"
+# Seconds for a probe, which takes some seconds for each device; and bytes of a file that is read.
 _CHILD_SECONDS = 300
 _MOST_CHARACTERS = 1 << 20
 # Increased when a new value is measured: a value missing in an older file is not 0.

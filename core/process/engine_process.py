@@ -16,7 +16,9 @@ from core.ipc.pipe import PipeClosed
 from core.values.messages import Command
 
 _log = logging.getLogger(__name__)
+# Seconds to wait for a killed process, whose memory may take long to free.
 _LEAVE_SECONDS = 3.0
+# Lines of the log that are shown, and bytes of it that are searched.
 _LOG_TAIL = 6
 _MOST_READ = 4 << 20
 
@@ -84,7 +86,7 @@ class EngineProcess:
         self._child.close()
 
     def wrote(self, words: str) -> bool:
-        """Whether the process wrote ``words`` into the log: a dump of all stacks may follow them."""
+        """Return whether the process wrote ``words`` into the log; a dump of all stacks may follow them."""
         if self.log_path is None:
             return False
         try:

@@ -24,6 +24,7 @@ from core.values.request import Request, SamplingParams
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.probe import Probe
 
+# Tokens of a first timing, which says how many fit into the time.
 _FIRST_TOKENS = 16
 # More would change the context length too much.
 _MOST_TOKENS = 128
@@ -61,8 +62,10 @@ def _decode(engine: Engine, n_prompt: int, n_tokens: int) -> float:
     return taken
 
 
+# Bytes of a working set: twice the cache within these bounds, and an eighth of the free memory at most.
 _SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 29, 8
 _CACHES = 2
+# Seconds for which each model decodes.
 _TIMING_SECONDS = 0.5
 # Prompt lengths in tokens after which each model is timed: very short, and a few hundred.
 _PROMPTS = (8, 512)

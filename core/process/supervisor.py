@@ -152,7 +152,7 @@ class Supervisor:
     # -- requests -----------------------------------------------------------------------------------------------
 
     def submit(self, request: AnyRequest) -> None:
-        """Run a request; while the model loads it waits. Raises EngineUnavailable where no engine takes it now."""
+        """Run a request; it waits while the model loads. Raises EngineUnavailable if no engine can take it now."""
         with self._lock:
             if request.id in self._live or request.id in self._queued:
                 raise ValueError(f"request id {request.id} is in use")
@@ -329,7 +329,7 @@ class Supervisor:
             self._trust()
         workers = self._options.workers if self._options is not None else ()
         if workers and process.wrote(LOST_WORKER):
-            # No fault of the engine's. It is not started again before a request wants it: the worker may be gone.
+            # This is not the engine's fault. It starts again with the next request, since the worker may stay away.
             self._fail(_lost(workers), 0.0)
             return
         ran = [replace(request, id="") for request in self._live.values()]

@@ -60,7 +60,7 @@ class Preparer(Protocol):
 class InputThread:
     """Prepares requests on its own thread, so that a huge prompt delays neither running requests nor a cancel.
 
-    Every request is passed on exactly once: to ``admit``, or to ``tell`` with its ``Ended`` and what it was answered.
+    Every request is passed on exactly once: to ``admit``, or to ``tell`` with its answer and ``Ended``.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class InputThread:
                 self._tell(told)
 
     def _examine(self, request: AnyRequest) -> tuple[Prepared | None, tuple[RequestEvent, ...]]:
-        """Return the prepared request, or None and what there is to tell of one that is over."""
+        """Return the prepared request, or None and the events of a request that has ended."""
         try:
             if isinstance(request, StepRequest):
                 return self._engine.prepare(request), ()
@@ -242,8 +242,8 @@ class Worker:
         """Apply the commands that have arrived; wait only if the engines are idle."""
         timeout: float | None = 0.0
         if self._engines.is_idle:
-            # While idle, write cached prompts to disk, a piece at a time.
-            timeout = self._engines.tidy()
+            # While idle, write cached prompts to disk, a segment at a time.
+            timeout = self._engines.write_back()
         while True:
             try:
                 command = self._inbox.get(block=timeout != 0.0, timeout=timeout)

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from core.remote_devices.handshake import Conversation, NotUnderstood, WorkerUnavailable, enter
+from core.remote_devices.handshake import MessageSocket, NotUnderstood, WorkerUnavailable, enter
 from core.values.worker_address import worker_address
 from models.estimate.speed.machine import DeviceKind, Lent, Link
 from models.estimate.speed.probe import Probe
 from models.formatting.json_values import value_of
 
-# A worker whose client has just gone frees memory first, which takes a while for a large model.
+# A worker whose client has just left frees its memory first, which takes a while for a large model.
 _BUSY_SECONDS = 10.0
 _PINGS = 8
-# Enough to leave the start of a TCP connection behind, and a fifth of a second at 100 Mbit/s.
+# More than the slow start of a TCP connection, and a fifth of a second at 100 Mbit/s.
 _MEASURED_BYTES = 2 << 20
 
 
@@ -35,8 +35,8 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
-    """A worker and the link to it. ``is_busy``: somebody else uses its devices."""
+class RemoteWorker:
+    """A worker and the link to it. ``is_busy``: another engine uses its devices."""
 
     address: str
     devices: tuple[Offered, ...]
@@ -44,30 +44,30 @@ class Worker:
     is_busy: bool
 
     def lent(self, device: Offered) -> Lent:
-        """Return what the speed of one of its devices is predicted from."""
+        """Return the facts from which the speed of one of its devices is predicted."""
         probe = device.probe if device.probe is not None and device.probe.is_possible else None
         return Lent(self.address, device.kind, self.link, device.bandwidth, probe)
 
 
-def look(address: str, token: str) -> Worker:
-    """Ask a worker, named as rpc://HOST:PORT, for what it lends; raises WorkerUnavailable."""
+def look(address: str, token: str) -> RemoteWorker:
+    """Return what a worker, named as rpc://HOST:PORT, lends; raises WorkerUnavailable."""
     with _connect(address) as connection:
-        return _met(Conversation(connection), address, token)
+        return _met(MessageSocket(connection), address, token)
 
 
-def borrow(address: str, token: str) -> tuple[Worker, int]:
-    """Borrow a worker's devices; return them with the descriptor of the socket that ggml shall use.
+def borrow(address: str, token: str) -> tuple[RemoteWorker, int]:
+    """Borrow a worker's devices; return them with the descriptor of the socket for ggml.
 
-    Raises WorkerUnavailable, after some seconds where the worker is busy.
+    Raises WorkerUnavailable, after _BUSY_SECONDS if the worker is busy.
     """
     until = time.monotonic() + _BUSY_SECONDS
     while True:
         connection = _connect(address)
         try:
-            talk = Conversation(connection)
-            worker = _met(talk, address, token)
-            if not worker.is_busy and not _asked(talk, address, do="lend").get("problem"):
-                return worker, talk.hand_over().detach()
+            channel = MessageSocket(connection)
+            worker = _met(channel, address, token)
+            if not worker.is_busy and not _asked(channel, address, do="lend").get("problem"):
+                return worker, channel.hand_over().detach()
         finally:
             connection.close()  # nothing happens to a descriptor that was detached
         if time.monotonic() > until:
@@ -88,16 +88,16 @@ def _connect(address: str) -> socket.socket:
         ) from error
 
 
-def _met(talk: Conversation, address: str, token: str) -> Worker:
+def _met(channel: MessageSocket, address: str, token: str) -> RemoteWorker:
     try:
-        is_known = enter(talk, token)
+        is_known = enter(channel, token)
     except NotUnderstood as error:
         raise _not_a_worker(address, error) from error
     if not is_known:
         raise WorkerUnavailable(
             f"The worker {address} does not know this token. It shows the right one on its own machine."
         )
-    facts = _asked(talk, address, do="look")
+    facts = _asked(channel, address, do="look")
     if facts.get("llama") != (own := version("llama-cpp-python")):
         raise WorkerUnavailable(
             f"The worker {address} has llama-cpp-python {facts.get('llama')}, and this machine {own}. "
@@ -107,26 +107,26 @@ def _met(talk: Conversation, address: str, token: str) -> Worker:
         devices = tuple(value_of(Offered, fields) for fields in facts["devices"])
     except (KeyError, TypeError, ValueError) as error:
         raise _not_a_worker(address, error) from error
-    return Worker(address, devices, _measure(talk, address), bool(facts.get("busy")))
+    return RemoteWorker(address, devices, _measure(channel, address), bool(facts.get("busy")))
 
 
-def _measure(talk: Conversation, address: str) -> Link:
+def _measure(channel: MessageSocket, address: str) -> Link:
     """Measure seconds of a round trip, and bytes per second."""
 
     def seconds(n_bytes: int) -> float:
         began = time.perf_counter()
-        _asked(talk, address, do="measure", bytes=n_bytes)
+        _asked(channel, address, do="measure", bytes=n_bytes)
         return time.perf_counter() - began
 
     latency = min(seconds(0) for _ in range(_PINGS))
     return Link(latency, _MEASURED_BYTES / max(seconds(_MEASURED_BYTES) - latency, 1e-6))
 
 
-def _asked(talk: Conversation, address: str, **question: Any) -> dict[str, Any]:
+def _asked(channel: MessageSocket, address: str, **question: Any) -> dict[str, Any]:
     try:
-        talk.send(**question)
-        talk.send_bytes(bytes(question.get("bytes", 0)))
-        return talk.receive()
+        channel.send(**question)
+        channel.send_bytes(bytes(question.get("bytes", 0)))
+        return channel.receive()
     except NotUnderstood as error:
         raise _not_a_worker(address, error) from error
 

@@ -1,11 +1,11 @@
-"""How an engine and a worker prove to each other that they know a token, before ggml says a word.
+"""How an engine and a worker prove to each other that they know a token, before ggml uses the connection.
 
-ggml's RPC serves whoever connects. So the connection is proved first, and only then handed to ggml as it is. Each side
-sends a random challenge, and each answers with an HMAC of both: the token itself never crosses the network, and no
-answer can be used again. Nothing is encrypted or signed after that: it is for a network that one trusts.
+ggml's RPC serves every connection. So both sides prove the token first, and only then hand the connection to ggml. Each
+side sends a random challenge, and each answers with an HMAC of both: the token itself never crosses the network, and no
+answer can be used again. Nothing is encrypted or signed after that, so it is only for trusted networks.
 
-Messages are JSON objects behind their length. A connection may ask ("look"), be measured ("measure"), and at last
-borrow the devices ("lend"): from then on the bytes are ggml's.
+Messages are JSON objects behind their length. The engine may ask for the devices ("look"), measure the link
+("measure"), and at last borrow the devices ("lend"). From then on the connection is ggml's.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from typing import Any
 
 from core.values.errors import LoadFailed
 
+# Version of the messages; both sides must have the same.
 PROTOCOL = 1
-# From the first byte to the last of a handshake, on slow networks too.
+# Limit for a whole handshake, on slow networks too.
 HANDSHAKE_SECONDS = 20.0
 _LENGTH = struct.Struct(">I")
 _MOST_BYTES = 1 << 16
 _PIECE = 1 << 16
-# A peer that lost its power says nothing: TCP asks after this many quiet seconds, this often, and so many times.
+# A peer that lost power cannot close its connection. TCP keep-alive finds out: after so many quiet seconds it asks,
+# again every _ASK_SECONDS, and gives up after _ASKED times.
 _QUIET_SECONDS, _ASK_SECONDS, _ASKED = 10, 5, 3
 
 
@@ -38,7 +40,7 @@ class WorkerUnavailable(LoadFailed):
     """A worker whose devices cannot be used now; the text says what to do."""
 
 
-class Conversation:
+class MessageSocket:
     """JSON objects and bytes over a connected socket, all within ``seconds``. Raises NotUnderstood."""
 
     def __init__(self, connection: socket.socket, seconds: float = HANDSHAKE_SECONDS) -> None:
@@ -51,7 +53,7 @@ class Conversation:
         self.send_bytes(_LENGTH.pack(len(body)) + body)
 
     def send_bytes(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         try:
             self._wait_no_longer()
             self.connection.sendall(data)
@@ -72,12 +74,12 @@ class Conversation:
         return fields
 
     def skip(self, n_bytes: int) -> None:
-        """Read bytes that mean nothing."""
+        """Read and discard bytes."""
         while n_bytes > 0:
             n_bytes -= len(self._read(min(n_bytes, _PIECE)))
 
     def hand_over(self) -> socket.socket:
-        """Return the socket as ggml expects it: it waits without end, and the system notices a peer that is gone."""
+        """Return the socket as ggml expects it: without a timeout, and with keep-alive to notice a lost peer."""
         self.connection.settimeout(None)
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -115,27 +117,27 @@ class Conversation:
         self.connection.settimeout(left)
 
 
-def admit(talk: Conversation, token: str) -> bool:
-    """Let the engine prove that it knows the token, and prove the same to it; False where it does not."""
+def admit(channel: MessageSocket, token: str) -> bool:
+    """Check the engine's proof that it knows the token, and prove the same to it; False if its proof is wrong."""
     mine = secrets.token_hex(16)
-    talk.send(slipstream_worker=PROTOCOL, challenge=mine)
-    answer = talk.receive()
+    channel.send(slipstream_worker=PROTOCOL, challenge=mine)
+    answer = channel.receive()
     theirs = str(answer.get("challenge", ""))
     if not hmac.compare_digest(_proof(token, "engine", mine, theirs), str(answer.get("proof", "")).encode()):
-        talk.send(problem="token")
+        channel.send(problem="token")
         return False
-    talk.send(proof=_proof(token, "worker", mine, theirs).decode())
+    channel.send(proof=_proof(token, "worker", mine, theirs).decode())
     return True
 
 
-def enter(talk: Conversation, token: str) -> bool:
-    """Prove to a worker that we know the token; False where one of both does not. Raises NotUnderstood."""
-    hello = talk.receive()
+def enter(channel: MessageSocket, token: str) -> bool:
+    """Prove to a worker that we know the token; False if either side does not. Raises NotUnderstood."""
+    hello = channel.receive()
     if hello.get("slipstream_worker") != PROTOCOL:
         raise NotUnderstood(f"it speaks version {hello.get('slipstream_worker')}, and this program {PROTOCOL}")
     theirs, mine = str(hello.get("challenge", "")), secrets.token_hex(16)
-    talk.send(challenge=mine, proof=_proof(token, "engine", theirs, mine).decode())
-    answer = str(talk.receive().get("proof", ""))
+    channel.send(challenge=mine, proof=_proof(token, "engine", theirs, mine).decode())
+    answer = str(channel.receive().get("proof", ""))
     return hmac.compare_digest(_proof(token, "worker", theirs, mine), answer.encode())
 
 

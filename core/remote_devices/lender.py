@@ -12,7 +12,7 @@ from core.values.errors import SlipstreamError
 
 
 def main() -> int:
-    """Take the order and serve the client; 1 where a device cannot be used."""
+    """Take the order and serve the client; exit code 1 if a device cannot be used."""
     leave_signals_to_the_parent()
     pipe = own_streams()
     die_with_parent()

@@ -1,4 +1,4 @@
-"""The worker's side: lets in who knows the token, and starts a process that serves them."""
+"""The worker's side: admits engines that know the token, and starts a process that serves one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import NamedTuple
 from core.ipc.child_process import ChildProcess, start_module
 from core.ipc.pipe import PipeClosed
 from core.remote_devices.borrowing import Offered
-from core.remote_devices.handshake import Conversation, NotUnderstood, admit
+from core.remote_devices.handshake import MessageSocket, NotUnderstood, admit
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.speed.machine import DeviceKind
 from models.formatting.json_values import plain
 
-# Connections that have not proved the token yet; more are closed at once.
+# The most connections that have not proved the token yet; further ones are closed at once.
 _MOST_STRANGERS = 16
 _MOST_MEASURED = 16 << 20
 
@@ -34,7 +34,7 @@ class Lend(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The devices that a worker lends, and at most how many bytes of each (None: what is free)."""
+    """The devices that a worker lends, and the most bytes of each (None: all that is free)."""
 
     devices: tuple[Offered, ...]
     memory: int | None = None
@@ -46,14 +46,14 @@ class Offer:
 
     @property
     def limit(self) -> int:
-        """At most how many bytes of each device are lent now. llama.cpp takes all of a machine's memory for free."""
+        """The most bytes of each device that are lent now. llama.cpp reports all of a machine's memory as free."""
         most = sys.maxsize if self.memory is None else self.memory
         uses_host = any(one.kind is DeviceKind.CPU for one in self.devices)
         return min(most, int(free_memory() * USABLE_SHARE)) if uses_host else most
 
 
 class Lending:
-    """Listens for engines; one at a time gets the devices. ``say`` is called with a sentence for each who comes."""
+    """Listens for engines and lends to one at a time. ``say`` is called with a sentence about each."""
 
     def __init__(self, listening: socket.socket, token: str, offer: Offer, say: Callable[[str], None]) -> None:
         self._listening, self._token, self._offer, self._say = listening, token, offer, say
@@ -74,7 +74,7 @@ class Lending:
                 connection.close()
 
     def close(self) -> None:
-        """Listen no longer, and take the devices back."""
+        """Stop listening, and end the lending process."""
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -85,46 +85,46 @@ class Lending:
     def _meet(self, connection: socket.socket, peer: str) -> None:
         with connection:
             try:
-                lent = self._answer(Conversation(connection), peer)
-            except (NotUnderstood, OSError, ValueError, TypeError):  # whoever speaks so is no client of ours
+                lent = self._answer(MessageSocket(connection), peer)
+            except (NotUnderstood, OSError, ValueError, TypeError):  # the peer does not speak our protocol
                 return
             finally:
                 self._strangers.release()
         if lent is not None:
             self._follow(lent, peer)
 
-    def _answer(self, talk: Conversation, peer: str) -> ChildProcess | None:
+    def _answer(self, channel: MessageSocket, peer: str) -> ChildProcess | None:
         """Answer until the peer leaves; return the process that serves it from then on, if one does."""
-        if not admit(talk, self._token):
+        if not admit(channel, self._token):
             self._say(f"{peer} came with a wrong token and was refused.")
             return None
         while True:
-            question = talk.receive()
+            question = channel.receive()
             match question.get("do"):
                 case "look":
                     devices = [plain(one) for one in self._offer.now()]
-                    with self._lock:  # a client is told that it has the devices before its process is there
+                    with self._lock:  # _lend tells a client that it has the devices before its process exists
                         is_busy = self._lender is not None
-                    talk.send(llama=version("llama-cpp-python"), devices=devices, busy=is_busy)
+                    channel.send(llama=version("llama-cpp-python"), devices=devices, busy=is_busy)
                 case "measure":
-                    talk.skip(min(int(question.get("bytes", 0)), _MOST_MEASURED))
-                    talk.send()
+                    channel.skip(min(int(question.get("bytes", 0)), _MOST_MEASURED))
+                    channel.send()
                 case "lend":
-                    return self._lend(talk, peer)
+                    return self._lend(channel, peer)
                 case _:
                     return None
 
-    def _lend(self, talk: Conversation, peer: str) -> ChildProcess | None:
+    def _lend(self, channel: MessageSocket, peer: str) -> ChildProcess | None:
         with self._lock:
             if self._lender is not None:
-                talk.send(problem="busy")
+                channel.send(problem="busy")
                 return None
-            talk.send()
-            fd = talk.hand_over().fileno()
+            channel.send()
+            fd = channel.hand_over().fileno()
             lender = start_module("core.remote_devices.lender", sys.stderr.buffer, pass_fds=(fd,))
             self._lender = lender
         self._say(f"{peer} uses the devices.")
-        with contextlib.suppress(PipeClosed):  # it died at once; who waits for its end hears of it
+        with contextlib.suppress(PipeClosed):  # it died at once; _follow reports it
             lender.pipe.send(Lend(fd, tuple(one.name for one in self._offer.devices), self._offer.limit))
         return lender
 

@@ -18,6 +18,7 @@ from core.sampling.gbnf import to_lark
 from core.values.errors import BadRequest, SlipstreamError
 from core.values.request import Constraint
 
+# Compiled grammars that are kept.
 _MOST_KEPT = 32
 # llguidance recurses into rules, groups and references, about 3 KB each. As many as a constraint's text has room for
 # (MAX_CHARACTERS) took less than 64 MB. Only what is used of a stack takes memory.
@@ -28,7 +29,7 @@ _PART, _MOST_PARTS = re.compile(r"\n|[?*+(\[]|\{\d"), 8_000
 _SPECIAL = b"\xff"
 # As in llama.cpp's json-schema-to-grammar: small models would otherwise emit spaces for ever.
 _WHITESPACE = r" |\n{1,2}[ \t]{0,20}"
-# What a reply is whose prompt ends in a thought, and one that may begin with one.
+# Lark rules for a reply whose prompt ends within a thought, and for one that may begin with a thought.
 _IN_THOUGHT = "start: until_1 SPACE? @body\nSPACE: /[ \\n]{1,3}/"
 _AFTER_THOUGHT = "start: SPACE? (marker_0 until_1 SPACE?)? @body\nSPACE: /[ \\n]{1,3}/"
 _LIMITS = LLParserLimits(max_grammar_size=200_000, max_lexer_states=200_000, verbose_errors=False)
@@ -152,7 +153,7 @@ class GrammarCompiler:
             body = "\n".join([body, *self._rules(constraint.markers, body)])
         if constraint.thought is None:
             return body
-        # What follows the thought is a grammar of its own, whatever its kind.
+        # The part after the thought is a grammar of its own, of any kind.
         whole = json.loads(body)["grammars"][0] if body.startswith('{"grammars"') else {"lark_grammar": body}
         start = _AFTER_THOUGHT if constraint.thought[0] else _IN_THOUGHT
         lark = "\n".join([start, *self._rules(constraint.thought, start)])
@@ -176,7 +177,8 @@ class GrammarCompiler:
             if f"marker_{i}" in text:
                 rules.append(f"marker_{i}: {' '.join(spelled)}")
             if f"until_{i}" in text:
-                # No text has a special token in it. Before others, a lazy lexeme ends at the first one.
+                # Text contains no special tokens, so it ends before one. Before another marker, a lazy lexeme ends at
+                # the first match.
                 if spelled[0].startswith("<"):
                     rules.append(f"until_{i}: MARKER_TEXT {' '.join(spelled)}")
                 else:
@@ -232,7 +234,7 @@ def _source(constraint: Constraint) -> str:
         return grammar_from("json_schema", constraint.text)
     n_parts = len(_PART.findall(constraint.text))
     if n_parts > _MOST_PARTS:
-        raise ValueError(f"it has {n_parts:,} rules, groups and repetitions, at most {_MOST_PARTS:,} are taken")
+        raise ValueError(f"it has {n_parts:,} rules, groups and repetitions, at most {_MOST_PARTS:,} are allowed")
     if constraint.kind == "gbnf":
         return LLMatcher.grammar_from_lark(to_lark(constraint.text))
     return grammar_from(constraint.kind, constraint.text)
@@ -240,6 +242,7 @@ def _source(constraint: Constraint) -> str:
 
 # -- what llguidance says ---------------------------------------------------------------------------------------------
 
+# Characters of a reason, and of a quote in it.
 _LONGEST, _LONGEST_QUOTE = 400, 30
 # Its messages about its limits; where it lacks a check, one of its assertions fails (panic).
 _TOO_LARGE = re.compile(r"too many |too large|too complex|max is|fuel|^panic", re.IGNORECASE)

@@ -106,7 +106,7 @@ class Sampler:
     def guess(
         self, logits: Logits, position: int, candidates: Candidates, ahead: Sequence[int] | None = None
     ) -> int | None:
-        """Return the token that a draft has for ``position``; None where none can be chosen.
+        """Return the token to draft for ``position``; None if none can be chosen.
 
         The grammar is applied only if ``ahead`` is given: the tokens between the accepted ones and ``position``.
         """

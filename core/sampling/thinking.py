@@ -1,4 +1,4 @@
-"""A reasoning budget that is kept: when it is spent, the tokens that end the thoughts are the only ones allowed."""
+"""Enforces a thinking budget: once it is spent, only the tokens that end the thoughts are allowed."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class ThinkingMarkers:
         self._specials = {token: vocab.text(token).encode() for token in found if not vocab.pieces[token]}
 
     def text(self, token: int) -> bytes:
-        """Return a token's text, that of special tokens only where they are in a marker."""
+        """Return a token's text; special tokens have one only if they are part of a marker."""
         return self._vocab.pieces[token] or self._specials.get(token, b"")
 
     def closing(self, text: bytes) -> tuple[int, ...]:
-        """Return the tokens that end the thoughts behind ``text``, which may have begun the marker."""
+        """Return the tokens that end the thoughts after ``text``, which may end with the beginning of the marker."""
         n_begun = next(n for n in range(len(self.close) - 1, -1, -1) if text.endswith(self.close[:n]))
         rest = self.close[n_begun:].decode("utf-8", "replace") + self._then
         return tuple(int(token) for token in self._vocab.tokenize(rest, add_special=False))
 
 
 class ThinkingGuide:
-    """Follows one reply through its thoughts, and ``inner`` (its grammar) through all of it.
+    """Follows the thoughts of one reply, and its grammar ``inner``.
 
-    Thoughts end where their marker comes, or after ``n_left`` tokens: then the marker is all that is allowed, once the
-    text is at the end of a character. Where the inner grammar would not have it there, it is left out.
+    Thoughts end with their marker. After ``n_left`` tokens only the marker is allowed, as soon as the text ends with a
+    whole character. If the grammar does not allow the marker there, the thoughts end without it.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class ThinkingGuide:
             if begun.startswith(markers.open):
                 self._is_inside, self._may_open, self._tail = True, False, b""
             elif not markers.open.startswith(begun):
-                # Where thoughts are messages of their own, more may come.
+                # If thoughts are messages of their own, more of them may follow.
                 at = self._tail.rfind(markers.open) if markers.comes_again else -1
                 self._is_inside = at >= 0
                 self._may_open = markers.comes_again and at < 0
@@ -134,7 +134,7 @@ class ThinkingGuide:
         self._look()
 
     def _look(self) -> None:
-        """See whether the budget is spent."""
+        """Require the closing marker if the budget is spent."""
         if not self._is_inside or self._due or self._n_left > 0 or _is_in_character(self._tail):
             return
         closing = self._markers.closing(self._tail)

@@ -1,4 +1,4 @@
-"""Keeps the pace of the fast lane: others ride along in its steps as far as they cost nothing that is felt."""
+"""Piggybacking: requests of other lanes join the steps of the fast lane while that hardly slows it down."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ from core.cost.cost_model import CostModel
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import Sequence
 from core.values.request import Lane
+from core.values.step_kind import attended
 
-# What riders may add to the fast lane's time: the promise is a tenth, and the rest is for what no clock of ours sees,
-# as the work of the server for their replies.
+# The share that riders may add to the fast lane's time. The promise is a tenth; the rest is left for costs that the
+# engine does not measure, such as the server's work on the riders' replies.
 RIDE_SHARE = 0.06
-# Rides that are felt come so many steps apart. The step after one is slower too (another graph, colder caches), so that
-# two gaps of so many are long ones: less than one in twenty, and the 95th percentile stays what it is alone.
+# The least steps between two costly rides. A ride slows its own step and the next one (another graph, colder caches).
+# Two slow steps in 42 are less than one in twenty, so the 95th percentile stays that of the lane alone.
 RIDE_INTERVAL = 41
-# At most so many steps' time is saved up, that of one interval: a ride must not become a pause. Only where even the
-# least of rides costs more, that is saved.
+# The balance is limited to the earnings of one interval, in steps, so that a ride does not become a pause. If even the
+# cheapest ride costs more, the limit is its price.
 _MOST_SAVED = RIDE_SHARE * (RIDE_INTERVAL + 1)
-# So many steps after a ride still feel it (its events are being sent): they are its cost, and no measure of what a
-# step takes alone.
+# This many steps after a ride are still slower (its events are being sent). Their extra time is charged to the ride,
+# and they do not count as steps without riders.
 _AFTERMATH = 2
-# Where riders are in every step, there is one without them after so many, to know what they add.
+# If every step has riders, one in this many runs without, as a control.
 _CONTROL_STEPS = 128
 _LONE_RATE, _ROW_RATE = 0.05, 0.1
-# A single step may be slow for reasons of its own: estimates take it as this many times the usual at most.
+# A single step may be slow by chance: in estimates it is capped at this many times the usual.
 _OUTLIER = 2.0
-# What took longer than this many steps was a suspended machine: riders do not pay for that for ever.
+# A step is charged at most this many steps' time: one that took longer was a suspended machine.
 _HICCUP = 20.0
 
 
 class InterferenceBudget:
-    """Lets riders join steps of the fast lane as far as these stay as fast as alone.
+    """The time that riders may take from the fast lane.
 
-    Steps earn a share of what they take alone, riders pay what they have added: by the clock, whatever was predicted.
-    What steps take alone is measured too, in those without riders. Rides that cost less than a step earns are for
-    every step; dearer ones are saved for and kept apart. All times in seconds; predictions are the cost model's.
+    Each step adds a share of its time without riders to the balance. Riders are charged the time that they really
+    added. The time without riders is learnt from steps that have none. Rides cheaper than a step's earnings may join
+    every step; costlier ones wait until the balance covers them, and RIDE_INTERVAL steps apart. All times are in
+    seconds; predictions come from the cost model.
     """
 
     def __init__(self) -> None:
-        """Begin with nothing, believing the predictions."""
+        """Start with an empty balance, and trust the predictions."""
         self.balance = 0.0
         self._lone_ratio = 1.0
         self._row_seconds = 0.0
@@ -49,15 +51,15 @@ class InterferenceBudget:
         self._since_lone = 0
 
     def alone_seconds(self, predicted: float) -> float:
-        """Return what a step is expected to take without riders."""
+        """Return the expected seconds of a step without riders."""
         return predicted * self._lone_ratio
 
     def cost(self, predicted: float, n_rows: int) -> float:
-        """Return what ``n_rows`` rows of riders are expected to add where the cost model says ``predicted``."""
+        """Return the expected seconds that ``n_rows`` rows of riders add; the cost model says ``predicted``."""
         return max(predicted + self._row_seconds * n_rows, 0.25 * predicted)
 
     def allowance(self, predicted: float, least: float) -> float:
-        """Return what riders may add to the next step, which is ``predicted`` without them; 0 is a normal answer.
+        """Return the seconds that riders may add to a step of ``predicted`` seconds; 0 is a normal answer.
 
         ``least`` is the price of the cheapest ride.
         """
@@ -95,11 +97,11 @@ class InterferenceBudget:
         self._since_lone = 0
 
     def start_over(self) -> None:
-        """Another request begins: what was saved beside those before is not spent on it, a short one might not last."""
+        """Drop the balance for the next request of the lane: it may be too short to earn back a costly ride."""
         self.balance = min(self.balance, 0.0)
 
     def book_pause(self, seconds: float, predicted: float) -> None:
-        """Record ``seconds`` in which the fast lane waited for something else; a step is ``predicted``."""
+        """Charge ``seconds`` in which the fast lane waited; a step takes ``predicted``."""
         self._spend(seconds, self.alone_seconds(predicted))
         self._since_ride = 0
 
@@ -111,35 +113,35 @@ class InterferenceBudget:
         self.balance = max(self.balance - min(seconds, _HICCUP * lone), -_HICCUP * lone)
 
     def _learn_row(self, measured: float, extra: float, n_rows: int, lone: float) -> None:
-        """Learn what a row adds beyond its prediction: sampling, events, or a curve that is not what was measured."""
+        """Learn what a row adds beyond its prediction: sampling, events, or an outdated cost model."""
         bound = _OUTLIER * max(self.cost(extra, n_rows), lone)
         error = min(max(measured - extra, -bound), bound) / n_rows
         self._row_seconds += _ROW_RATE * (error - self._row_seconds)
 
 
-# A batch request gets its turn once others have ridden so many times since its last: it goes last, but it goes.
+# A batch request gets its turn after this many rides of others: it comes last, but it does come.
 _BATCH_BEHIND = 256
 
 RowCost = Callable[[int, int], float]
-"""Seconds that ``rows`` more rows, which attend to ``kv`` tokens altogether, add to the step."""
+"""Gives the seconds that some more rows, which attend to so many tokens altogether, add to the step."""
 
 
 def fair_order(riders: list[Sequence]) -> list[Sequence]:
-    """Return riders in the order in which they may join: the longest ago first, batch requests last."""
+    """Return riders in the order in which they may join: the least recent rider first, batch requests last."""
     return sorted(riders, key=lambda s: (s.rode_at + _BATCH_BEHIND * (s.lane is Lane.BATCH), s.lane.rank, s.order))
 
 
 def least_cost(rider: Sequence, price: RowCost) -> float:
-    """Return what the smallest share of a rider adds."""
+    """Return the seconds that the smallest share of a rider adds."""
     n_rows = _decode_rows(rider) or 1
-    return price(n_rows, _kv(rider, n_rows))
+    return price(n_rows, attended(n_rows, rider.n_past))
 
 
 def fill_step(riders: Series[Sequence], price: RowCost, allowance: float, room: int) -> tuple[Share, ...]:
     """Return the shares of riders that join, in the order of ``riders``, for at most ``allowance`` and ``room`` rows.
 
-    A request that decodes takes its row. One that reads its prompt takes as many rows as the allowance still pays for.
-    The first that does not get what it needs ends the list, so that it is first next time too.
+    A decoding request takes its row. One that reads its prompt takes as many rows as the allowance covers. The first
+    that does not get all its rows ends the list, so that it stays first for the next step.
     """
     shares: list[Share] = []
     n_rows = kv = 0
@@ -154,26 +156,22 @@ def fill_step(riders: Series[Sequence], price: RowCost, allowance: float, room: 
             break
         shares.append(Share(rider, taken))
         n_rows += taken
-        kv += _kv(rider, taken)
+        kv += attended(taken, rider.n_past)
         if taken < most:
             break
     return tuple(shares)
 
 
 def _decode_rows(rider: Sequence) -> int:
-    """Return the rows that a decoding request needs, 0 for one that reads its prompt."""
+    """Return the rows that a decoding request needs; 0 for one that reads its prompt."""
     return 0 if rider.is_prefilling else 1 + rider.n_replay
 
 
-def _kv(rider: Sequence, n_rows: int) -> int:
-    return n_rows * rider.n_past + n_rows * (n_rows + 1) // 2
-
-
 def _most(least: int, most: int, rider: Sequence, n_rows: int, kv: int, price: RowCost, allowance: float) -> int:
-    """Return the most rows from ``least`` to ``most`` that can be paid, 0 where ``least`` cannot."""
+    """Return the most rows from ``least`` to ``most`` that the allowance covers; 0 if it does not cover ``least``."""
 
     def is_paid(count: int) -> bool:
-        return price(n_rows + count, kv + _kv(rider, count)) <= allowance
+        return price(n_rows + count, kv + attended(count, rider.n_past)) <= allowance
 
     if not is_paid(least):
         return 0
@@ -187,13 +185,13 @@ def _most(least: int, most: int, rider: Sequence, n_rows: int, kv: int, price: R
 
 
 class PiggybackScheduler:
-    """Decides in each step that the fast lane leads who rides along, and learns from the clock what that cost.
+    """Chooses the riders of each step that the fast lane leads, and measures what they cost.
 
     ``n_rides`` counts the shares that have ridden along.
     """
 
     def __init__(self, cost: CostModel) -> None:
-        """``cost`` is that of the context whose steps are paced."""
+        """``cost`` is the cost model of the engine's context."""
         self.budget = InterferenceBudget()
         self.n_rides = 0
         self._cost = cost
@@ -203,7 +201,7 @@ class PiggybackScheduler:
     def add_riders(self, leading: StepPlan, riders: list[Sequence], room: int) -> StepPlan:
         """Return the shares of ``riders`` in a step of ``leading`` ones, at most ``room`` rows.
 
-        There are none where riders must wait.
+        It is empty if all riders must wait.
         """
         if not leading or room <= 0:
             return ()
@@ -224,7 +222,7 @@ class PiggybackScheduler:
         return shares
 
     def observe(self, done: StepPlan, began: float, ended: float, drafting: float) -> None:
-        """Record a step that the fast lane has led, with the seconds spent on drafting for it."""
+        """Record a step that the fast lane led; ``drafting`` are the seconds spent on its drafts."""
         since = began if self._ended_at is None else self._ended_at
         self._ended_at = ended
         leading = [share for share in done if share.sequence.lane is Lane.FAST]
@@ -236,13 +234,13 @@ class PiggybackScheduler:
         self.budget.observe(ended - since - drafting, self._lone, extra, more)
 
     def stop(self) -> None:
-        """The fast lane does not lead: there is no pace to keep."""
+        """End a time in which the fast lane leads."""
         if self._ended_at is not None:
             self._ended_at = None
             self.budget.start_over()
 
     def can_pause(self, seconds: float) -> bool:
-        """Return whether the fast lane can wait ``seconds`` for something that is not in its steps."""
+        """Return whether the fast lane can wait ``seconds`` for work outside its steps."""
         return self._ended_at is None or seconds <= self.budget.allowance(self._lone, seconds)
 
     def book_pause(self, seconds: float) -> None:
@@ -258,5 +256,5 @@ def _rows_and_kv(shares: StepPlan | list[Share]) -> tuple[int, int]:
     for sequence, own, draft in shares:
         n = own + len(draft)
         rows += n
-        kv += n * sequence.n_past + n * (n + 1) // 2
+        kv += attended(n, sequence.n_past)
     return rows, kv

@@ -1,4 +1,4 @@
-"""What a request needs before the model's thread takes it: its tokens, checked, and its sampler."""
+"""Prepares requests before the engine's thread takes them: checks, tokens, grammar and sampler."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from core.values.errors import BadRequest, PromptTooLong
 from core.values.request import Request
 from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
-# Characters per token of context that are read of a long text to see whether it fits: English has four to a token.
+# To see whether a long text fits, this many characters per token of context are tokenised first; English has about four
+# per token.
 _BEGINNING = 8
-# Sets of markers of which the tokens are kept: a model has one form of reply, or one with and one without tools.
+# Sets of markers whose tokens are kept. A model has one form of reply, or one with and one without tools.
 _MOST_FORMS = 16
 
 
@@ -46,7 +47,7 @@ class PreparedRequest:
 
 
 def checked_tokens(tokens: Sequence[int], vocab: Vocab, param: str) -> npt.NDArray[np.int32]:
-    """Return the ids as an array; raises BadRequest for one that the model does not have."""
+    """Return the ids as an array; raises BadRequest for an id outside the vocabulary."""
     bad = next((token for token in tokens if not 0 <= token < vocab.n_tokens), None)
     if bad is not None:
         raise BadRequest(f"{bad} is no token: this model has tokens 0 to {vocab.n_tokens - 1}.", param=param)
@@ -75,7 +76,7 @@ class InputProcessor:
     """Prepares requests for one model. Every method may be called from any thread."""
 
     def __init__(self, model: Model, vocab: Vocab, n_ctx: int, images: PromptReader | None = None) -> None:
-        """``n_ctx`` is the context of one request in tokens; ``images`` reads prompts with images, None: it cannot."""
+        """``n_ctx`` is the context of one request in tokens; ``images`` reads prompts with images, if the model can."""
         self.images = images
         self.model = model
         self.vocab = vocab
@@ -90,7 +91,7 @@ class InputProcessor:
             tokens, images = self._read_images(request) if request.images else (self.tokenize(request), ())
         params = request.sampling
         seed = draw_seed() if params.seed is None else params.seed
-        # Its tables can take as long as a few steps to build where the vocabulary is large.
+        # With a large vocabulary, building its tables can take as long as a few steps.
         grammar = self._grammars.matcher(request.constraint) if request.constraint is not None else None
         guide: Guide | None = grammar
         if (budget := request.thinking) is not None:
@@ -132,7 +133,7 @@ class InputProcessor:
                 param="messages",
             )
         assert isinstance(request.prompt, str)
-        # A text that is too long is refused before its images are looked at.
+        # Refuse a text that is too long before reading its images.
         self._tokens(request.prompt)
         tokens, images = self.images.read(request, self.vocab)
         if len(tokens) >= self.n_ctx:
@@ -140,14 +141,14 @@ class InputProcessor:
         return tokens, images
 
     def _tokens(self, text: str) -> npt.NDArray[np.int32]:
-        """Return a text's tokens. One that can by no means fit is refused as soon as that is certain.
+        """Return a text's tokens; refuse a text that cannot fit as soon as that is certain.
 
-        All of a pasted file of 5 MB takes seconds to read, and other requests wait behind it.
+        Tokenising a pasted file of 5 MB takes seconds, for which other requests would wait.
         """
         n_chars = _BEGINNING * self.n_ctx
         n_begun = n_read = 0
         while True:
-            # No token has more bytes than the longest piece. How the beginning joins with what follows may change its
+            # No token has more bytes than the longest piece. The text after the beginning may change the beginning's
             # last tokens, but never half of them.
             n_left = len(text[n_read:].encode("utf-8", "replace"))
             n_least = n_begun // 2 + n_left // self.vocab.longest_piece

@@ -1,4 +1,4 @@
-"""Which rows the next step evaluates. Pure: no llama.cpp, no clock."""
+"""Plans which rows the next step evaluates. Pure: no llama.cpp, no clock."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from core.cost.cost_model import CostModel
 from core.scheduler.sequence import Sequence
 from core.values.request import Lane
 
-# Seconds that a step should take at most beside prefill, by the lane that goes first among those who decode. Text that
-# comes ten times a second still flows; the fast lane is for those who want it twice as smooth. Nobody watches the batch
-# lane, but longer steps would not help it: the more of them a prompt takes, the more tokens of others come along.
+# Latency target of a step with prefill (seconds), by the highest lane that decodes. Text that comes ten times a second
+# is still fluent; the fast lane gets it twice as often. Longer steps would not help the batch lane: with more steps per
+# prompt, more tokens of other requests come along.
 _DECODE_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: 0.1}
-# Where no request decodes: cancels and new requests wait for the step's end.
+# The same if no request decodes: cancels and new requests still wait for the end of a step.
 _PREFILL_TARGET = 0.5
-# Seconds between two tokens of a text, on average, that drafts of others may make of it.
+# Up to this mean time between two tokens of a text (seconds), drafts for other texts may lengthen its steps.
 _FLOW_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: _PREFILL_TARGET}
 
 
 def step_latency_target(decoding: list[Sequence]) -> float:
-    """Return the seconds that a step should take at most beside those that decode."""
+    """Return the latency target (seconds) of a step with these decoding requests."""
     if not decoding:
         return _PREFILL_TARGET
     return _DECODE_TARGETS[min((sequence.lane for sequence in decoding), key=lambda lane: lane.rank)]
 
 
 def token_latency_target(lane: Lane) -> float:
-    """Return the inter-token latency (seconds) up to which a text of a lane may wait for what others draft."""
+    """Return the inter-token latency (seconds) up to which drafts for others may slow down a text of a lane."""
     return _FLOW_TARGETS[lane]
 
 
 _FAST = Lane.FAST
-# Prompts move by at least so many rows.
+# The least rows of a prefill chunk.
 _SMALLEST_CHUNK = 16
-# Prompts of lower lanes get this share of the rows beside those of higher ones, so that they move on.
+# Prompts of lower lanes get one in this many rows, so that they make progress.
 _SHARE_OF_LOWER = 8
-# Of the rows of a lane, the prompt that came first gets one in so many, also where others are shorter.
+# The prompt that came first gets one in this many rows of its lane, even if others are shorter.
 _SHARE_OF_FIRST = 4
 
 
 class Share(NamedTuple):
-    """A sequence's part of a step: its next ``n_rows`` pending tokens, and drafted tokens to verify behind them."""
+    """A sequence's part of a step: its next ``n_rows`` pending tokens, followed by drafted tokens to verify."""
 
     sequence: Sequence
     n_rows: int
@@ -50,7 +50,7 @@ class Share(NamedTuple):
 
     @property
     def wants_output(self) -> bool:
-        """True where the last pending token is reached, so that a token can be sampled."""
+        """True if the share includes the last pending token, so that a token can be sampled."""
         return self.n_rows == self.sequence.n_pending
 
     @property
@@ -73,9 +73,9 @@ def plan(
 ) -> StepPlan:
     """Return the next step: a row (and its ``drafts``) for every sequence that decodes, then prefill in fair order.
 
-    A sequence that lost rows with a rejected draft has them replayed before its own.
-    ``n_batch`` bounds the rows of the step, ``chunk`` its prefill rows. Decoding rows keep the order of ``running``,
-    so that llama.cpp can reuse its graph from step to step.
+    Rows that a rejected draft lost are replayed before the sequence's own. ``n_batch`` bounds the rows of the step,
+    ``chunk`` its prefill rows. Decoding rows keep the order of ``running``, so that llama.cpp can reuse its graph from
+    step to step.
     """
     shares = tuple(
         [Share(s, 1 + s.n_replay, drafts.get(s.id, ())) for s in running if s.n_pending == 1 or not s.is_prefilling]
@@ -88,13 +88,13 @@ def plan(
 
 
 def leading_requests(running: list[Sequence]) -> list[Sequence]:
-    """Return the requests whose step this is: the fast lane's while one of them decodes, else all."""
+    """Return the requests that lead the step: those of the fast lane while one of them decodes, else all."""
     fast = [sequence for sequence in running if sequence.lane is _FAST]
     return fast if fast and any(not sequence.is_prefilling for sequence in fast) else running
 
 
 def _prefill_by_lane(prefilling: list[Sequence], room: int) -> list[Share]:
-    """Split ``room`` rows: to the highest lane, and behind it to the next, which gets a little in any case."""
+    """Split ``room`` rows by lane, highest first; each lower lane gets a small share in any case."""
     lanes: dict[Lane, list[Sequence]] = {}
     for sequence in sorted(prefilling, key=lambda sequence: sequence.lane.rank):
         lanes.setdefault(sequence.lane, []).append(sequence)
@@ -108,9 +108,9 @@ def _prefill_by_lane(prefilling: list[Sequence], room: int) -> list[Share]:
 
 
 def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
-    """Split ``room`` rows: the prompt with the least left goes first, the one that came first gets a quarter at least.
+    """Split ``room`` rows: the shortest rest goes first, but the prompt that came first gets at least a quarter.
 
-    One after the other, prompts wait less in the mean than side by side. No prompt waits for ever.
+    In turn, prompts wait less on average than side by side. No prompt waits for ever.
     """
     first = min(prefilling, key=lambda sequence: sequence.order)
     kept = min(first.n_pending, max(1, room // _SHARE_OF_FIRST)) if room else 0
@@ -139,7 +139,7 @@ def cut_at_checkpoints(shares: StepPlan) -> StepPlan:
 
 
 def cut_at_images(shares: StepPlan) -> StepPlan:
-    """Return the plan without the prefill rows from the next image on, which has steps of its own."""
+    """Return the plan without prefill rows beyond the next image, which has steps of its own."""
     return tuple(
         share._replace(n_rows=min(share.n_rows, rows.start - share.sequence.n_past))
         if (rows := share.sequence.next_image) is not None
@@ -149,7 +149,7 @@ def cut_at_images(shares: StepPlan) -> StepPlan:
 
 
 def cut_at_outputs(shares: StepPlan, most: int) -> StepPlan:
-    """Return the plan with no more than ``most`` outputs: prompts that are scored want one for each of their rows."""
+    """Return the plan with at most ``most`` outputs: each row of a prompt that is scored is one."""
     room = most - sum(share.n_outputs for share in shares if not share.sequence.is_scoring)
     kept = []
     for share in shares:
@@ -190,7 +190,7 @@ def has_prefill(shares: StepPlan) -> bool:
 def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target: float) -> int:
     """Return the most prefill rows, up to ``widest``, with which a step stays within its ``target`` time.
 
-    A prompt is never starved: where even a small chunk is too slow, a small chunk it is.
+    It is at least _SMALLEST_CHUNK, even if that is too slow, so that no prompt starves.
     """
     rows = widest
     while rows > _SMALLEST_CHUNK and cost.time(n_decoding + rows, kv) > target:

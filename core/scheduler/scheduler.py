@@ -1,4 +1,4 @@
-"""The requests that an engine has: who waits, who runs, and in which slot."""
+"""The requests of an engine: which wait, which run, and in which slots."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from core.values.receipt import CacheMiss
 from core.values.request import Lane
 from core.values.snapshot import LaneCount
 
-# For so many seconds the lanes above may go first. They count from when a lane was last served, not from each arrival:
-# otherwise all of an old queue would go before new requests of higher lanes. A chat waits five seconds for its turn at
-# most. A batch job moves by one request each half minute, even under steady load.
+# Seconds for which higher lanes may go first. They count from when a lane was last served, not from each arrival:
+# otherwise the whole of an old queue would go before new requests of higher lanes. So a chat waits at most five seconds
+# for its turn, and a batch job gets one request done each half minute even under steady load.
 MAX_WAIT_SECONDS = {Lane.FAST: 0.0, Lane.STANDARD: 5.0, Lane.BATCH: 30.0}
 ABOVE_BATCH = (Lane.FAST, Lane.STANDARD)
 
 
 class WaitingQueue:
-    """The ``size`` waiting requests. Every method takes time in proportion to the lanes, however many wait."""
+    """The ``size`` waiting requests. The time of each method depends on the number of lanes, not of requests."""
 
     def __init__(self) -> None:
         """Start empty."""
         self.size = 0
-        # Ordered dictionaries: their first entry is found, and any is removed, without a look at the others.
+        # OrderedDict finds its first entry and removes any entry in constant time.
         self._queues: dict[Lane, OrderedDict[str, Sequence]] = {lane: OrderedDict() for lane in Lane}
         self._served_at = dict.fromkeys(Lane, float("-inf"))
 
@@ -55,7 +55,7 @@ class WaitingQueue:
         self.size += 1
 
     def prepend(self, sequence: Sequence, now: float) -> None:
-        """Put a request that has run back before those of its lane; it waits from ``now`` on."""
+        """Put a request that has run before the others of its lane; it waits from ``now`` on."""
         queue = self._queues[sequence.lane]
         queue[sequence.id] = sequence
         self.size += 1
@@ -63,7 +63,7 @@ class WaitingQueue:
         sequence.waiting_since = now
 
     def next(self, lanes: Iterable[Lane] = tuple(Lane), depth: int = 1) -> list[Sequence]:
-        """Return the first ``depth`` requests of each of ``lanes``, whose turn it is first."""
+        """Return the first ``depth`` requests of each of ``lanes``, in the order in which it is their turn."""
         heads = [
             (max(head.waiting_since, self._served_at[lane]) + MAX_WAIT_SECONDS[lane], lane.rank, place, head)
             for lane in lanes
@@ -78,7 +78,7 @@ class WaitingQueue:
         self.size -= 1
 
     def serve(self, sequence: Sequence, now: float) -> None:
-        """Take out a request that gets a slot: its lane was served."""
+        """Remove a request that gets a slot, and record that its lane was served."""
         self.remove(sequence)
         self._served_at[sequence.lane] = now
 
@@ -89,18 +89,18 @@ class WaitingQueue:
         self.size = 0
 
 
-# A request that had to give up its slot, or got one only because it had waited for long, keeps its next slot for so
-# many seconds at least, and each further one for twice as long. So it ends after a few turns, slots do not change hands
-# for nothing, and no request holds one for ever.
+# A request that was preempted, or got a slot only after a long wait, keeps its next slot for at least this many
+# seconds, and each further slot for twice as long. So it ends after a few turns, and no request holds a slot for ever.
 _FIRST_TERM = 2.0
-# So many requests of each lane are looked at for one that need not wait for what others compute, or the disk reads.
+# Requests of each lane that are searched for one that does not wait for a shared prefix or the disk.
 _LOOK_PAST = 16
 
 
 class Scheduler:
     """Waiting requests by lane, and running ones, each with a slot. Ids are unique.
 
-    While memory is short no new request joins: it would push others out. That ends when a running request does.
+    While memory is short, no new request joins, because it would push others out. That lasts until a running request
+    ends.
     """
 
     def __init__(self, slots: SlotTable) -> None:
@@ -124,23 +124,23 @@ class Scheduler:
         return self._by_id[request_id]
 
     def add(self, sequence: Sequence) -> None:
-        """A request arrives."""
+        """Add a new request."""
         self._by_id[sequence.id] = sequence
         self.waiting.append(sequence)
 
     @property
     def is_full(self) -> bool:
-        """True where no request can join."""
+        """True if no request can join."""
         return not self.slots.has_free or (self._is_short_of_memory and bool(self.running))
 
     def place_next(self, now: float) -> Sequence | None:
-        """Give a slot to the next request that may be placed; None where there is none, or none may join."""
+        """Give a slot to the next request and return it; None if no request waits or may join."""
         if not self.waiting.size or self.is_full:
             return None
         return self._place_first(tuple(Lane), now)
 
     def preemption_victim(self, now: float) -> Sequence | None:
-        """Return the batch request that should make way for one of a higher lane, None where there is none.
+        """Return the batch request to preempt for one of a higher lane; None if there is none.
 
         It is the youngest of those that have had their term.
         """
@@ -152,9 +152,9 @@ class Scheduler:
         return max(movable, key=lambda sequence: sequence.order)
 
     def preempt(self, sequence: Sequence, now: float) -> Sequence | None:
-        """Let a running batch request wait; return the request of a higher lane that runs in its place.
+        """Put a running batch request back; return the request of a higher lane that takes its slot.
 
-        None where its slot has to be emptied first. Until then it can go on from there.
+        None if the slot must be saved first. Until then the batch request can go on in it.
         """
         sequence.term = max(2.0 * sequence.term, _FIRST_TERM)
         if self._is_short_of_memory:
@@ -163,7 +163,7 @@ class Scheduler:
         return self._place_first(ABOVE_BATCH, now)
 
     def remove(self, sequence: Sequence) -> None:
-        """A request ends."""
+        """Remove a request that ends."""
         del self._by_id[sequence.id]
         if sequence in self.waiting:
             self.waiting.remove(sequence)
@@ -172,7 +172,7 @@ class Scheduler:
         self._is_short_of_memory = False
 
     def preempt_for_memory(self, sequence: Sequence, now: float) -> None:
-        """Take a running request's cells; it keeps its tokens and goes on from them when others have ended."""
+        """Free a running request's cells; it keeps its tokens and goes on after others have ended."""
         self._empty(sequence)
         self._put_back(sequence, now)
         self._is_short_of_memory = True
@@ -186,7 +186,7 @@ class Scheduler:
         return requests
 
     def use_lora(self, scales: tuple[float, ...]) -> None:
-        """Compute with these scales from now on: what is known of texts was computed with others, and is forgotten."""
+        """Compute with these scales from now on, and drop all cached texts, which were computed with others."""
         self.change_lora(scales)
         self.slots.forget_idle()
         self._lora = scales
@@ -201,9 +201,9 @@ class Scheduler:
         return any(self.waiting.count(lane) for lane in ABOVE_BATCH)
 
     def _first(self, lanes: tuple[Lane, ...]) -> Sequence | None:
-        """Return the next request that needs to wait for nothing but a slot.
+        """Return the next request that waits for nothing but a slot.
 
-        One with other LoRA scales waits until all that run have ended, and those behind it wait with it.
+        A request with other LoRA scales, and all after it, wait until the running requests have ended.
         """
         for one in self.waiting.next(lanes, _LOOK_PAST):
             if self.running and one.lora != self._lora:
@@ -213,14 +213,14 @@ class Scheduler:
         return None
 
     def _is_held(self, sequence: Sequence) -> bool:
-        """Return whether a request should wait for something that saves it computing; others may overtake it."""
+        """Return whether a request should wait for a shared prefix or the disk; others may overtake it."""
         if sequence.is_scoring:
             return False
         if sequence.hold is not None and not sequence.hold.is_over:
             return True
         hold = self.slots.wait_for(sequence.tokens, sequence.hold, sequence.lane.rank)
         if hold is None:
-            return False  # what it has waited for still says what the disk has read
+            return False  # keep the earlier wait, which has the blobs that the disk has read
         sequence.hold = hold
         return True
 
@@ -235,7 +235,7 @@ class Scheduler:
             sequence.divergence = self.slots.divergence(sequence.tokens)
         sequence.slot, sequence.n_past = self.slots.take(sequence.tokens, sequence.hold, sequence.lane.rank)
         if sequence.is_scoring and sequence.n_past >= sequence.n_scored:
-            # The cache has no logits.
+            # Evaluate again: the cache has no logits.
             sequence.n_past = self.slots.resync(sequence.slot, sequence.n_scored - 1)
         sequence.hold = None
         sequence.placed_at = now
@@ -245,11 +245,11 @@ class Scheduler:
         return sequence
 
     def _is_prepared(self, sequence: Sequence) -> bool:
-        """Move a part of what has to leave a slot or come into it; return whether the request can be placed now."""
+        """Save or load a part of what a placement needs; return whether the request can be placed now."""
         return self.slots.evict_ahead(sequence.tokens) and self.slots.load_ahead(sequence.tokens, sequence.hold)
 
     def _empty(self, sequence: Sequence) -> None:
-        """Free a request's cells; what was in them is kept where there is room."""
+        """Free a request's cells; their contents are saved if there is room."""
         self.slots.save(sequence.slot)
         self.slots.clear(sequence.slot)
 
@@ -268,13 +268,13 @@ class Admission:
     """Gives slots to waiting requests."""
 
     def __init__(self, scheduler: Scheduler, piggyback: PiggybackScheduler, vocab: Vocab) -> None:
-        """Move requests of ``scheduler``; ``piggyback`` counts rides anew."""
+        """Admit requests of ``scheduler``; they join the turns of ``piggyback``."""
         self._scheduler = scheduler
         self._piggyback = piggyback
         self._vocab = vocab
 
     def admit(self, events: list[RequestEvent], now: float) -> None:
-        """Place requests while there are slots, and those of higher lanes in place of batch requests."""
+        """Place requests while slots are free, then preempt batch requests for those of higher lanes."""
         scheduler = self._scheduler
         while (sequence := scheduler.place_next(now)) is not None:
             self._start(sequence, events, now)
@@ -284,7 +284,7 @@ class Admission:
                 self._start(newcomer, events, now)
 
     def _start(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
-        """A request has a slot; it says so the first time."""
+        """Take in a request that has got a slot; the first time, report its start."""
         sequence.rode_at = self._piggyback.n_rides
         if not sequence.was_started:
             sequence.was_started = True

@@ -70,12 +70,11 @@ class RequestCost:
 class Sequence:
     """A request with its tokens, its place in the KV cache and its clock times (seconds, the engine's clock).
 
-    ``tokens`` holds prompt and generated tokens; the first ``n_past`` of them are in the cache. Prefill and decode
-    are the same thing here: rows that are still pending. Of those that pend, the first ``n_replay`` were in the cache
-    before and were lost with a rejected draft (see ``CheckpointMemory``): they are part of decoding, not of the
-    prompt. It has a ``slot`` only while it runs, and keeps that for ``term`` seconds at least. ``rode_at`` says when it
-    last rode along with the fast lane, counted in the rides of all requests. Those of its ``images`` that are
-    evaluated, or soon will be, have ``encodings``, by the image's hash.
+    ``tokens`` holds prompt and generated tokens; the first ``n_past`` of them are in the cache. Prefill and decode are
+    the same thing here: pending rows. The first ``n_replay`` pending rows were lost with a rejected draft (see
+    ``CheckpointMemory``) and count as decoding. It has a ``slot`` only while it runs, and keeps it for at least
+    ``term`` seconds. ``rode_at`` is the number of its latest ride with the fast lane, counted over all requests.
+    ``encodings`` are those of its images that are evaluated now or soon, by the image's hash.
     """
 
     slot: Slot
@@ -126,22 +125,22 @@ class Sequence:
 
     @property
     def is_prefilling(self) -> bool:
-        """True while more is pending than the latest token and what is replayed before it."""
+        """True while more rows are pending than the latest token and the replayed ones."""
         return self.n_pending > 1 + self.n_replay
 
     @property
     def is_scoring(self) -> bool:
-        """True while the log probabilities of prompt tokens are wanted and not known."""
+        """True while log probabilities of prompt tokens are still to be computed."""
         return self.request.prompt_logprobs and self.n_scored < self.n_prompt
 
     @property
     def next_image(self) -> ImageRows | None:
-        """The next rows to evaluate that are an image's, None where only text is left."""
+        """The next image rows to evaluate; None if only text is left."""
         return next((rows for rows in self.images if rows.end > self.n_past), None)
 
     @property
     def image(self) -> ImageRows | None:
-        """The image that the next row to evaluate is of, None where it is text."""
+        """The image rows that include the next row; None if that is text."""
         rows = self.next_image
         return rows if rows is not None and rows.start <= self.n_past else None
 
@@ -158,7 +157,7 @@ class Sequence:
         return limit is not None and self.n_generated >= limit
 
     def receipt(self, now: float) -> Receipt:
-        """Return what the request cost up to ``now``."""
+        """Return the receipt up to ``now``."""
         first = self.first_token_at
         started = self.started_at or now
         return Receipt(

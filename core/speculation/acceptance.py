@@ -14,7 +14,7 @@ _PRIOR_WEIGHT = 2.0
 _MEAN_WEIGHT = 0.12
 _FIRST_STEP, _SLOWEST_STEP = 1.0, 0.15
 _MOST_OFFSET = 4.0
-# The corrected table counts like this many tokens seen in the sequence itself, of which so many are remembered.
+# The corrected table counts like _TRUST_IN_TABLE tokens of the sequence itself, which remembers about _OWN_MEMORY.
 _TRUST_IN_TABLE = 10.0
 _OWN_MEMORY = 30.0
 _LOWEST, _HIGHEST = 0.005, 0.995
@@ -50,19 +50,19 @@ class SequenceAcceptance:
 
     ``mean`` is the expected acceptance of its next token before the token and its evidence are known. ``offset``
     corrects the table for this sequence, in log odds: logistic regression with the table's rate as its only input,
-    learnt by stochastic gradient. What was seen in a bin of this very sequence comes to count for more, but slowly: on
-    recorded drafts of a draft model and of n-grams, trust in few tokens made the log loss 3 to 4 % worse.
+    learnt by stochastic gradient descent. The rate of a bin in this sequence itself gains weight only slowly: on
+    recorded drafts of a draft model and of n-grams, more trust in few tokens made the log loss 3 to 4 % worse.
     """
 
     def __init__(self, mean: float) -> None:
-        """Begin with the mean seen on other sequences."""
+        """Start with the mean of other sequences."""
         self.mean = mean
         self.offset = 0.0
         self.n_seen = 0
         self._own: dict[int, tuple[float, float]] = {}
 
     def expect(self, evidence: int, rate: float) -> float:
-        """Return the acceptance to expect here of a token in bin ``evidence``, whose rate in the table is ``rate``."""
+        """Return the expected acceptance of a token in bin ``evidence``, whose rate in the table is ``rate``."""
         accepted, total = self._own.get(evidence, (0.0, 0.0))
         expected = (accepted + _TRUST_IN_TABLE * self._corrected(rate)) / (total + _TRUST_IN_TABLE)
         return min(max(expected, _LOWEST), _HIGHEST)

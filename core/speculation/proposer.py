@@ -1,4 +1,4 @@
-"""What every proposer offers, and the draft that it lengthens token by token."""
+"""The interface of every proposer, and the draft that it extends token by token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ProposedToken(NamedTuple):
 
 
 class AcceptanceSample(NamedTuple):
-    """What a proposer would have proposed at a position where the target's token is known by now."""
+    """Whether a proposer's token for an earlier position equals the target's."""
 
     sequence_id: str
     evidence: int
@@ -26,7 +26,7 @@ class AcceptanceSample(NamedTuple):
 
 
 class DraftFailed(Exception):
-    """A proposer could not evaluate its batch; it can go on for others than ``sequences`` (none: all that it had)."""
+    """A proposer could not evaluate its batch for ``sequences`` (empty: all); it can go on with others."""
 
     def __init__(self, sequences: Series[Sequence] = ()) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class DraftFailed(Exception):
 
 
 class Evaluated(NamedTuple):
-    """What the target has evaluated of a sequence in a step: ``n_rows`` tokens from position ``start`` on, and a draft.
+    """The rows of a sequence that the target evaluated in a step: ``n_rows`` from position ``start`` on, and a draft.
 
     ``choices`` are the target's own tokens after the last of the rows: the first ``n_accepted`` of them were drafted.
     The last one may be an end token. There are no choices while the prompt is not complete.
@@ -61,28 +61,28 @@ class Proposer(Protocol):
         """A sequence has ended."""
 
     def clear(self) -> None:
-        """Drop what is kept of texts that have ended."""
+        """Drop all that is kept of ended texts."""
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return the next token of each chain, None where there is none to propose. May raise DraftFailed."""
+        """Return the next token of each chain, or None for a chain. May raise DraftFailed."""
 
     def take_samples(self) -> list[AcceptanceSample]:
-        """Return what was learnt in passing, once."""
+        """Return the samples since the last call."""
 
 
 class CostlyProposer(Proposer, Protocol):
-    """A proposer that takes time, which must be worth it."""
+    """A proposer whose time is not negligible: a draft must be worth its cost."""
 
     def n_unread(self, sequence: Sequence) -> int:
-        """Return how many tokens of a sequence it has not read."""
+        """Return how many tokens of a sequence the proposer has not read."""
 
     def round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of a round, in which each chain grows by a token."""
 
     def first_round_seconds(self, n_chains: int) -> float:
-        """Return the expected seconds that the first round of ``n_chains`` takes beyond a usual one.
+        """Return the expected seconds that the first round of ``n_chains`` takes beyond a later one.
 
-        A proposer that finds several tokens at once does its work there.
+        Proposers of whole blocks do all their work there.
         """
 
     def catch_up_seconds(self, n_behind: int) -> float:
@@ -101,7 +101,7 @@ class CostlyProposer(Proposer, Protocol):
         """
 
     def take_bytes_read(self) -> int:
-        """Return the bytes that were read since this was last asked."""
+        """Return the bytes read since the last call."""
 
     def close(self) -> None:
         """Free what the proposer holds."""
@@ -109,14 +109,14 @@ class CostlyProposer(Proposer, Protocol):
 
 @runtime_checkable
 class TargetObserver(Protocol):
-    """A proposer that feeds on what the target computes."""
+    """A proposer that uses what the target computes."""
 
     def observe(self, evaluated: Series[Evaluated]) -> None:
-        """The target has evaluated this, whose rows came in this order."""
+        """Take in the rows that the target has just evaluated, in batch order."""
 
 
 class ExpectedGain(NamedTuple):
-    """What a draft is expected to be ``worth``, in tokens, by what its ``source`` knows before it is made."""
+    """The tokens that a draft is expected to gain (``worth``), as ``source`` estimates before it is made."""
 
     source: str
     worth: float
@@ -124,11 +124,11 @@ class ExpectedGain(NamedTuple):
 
 @dataclass(slots=True)
 class DraftChain:
-    """Tokens drafted for one sequence in one step, each after the one before it.
+    """A chain of tokens drafted for one sequence in one step.
 
     ``reach`` holds, for each token, the chance that it and all before it are accepted. ``next`` is the first proposed
-    token that is not verified: whether it was right will be known all the same. Tokens must be worth ``caution`` times
-    their cost. ``promise`` is what was expected of the draft where there was another one to choose.
+    token that is not verified; it is compared with the target's token all the same. Tokens must be worth ``caution``
+    times their cost. ``promise`` is the gain that was expected when this proposer was chosen over another.
     """
 
     sequence: Sequence
@@ -161,7 +161,7 @@ class DraftChain:
             self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted)
 
     def add(self, guess: ProposedToken) -> None:
-        """Lengthen the chain by a token."""
+        """Append a token."""
         rate = self.proposer.table.rate(guess.evidence)
         self.tokens.append(guess.token)
         self.evidence.append(guess.evidence)
@@ -169,7 +169,7 @@ class DraftChain:
         self.reach.append(self.probability * self.acceptance.expect(guess.evidence, rate))
 
     def close(self, guess: ProposedToken | None) -> None:
-        """Grow no further: nothing is proposed, or a ``guess`` that need not be verified."""
+        """End the chain; ``guess`` is a proposed token that is not verified, if any."""
         self.next = guess
         self.is_done = True
 

@@ -14,9 +14,9 @@ EUCLIDEAN = 2
 class EmbedRequest:
     """Asks for the vectors of ``inputs``, each text or token ids, or for their scores as answers to ``query``.
 
-    Vectors have the first ``dimensions`` values only, where that is given. They are divided by their norm ``norm`` as
-    in llama.cpp's ``common_embd_normalize``: 2 the Euclidean, 1 the sum, another p of its kind, 0 the largest value
-    becomes 32760, -1 not at all.
+    ``dimensions`` keeps only the first values of each vector. Vectors are divided by their ``norm`` as in llama.cpp's
+    ``common_embd_normalize``: 2 is Euclidean, 1 the sum of absolute values, any other p the p-norm; with 0 the largest
+    value becomes 32760, and -1 does not normalise.
     """
 
     id: str
@@ -35,7 +35,7 @@ class EmbedRequest:
 class Embedded:
     """The answer: for each input its vectors, float32 in bytes, and the number of its tokens.
 
-    There is one vector, with pooling none one of each token, and for a query a vector of one value, the score.
+    An input has one vector; with pooling "none" one for each token; for a query a vector of one value, the score.
     """
 
     request_id: str

@@ -10,6 +10,7 @@ from core.values.worker_address import is_worker, worker_address
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 DEFAULT_KV_TYPE: KvType = "f16"
+# Rows that llama.cpp evaluates at a time, its own default.
 DEFAULT_UBATCH = 512
 # Requests that run at once. Benchmarks and probes use it too, because attention and kernels depend on it.
 DEFAULT_SLOTS = 4
@@ -23,6 +24,7 @@ Speculation = Literal["auto", "draft", "off"]
 MAX_SLOTS = 64
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
 MAX_THREADS = 512  # GGML_MAX_N_THREADS
+# The most tokens that are drafted for a request in one step.
 MAX_DRAFT_DEPTH = 16
 
 

@@ -5,11 +5,11 @@ SlipstreamError
 ├── BadRequest       a request that can never be served as it is
 │   ├── PromptTooLong
 │   └── InputTooLong
-├── BrokenLogits     the model computed what no token can be chosen from
+├── BrokenLogits     the model computed logits that are not finite
 ├── LoadFailed       a model that did not load
 │   ├── DraftRefused
 │   └── ModelDoesNotFit
-└── EngineUnavailable  no engine is there to take a request
+└── EngineUnavailable  no engine can take the request now
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class PromptTooLong(BadRequest):
 
 
 class InputTooLong(BadRequest):
-    """An input that is longer than the texts of which a model gives vectors."""
+    """An input for vectors that is longer than the model's context."""
 
     code = "context_length_exceeded"
 

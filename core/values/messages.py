@@ -2,8 +2,8 @@
 
 The server sends a ``Command`` and gets ``Event``s. Each submitted request gets exactly one ``Ended``, after at most one
 ``Started`` and any number of ``Token``, or the one answer of a request that generates nothing. No event of a request
-comes after its ``Ended``. Closing the pipe tells the
-engine process to exit."""
+comes after its ``Ended``. Closing the pipe tells the engine process to exit.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, Tokeni
 
 
 class FillInTheMiddle(NamedTuple):
-    """The texts of the tokens around a middle that is to be filled in; "" for those of files that a model lacks."""
+    """The texts of the tokens around a middle to be filled in; those for several files are "" if the model has none."""
 
     prefix: str
     suffix: str
@@ -158,8 +158,8 @@ class PromptScored(NamedTuple):
 class Failure:
     """Why a request failed. ``param`` names the offending field where there is one.
 
-    In ``retry_after`` seconds an engine may run it again; 0 where it may be tried at once. Where a prompt is too long,
-    ``n_prompt`` and ``n_ctx`` are its tokens and those of the context.
+    In ``retry_after`` seconds an engine may run it again; 0 means at once. If a prompt is too long, ``n_prompt`` and
+    ``n_ctx`` are its tokens and those of the context.
     """
 
     kind: FailureKind
@@ -221,7 +221,7 @@ class MeasurementsTaken:
 StepRequest = Request | EmbedRequest
 AnyRequest = StepRequest | TokenizeRequest | DetokenizeRequest
 Answer = Tokenized | Detokenized | Embedded
-"""What a request that generates nothing is answered with, before its ``Ended``."""
+"""The answer to a request that generates nothing; it comes before its ``Ended``."""
 RequestEvent = Started | PromptScored | Token | Answer | Ended
 Event = RequestEvent | EngineState | MeasurementsTaken | Snapshot
 

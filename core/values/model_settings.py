@@ -11,6 +11,7 @@ from core.values.errors import BadOption, BadRequest, SlipstreamError
 from core.values.request import SamplingParams
 
 SPEEDS = ("standard", "fast", "spark", "deep", "batch")
+# Far above any real system prompt.
 MAX_SYSTEM_CHARACTERS = 100_000
 SAMPLING = (
     "temperature",

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from core.values.errors import BadRequest
 
+# OpenAI's limit.
 MAX_TOP_LOGPROBS = 20
 # Each breaker costs a pass over the vocabulary when the request begins.
 MAX_BREAKERS = 32
@@ -105,6 +106,7 @@ def _check_breakers(breakers: tuple[str, ...]) -> None:
 
 
 ConstraintKind = Literal["json_schema", "regex", "lark", "gbnf"]
+# Characters of a grammar: far above any real one.
 MAX_CHARACTERS = 1 << 17
 ANY_OBJECT = '{"type": "object"}'
 
@@ -116,9 +118,9 @@ class Constraint:
     ``kind`` is json_schema (the text is a JSON document), regex (the whole reply matches it), lark (llguidance's
     dialect) or gbnf (llama.cpp's). ``field`` is the request field that it came from, for error messages.
 
-    Where special tokens are part of a form, a lark names its texts: the rule ``marker_I`` matches the I-th of the
-    ``markers``, and ``until_I`` any text and then that one. ``thought`` are the markers around what the model may
-    think before: the grammar binds what follows. Its first is empty where the prompt has it.
+    If special tokens are part of a form, a lark grammar names them: the rule ``marker_I`` matches the I-th of the
+    ``markers``, and ``until_I`` any text up to and with it. ``thought`` are the markers around thoughts before the
+    answer; the grammar applies after them. The first is empty if the prompt has it already.
     """
 
     kind: ConstraintKind
@@ -135,7 +137,7 @@ class Constraint:
             raise BadRequest(f"The {self.name} is empty: leave the field out for a free reply.", param=self.field)
         if len(self.text) > MAX_CHARACTERS:
             raise BadRequest(
-                f"The {self.name} has {len(self.text):,} characters, at most {MAX_CHARACTERS:,} are taken.",
+                f"The {self.name} has {len(self.text):,} characters, at most {MAX_CHARACTERS:,} are allowed.",
                 param=self.field,
             )
 
@@ -152,7 +154,7 @@ class Constraint:
         return self.field != "tools"
 
 
-# Where thoughts go: apart from the answer, or as part of its text.
+# Where thoughts are returned: apart from the answer, or as part of its text.
 ReasoningFormat = Literal["auto", "deepseek", "none"]
 
 
@@ -160,8 +162,8 @@ ReasoningFormat = Literal["auto", "deepseek", "none"]
 class ThinkingBudget:
     """How many tokens a model may think before it answers; 0 for none.
 
-    ``open`` and ``close`` are the markers of its thoughts, ``then`` is what begins the message behind them, "" where
-    they stand in one with the answer. ``begins_inside`` where the prompt has opened them.
+    ``open`` and ``close`` are the markers of thoughts. ``then`` begins the message after them; it is "" if thoughts and
+    answer are one message. ``begins_inside`` means that the prompt has opened the thoughts.
     """
 
     n_tokens: int
@@ -172,7 +174,7 @@ class ThinkingBudget:
 
 
 class Lane(StrEnum):
-    """``FAST`` keeps the speed that it would have alone; ``BATCH`` uses the capacity that is left, and may wait.
+    """``FAST`` is as fast as it would be alone; ``BATCH`` uses the capacity that is left, and may wait.
 
     The lanes are listed by priority, highest first.
     """
@@ -198,6 +200,7 @@ class PromptImage:
     data: bytes = field(repr=False)
 
 
+# Limits far above real requests; each stop string is searched in each new text.
 MAX_STOP_STRINGS = 64
 MAX_STOP_LENGTH = 1_024
 MAX_IMAGES = 64
@@ -256,5 +259,5 @@ class Request:
 
     @property
     def may_draft(self) -> bool:
-        """True where tokens may be drafted for it: proposers know texts, and nothing of images."""
+        """True if tokens may be drafted: proposers cannot read images."""
         return self.speculates and not self.images

@@ -35,7 +35,7 @@ class Snapshot:
     ``n_accepted`` are of the last second. ``n_idle_cells`` hold cached prompts that no running request uses;
     ``cache_ram_bytes`` and ``cache_disk_bytes`` are the prompt cache outside of the KV cache. ``n_hit_tokens`` counts
     prompt tokens found in any cache since the model was loaded. ``speedup`` compares with observed plain steps (None:
-    too few), ``seconds_saved`` is a sum since loading. ``cheap_rows`` is how many rows a step can have within 1.75
+    too few). ``cheap_rows`` is how many rows a step can have within 1.75
     times the time of one row, by the cost model.
     """
 
@@ -61,7 +61,6 @@ class Snapshot:
     drafted_at: tuple[int, ...] = ()
     accepted_at: tuple[int, ...] = ()
     speedup: float | None = None
-    seconds_saved: float = 0.0
     cheap_rows: int = 1
 
     @property

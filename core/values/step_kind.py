@@ -1,9 +1,10 @@
-"""The shape of a step: by its rows, which threads and graphs it takes, and how many outputs it has room for."""
+"""The shape of a step: its kind by the number of rows, and how many outputs it reserves."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
+# From this many rows on a step counts as wide, as in prefill, and has its own number of threads.
 MANY_ROWS = 32
 
 
@@ -22,6 +23,12 @@ def kind_of(rows: int) -> StepKind:
     return StepKind.FEW if rows < MANY_ROWS else StepKind.MANY
 
 
+def attended(n_rows: int, n_past: int) -> int:
+    """Return the KV tokens that ``n_rows`` rows of a text attend to altogether, after ``n_past`` others."""
+    return n_rows * n_past + n_rows * (n_rows + 1) // 2
+
+
+# Bytes of a cache line, and of an output's index.
 _LINE_BYTES = 64
 _INDEX_BYTES = 4
 

@@ -1,4 +1,4 @@
-"""Text to tokens and back, asked of the engine: it answers while steps run."""
+"""Requests that turn text into tokens and back; the engine answers them while steps run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TokenizeRequest:
-    """Asks for the tokens of ``parts`` one after the other: texts, and token ids that stay as they are.
+    """Asks for the tokens of ``parts`` in order: texts, and token ids that stay as they are.
 
-    ``add_special`` adds what the model wants before and after the first text. ``parse_special`` recognises special
-    tokens written out.
+    ``add_special`` adds the model's special tokens before and after the first text. ``parse_special`` recognises
+    special tokens written out.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Tokenized:
 
 @dataclass(frozen=True, slots=True)
 class Detokenized:
-    """The text; what is not UTF-8 in it is replaced."""
+    """The text; bytes that are not UTF-8 are replaced."""
 
     request_id: str
     text: str

@@ -1,4 +1,4 @@
-"""The models that are there, and those to begin with.
+"""The models on this machine, and a short list of models to begin with.
 
 Begin with ``catalog.py``.
 """

@@ -1,4 +1,4 @@
-"""The models that are there: scans folders and lists every model file, broken ones with their problem."""
+"""The models on this machine: scans folders and lists every model file, broken ones with their problem."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from models.facts.split_files import is_listed, model_name, parts
 from models.gguf.header import GgufError
 
 STARTER_FOLDER = Path(__file__).resolve().parents[1] / "starter"
+# Limits of a scan, far above any real folder of models.
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model of the catalogue. ``problem`` says why it cannot be used; ``facts`` is None where it cannot be read.
+    """One model of the catalogue. ``problem`` says why it cannot be used; ``facts`` is None if it cannot be read.
 
     ``n_bytes`` is the size of all its files; ``origin`` names the program whose folder it is used from.
     """
@@ -39,25 +40,25 @@ class ModelEntry:
 
     @property
     def title(self) -> str:
-        """What it calls itself, else its name."""
+        """The title in its header, else its name."""
         return (self.facts.title if self.facts is not None else None) or self.name
 
     @property
     def header(self) -> HeaderFacts:
-        """What is shown of its header; empty where it cannot be read."""
+        """The facts of its header that are shown; empty if it cannot be read."""
         return header_facts(self.facts) if self.facts is not None else HeaderFacts()
 
 
 @dataclass(frozen=True, slots=True)
 class FolderProblem:
-    """A folder that could not be looked through, and why."""
+    """A folder that could not be scanned, and why."""
 
     folder: Path
     sentence: str
 
 
 class Catalog:
-    """Lists the models in some folders; what was read once is remembered until the file changes. Thread-safe."""
+    """Lists the models in some folders; headers are read again only after a file has changed. Thread-safe."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Catalog:
         imported: Sequence[ImportedFolder] | Callable[[], Sequence[ImportedFolder]] = (),
         kept: FactsFile | None = None,
     ) -> None:
-        """``imported`` may be a function: it is asked anew at each scan. ``kept`` is what other processes read."""
+        """``imported`` may be a function, which is called at each scan. ``kept`` shares facts with other processes."""
         self._folders = [*([starter] if starter else []), *folders]
         self._imported = imported if callable(imported) else lambda: imported
         self._starter = starter.resolve() if starter else None
@@ -79,7 +80,7 @@ class Catalog:
 
     @property
     def folder_problems(self) -> tuple[FolderProblem, ...]:
-        """Folders that the last scan could not look through. One that does not exist is no problem."""
+        """Folders that the last scan could not read. A folder that does not exist is no problem."""
         return self._problems
 
     def entries(self) -> tuple[ModelEntry, ...]:
@@ -104,9 +105,9 @@ class Catalog:
     def find(self, name: str) -> ModelEntry | None:
         """The model with this name, title (if only one has it), path or tag; None if there is none.
 
-        Tags are as in Ollama's names: ``NAME:latest``, and ``REPOSITORY:QUANTISATION`` of what came from the Hub.
+        Tags are as in Ollama's names: ``NAME:latest``, and ``REPOSITORY:QUANTISATION`` for models from the Hub.
 
-        A name that the last scan found needs no new scan while its file is unchanged.
+        A name that the last scan found needs no new scan unless its file has changed.
         """
         known = _by_name(self._last, name)
         if known is not None and _stamp(known.path) in self._read:
@@ -116,25 +117,25 @@ class Catalog:
         return known or _by_tag(entries, name)
 
     def _ordered(self, folder: Path, files: Iterable[Path]) -> list[Path]:
-        """Files as they come, but the bundled model before its smaller draft."""
+        """The files in their order; of the bundled ones, the model before its smaller draft model."""
         is_starter = self._starter is not None and folder.resolve() == self._starter
         return sorted(files, key=lambda path: -path.stat().st_size) if is_starter else list(files)
 
     def _remember(self) -> None:
-        """Take what other processes have read from the disk."""
+        """Load the facts that other processes have kept."""
         if self._kept is not None and not self._read:
             known = self._kept.read()
             self._read, self._on_disk = {**known}, frozenset(known)
 
     def _keep(self) -> None:
-        """Keep on the disk what was read, for other processes. Files that could not be read are not kept."""
+        """Keep the facts for other processes. Files that could not be read are left out."""
         facts = {stamp: known for stamp, known in self._read.items() if isinstance(known, ModelFacts)}
         if self._kept is not None and facts.keys() != self._on_disk:
             self._kept.write(facts)
             self._on_disk = frozenset(facts)
 
     def _is_beside(self, stamp: Stamp) -> bool:
-        """Whether a file is a projector, which is used with its model and is none itself."""
+        """Whether a file is a projector, which is used beside a model."""
         known = self._read[stamp]
         return isinstance(known, ModelFacts) and known.architecture in PROJECTORS
 
@@ -168,7 +169,7 @@ class Catalog:
 
 
 class _Scan:
-    """One walk over folders, each visited once however many links lead to it."""
+    """One walk over folders. Each is visited once, even if several links lead to it."""
 
     def __init__(self) -> None:
         self.problems: list[FolderProblem] = []
@@ -185,7 +186,7 @@ class _Scan:
                 pending.extend((path, depth + 1) for path in reversed(below))
 
     def imported_files(self, imported: ImportedFolder) -> Iterator[tuple[Path, str]]:
-        """Model files of another program's folder with the names it gives them, or "" for those of the files."""
+        """Model files of another program's folder, with the program's names for them ("": the name of the file)."""
         if imported.kind is FolderKind.OLLAMA:
             yield from ((path, name) for name, path in named_models(imported) if self._is_new(path))
             return
@@ -260,7 +261,7 @@ def _read(path: Path) -> ModelFacts | str:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """What tells whether the files have changed; None if the first is gone. Missing parts are left out."""
+    """Path, time and size of a model's files; None if there are none. Missing parts are left out."""
     stamp = []
     for part in parts(path):
         try:
@@ -272,7 +273,7 @@ def _stamp(path: Path) -> Stamp | None:
 
 
 def _unique_names(paths: Mapping[Path, str]) -> list[tuple[str, Path]]:
-    """Each path with a name of its own: the one given or the stem, with its folder in front where that is taken."""
+    """A unique name for each path: the given one or the stem, with folders in front if it is taken."""
     taken: Counter[str] = Counter()
     named = []
     for path, given in paths.items():

@@ -1,8 +1,8 @@
 """A short list of models to begin with. It is a file of this project, so it is there without a network.
 
-Each entry has the figures of its model as the header of a GGUF file has them: the keys of its architecture, and its
-weights summed by kind. They make a header without a file, so fit and speed of a listed model come from the same code as
-those of a downloaded one.
+Each entry has the same figures as the header of a GGUF file: the keys of the architecture, and the weights summed by
+kind. They make a header without a file, so fit and speed of a listed model come from the same code as those of a
+downloaded one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FILE = Path(__file__).resolve().parents[1] / "curated.json"
 
 @dataclass(frozen=True, slots=True)
 class CuratedFile:
-    """One quantisation: ``n_bytes`` on disk, worked out from the shapes where it ``is_estimate``."""
+    """One quantisation: ``n_bytes`` on disk, computed from the shapes if ``is_estimate``."""
 
     quantisation: str
     n_bytes: int
@@ -46,10 +46,9 @@ class CuratedDraft:
 class CuratedModel:
     """One recommendation.
 
-    ``files`` begins with the usual quantisation. ``assistant`` is the repository of a draft head that was made for the
-    model and that Slipstream does not run. ``sources`` say where the figures are from, ``checked`` on which day they
-    were looked up; ``is_tested`` whether the model has run here. ``facts`` are those of the model as its maker
-    published it.
+    ``files`` begins with the usual quantisation. ``assistant`` is the repository of a draft head for the model that
+    Slipstream cannot run. ``sources`` are those of the figures, ``checked`` is the day on which they were looked up.
+    ``is_tested`` means that the model was run with Slipstream. ``facts`` are those of the maker's own files.
     """
 
     title: str
@@ -78,7 +77,7 @@ class CuratedModel:
 
     @property
     def drafting(self) -> str:
-        """Who could draft for it, in words; "" where nobody is known."""
+        """What could draft for it, in words; "" if nothing is known."""
         known = []
         untested = "" if self.is_tested else ", untested"
         if self.facts.n_mtp_layers:
@@ -118,7 +117,7 @@ def _model(item: dict[str, Any]) -> CuratedModel:
 
 
 def header_of(item: dict[str, Any]) -> GgufHeader:
-    """Return the header that an entry's ``header`` and ``weights`` make."""
+    """Return the GGUF header with an entry's ``header`` and ``weights``."""
     keys = dict(item["header"])
     architecture, n_tokens = keys.pop("architecture"), keys.pop("vocabulary")
     metadata: dict[str, MetadataValue] = {
@@ -156,7 +155,7 @@ def _layers(text: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Nowhere:
-    """Where the bytes of a header without a file would be."""
+    """The byte source of a header without a file."""
 
     name: str
     size: int

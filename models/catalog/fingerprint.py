@@ -1,4 +1,4 @@
-"""What a model is, wherever its file lies: a cheap fingerprint of its content."""
+"""Identifies a model wherever its file lies: a cheap fingerprint of its content."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+# Bytes that are read of a file's beginning, and of each sample.
 _HEAD_BYTES = 64 << 10
 _SAMPLE_BYTES = 16 << 10
 _SAMPLES = 4

@@ -1,4 +1,4 @@
-"""Folders of other programs whose models are used where they are: nothing is copied, moved or changed there."""
+"""Folders of other programs whose models are used in place: nothing is copied, moved or changed there."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from models.files.disk import write_whole
 from models.formatting.json_values import plain, value_of
 
+# Limits far above any real folder of Ollama's.
 MAX_MANIFESTS = 5_000
 _MAX_MANIFEST_BYTES = 1 << 20
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -20,7 +21,7 @@ _OLLAMA_MODEL = "application/vnd.ollama.image.model"
 
 
 class FolderKind(StrEnum):
-    """Whose folder it is."""
+    """The program that a folder belongs to."""
 
     FOLDER = "folder"
     HUB_CACHE = "Hugging Face cache"
@@ -36,7 +37,7 @@ class ImportRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ImportedFolder:
-    """A folder and whose it is. Links in it that lead out of it are not followed."""
+    """A folder and its program. Links that lead out of the folder are not followed."""
 
     path: Path
     kind: FolderKind
@@ -50,7 +51,10 @@ class ImportedFolder:
 
 
 def recognise(folder: Path) -> ImportedFolder:
-    """What ``folder`` is; the place of the models where a program's whole folder is given. Raises ImportRefused."""
+    """Recognise the program of ``folder``, or of its folder of models if all of the program's is given.
+
+    Raises ImportRefused.
+    """
     folder = Path(os.path.abspath(folder.expanduser()))
     try:
         if not folder.is_dir():
@@ -68,7 +72,7 @@ def recognise(folder: Path) -> ImportedFolder:
 
 
 def known_places() -> tuple[ImportedFolder, ...]:
-    """Folders of other programs that are on this machine, where they usually are."""
+    """Folders of other programs at their usual places on this machine."""
     home = Path.home()
     data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
     local = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -100,7 +104,7 @@ def named_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
 
 
 def read_folders(file: Path) -> tuple[ImportedFolder, ...]:
-    """The folders that were imported, also those that are away for now; none if the list cannot be read."""
+    """The imported folders, also those that are missing now; none if the list cannot be read."""
     try:
         return tuple(value_of(tuple[ImportedFolder, ...], json.loads(file.read_bytes())))
     except (OSError, ValueError, TypeError, KeyError):

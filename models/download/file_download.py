@@ -1,4 +1,4 @@
-"""Downloads one file into its partial file: it resumes what is there and checks the hash of the whole."""
+"""Downloads one file into its partial file: resumes from there, and checks the hash of the whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from models.files.safe_path import partial, target
 from models.hub.client import Hub
 from models.hub.repository import RemoteFile
 
-# Called with the phase and the number of bytes that are there.
+# Called with the phase and the number of bytes received.
 PhaseCallback = Callable[[DownloadPhase, int], None]
 
 
@@ -36,7 +36,7 @@ class FileDownload:
 
     @property
     def n_received(self) -> int:
-        """Bytes that an earlier download left, as far as its records say."""
+        """Bytes of an earlier download, by its journal."""
         if not self.part.exists():
             return 0
         return sum(record.n_bytes for record in read_records(self._journal_path, self._subject).values())
@@ -44,7 +44,7 @@ class FileDownload:
     def run(self, stop: threading.Event, report: PhaseCallback) -> None:
         """Fetch and verify; afterwards ``part`` is the file. Raises HubError and DownloadError.
 
-        A file whose hash is wrong is fetched once more from its start. WrongContent says that it was wrong again.
+        A file with a wrong hash is fetched once more from its start; WrongContent if it is wrong again.
         """
         if self._fetch(stop, report):
             return
@@ -54,7 +54,7 @@ class FileDownload:
             raise WrongContent(self.file.name)
 
     def discard(self) -> None:
-        """Remove what has arrived."""
+        """Remove the partial file and its journal."""
         for path in (self.part, self._journal_path):
             path.unlink(missing_ok=True)
 
@@ -68,7 +68,7 @@ class FileDownload:
         return self._place
 
     def _fetch(self, stop: threading.Event, report: PhaseCallback) -> bool:
-        """Fetch what is missing; return whether the file has the hash that the Hub announces."""
+        """Fetch the missing pieces; return whether the file has the hash that the Hub announces."""
         try:
             journal, pieces = self._begin(report)
         except OSError as error:
@@ -84,7 +84,7 @@ class FileDownload:
             journal.close()
 
     def _begin(self, report: PhaseCallback) -> tuple[Journal, PieceMap]:
-        """Open the partial file and its journal, and check which pieces are as recorded."""
+        """Open the partial file and its journal, and check the recorded pieces."""
         self.part.parent.mkdir(parents=True, exist_ok=True)
         pieces = PieceMap(self._subject.n_bytes, self._subject.piece_bytes)
         if self.part.is_symlink():
@@ -94,7 +94,7 @@ class FileDownload:
             if journal.records:
                 report(DownloadPhase.CHECKING, self.n_received)
             with open(self.part, "ab") as file:
-                # A hole: what is not written takes no space.
+                # A sparse file: bytes that are not written take no space.
                 file.truncate(self.file.n_bytes)
             check_records(self.part, journal, pieces)
         except BaseException:

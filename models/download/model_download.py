@@ -1,4 +1,4 @@
-"""Downloads a model of a repository with its projector; it is a model only when every file is verified."""
+"""Downloads a model of a repository with its projector, and installs it once every file is verified."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.download.file_download import FileDownload
-from models.download.progress import DownloadOptions, DownloadPhase, DownloadProgress, TransferRate
+from models.download.progress import Downloaded, DownloadOptions, DownloadPhase, DownloadProgress, TransferRate
 from models.files.disk import check_space, hold_folder_lock
 from models.files.errors import ChangedOnHub, NothingToChoose, Stopped, as_download_errors
 from models.files.integrity import IntegrityState, verify
@@ -22,7 +22,9 @@ from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose, with_projector
 from models.hub.repository import FileRole, RemoteModel, Repository
 
+# Times that a download starts over because the file changed on the Hub.
 RESTARTS = 3
+# Seconds between two reports of progress.
 _REPORT_SECONDS = 0.1
 
 
@@ -30,7 +32,7 @@ _REPORT_SECONDS = 0.1
 class DownloadRequest:
     """What to download: ``wanted`` is a quantisation or a file name; empty means the repository's only model.
 
-    ``or_newest`` takes the newest version where the Hub no longer has the ``revision``.
+    ``or_newest`` takes the newest version if the Hub no longer has the ``revision``.
     """
 
     repo_id: str
@@ -39,18 +41,8 @@ class DownloadRequest:
     or_newest: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Downloaded:
-    """A model that is there now. ``was_there`` is True if nothing had to be fetched."""
-
-    repository: Repository
-    model: RemoteModel
-    files: tuple[Path, ...]
-    was_there: bool
-
-
 def choose_one(repository: Repository, wanted: str) -> RemoteModel:
-    """The one item that is asked for; raises NothingToChoose, which says what there is."""
+    """The one item that matches ``wanted``; raises NothingToChoose, which lists the choices."""
     models = repository.with_role(FileRole.MODEL)
     found = choose(repository.models, wanted) if wanted else models
     if len(found) == 1:
@@ -69,7 +61,7 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
 
 
 class ModelDownload:
-    """Downloads one model. ``run`` blocks; ``stop`` may be called from any thread, and what has arrived is kept."""
+    """Downloads one model. ``run`` blocks; ``stop`` may be called from any thread and keeps the partial files."""
 
     def __init__(
         self, hub: Hub, request: DownloadRequest, folder: Path, options: DownloadOptions | None = None
@@ -78,11 +70,11 @@ class ModelDownload:
         self._options = options or DownloadOptions()
         self._stop = threading.Event()
         self._speed = TransferRate()
-        # Below the folder, once the Hub has said which they are.
+        # Paths below the folder, known once the Hub has answered.
         self.files: tuple[str, ...] = ()
 
     def stop(self) -> None:
-        """End ``run`` with Stopped as soon as may be."""
+        """End ``run`` with Stopped as soon as possible."""
         self._stop.set()
 
     def run(self, report: Callable[[DownloadProgress], None] = lambda progress: None) -> Downloaded:
@@ -132,7 +124,7 @@ class ModelDownload:
                 self._fetch(missing, n_there, model.n_bytes, report)
                 self._install(repository, missing)
         report(DownloadProgress(DownloadPhase.DONE, model.n_bytes, model.n_bytes))
-        return Downloaded(repository, model, tuple(targets), was_there=not missing)
+        return Downloaded(model.name, repo_id, commit, model.n_bytes, tuple(targets), was_there=not missing)
 
     def _is_there(
         self, file: FileDownload, place: Path, n_total: int, report: Callable[[DownloadProgress], None]
@@ -142,14 +134,14 @@ class ModelDownload:
             return False
         if is_verified(self._folder, place):
             return True
-        # Its time has changed, perhaps not its content: reading it is quicker than fetching it.
+        # Its modification time has changed, but perhaps not its content: reading it is quicker than fetching it.
         report(DownloadProgress(DownloadPhase.CHECKING, 0, n_total))
         try:
             if place.stat().st_size != file.file.n_bytes:
                 return False
             return verify(self._folder, place, lambda n_read, n_bytes: None, self._stop) is IntegrityState.VERIFIED
         except OSError:
-            return False  # fetching it says what is wrong
+            return False  # fetching it reports the error
 
     def _check_space(self, files: list[FileDownload]) -> None:
         n_missing = sum(file.file.n_bytes - file.n_received for file in files)
@@ -183,7 +175,7 @@ class ModelDownload:
         _raise_first([error for future in running if (error := future.exception()) is not None])
 
     def _install(self, repository: Repository, files: list[FileDownload]) -> None:
-        """Put all files in their places, the first part of a split model last: it is the one that is listed."""
+        """Move all files into place; the first part of a split model comes last, because only that one is listed."""
         try:
             for file in reversed(files):
                 place = file.finish()
@@ -206,7 +198,7 @@ class ModelDownload:
 
 
 class _State:
-    """What the files of a model are doing."""
+    """Phases and received bytes of a model's files."""
 
     def __init__(self, n_files: int) -> None:
         self._phases = [DownloadPhase.DOWNLOADING] * n_files
@@ -226,6 +218,6 @@ class _State:
 
 
 def _raise_first(errors: list[BaseException]) -> None:
-    """Raise the cause: Stopped only where nothing else went wrong, as the first failure stops the others."""
+    """Raise the cause; Stopped only without another error, because the first failure stops the other files."""
     for error in sorted(errors, key=lambda error: isinstance(error, Stopped)):
         raise error

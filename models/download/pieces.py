@@ -1,8 +1,8 @@
-"""Which pieces of a file are there, which connection fetches which next, and the journal that remembers them.
+"""The pieces of a file: which have arrived, which connection fetches which next, and the journal of them.
 
 The journal is a text file beside the partial one, so that little is lost when the process is killed. Its first line is
-JSON and names the content. Each further line is a record: piece, bytes of it that are there, their SHA-256. The latest
-record of a piece counts. An incomplete line is ignored.
+JSON and names the content. Each further line is a record: piece, bytes received, their SHA-256. The latest record of a
+piece counts. An incomplete line is ignored.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+# Bytes of the smallest piece, and the most pieces of a file.
 SMALLEST_PIECE, MOST_PIECES = 1 << 20, 4096
-
-_VERSION = 1
-_RECORD = re.compile(rb"(\d{1,6}) (\d{1,12}) ([0-9a-f]{64})")
-
-
+# Raised when the journal's format changes: the download then starts over.
 _VERSION = 1
 _RECORD = re.compile(rb"(\d{1,6}) (\d{1,12}) ([0-9a-f]{64})")
 
@@ -43,7 +40,7 @@ class Claim:
 
 
 class PieceMap:
-    """A file in pieces. ``have[i]`` counts the bytes of piece i that are there, from its start."""
+    """A file in pieces. ``have[i]`` counts the bytes received of piece i, from its start."""
 
     def __init__(self, n_bytes: int, piece_bytes: int) -> None:
         self.n_bytes, self.piece_bytes = n_bytes, piece_bytes
@@ -57,12 +54,12 @@ class PieceMap:
 
     @property
     def n_received(self) -> int:
-        """Bytes that are there."""
+        """Bytes received."""
         return sum(self.have)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every byte is there."""
+        """Whether every byte was received."""
         return all(self.is_whole(index) for index in range(self.n_pieces))
 
     def start(self, index: int) -> int:
@@ -74,7 +71,7 @@ class PieceMap:
         return self.start(index + 1) - self.start(index)
 
     def is_whole(self, index: int) -> bool:
-        """Whether a piece is there."""
+        """Whether a piece is complete."""
         return self.have[index] == self.length(index)
 
     def claim(self, n_connections: int) -> Claim | None:
@@ -102,7 +99,7 @@ class PieceMap:
         return claim
 
     def _free_runs(self) -> Iterator[Claim]:
-        """Runs of pieces that are missing and not claimed; only the first of a run may be there in part."""
+        """Runs of missing, unclaimed pieces; only the first piece of a run may be partly received."""
         claimed = {index for claim in self._claims for index in range(claim.at, claim.end)}
         run: Claim | None = None
         for index in range(self.n_pieces):
@@ -119,7 +116,7 @@ class PieceMap:
 
 @dataclass(frozen=True, slots=True)
 class JournalSubject:
-    """Which content a journal is about: another subject means starting over."""
+    """The content that a journal is about: with another subject the download starts over."""
 
     content: str
     n_bytes: int
@@ -129,7 +126,7 @@ class JournalSubject:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """``n_bytes`` of a piece are there, with this SHA-256."""
+    """``n_bytes`` of a piece were received, with this SHA-256."""
 
     n_bytes: int
     sha256: str
@@ -145,7 +142,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, subject: JournalSubject) -> Journal:
-        """Go on with the journal at ``path`` if it is about ``subject``, else begin one; raises OSError."""
+        """Continue the journal at ``path`` if it is about ``subject``, else begin one; raises OSError."""
         journal = cls(path, subject)
         journal.records = read_records(path, subject)
         journal._rewrite()
@@ -158,7 +155,7 @@ class Journal:
             self._file = -1
 
     def write(self, piece: int, n_bytes: int, sha256: str) -> None:
-        """Record what is there of a piece; raises OSError."""
+        """Record the received bytes of a piece; raises OSError."""
         self.records[piece] = JournalEntry(n_bytes, sha256)
         os.write(self._file, _line(piece, self.records[piece]))
 
@@ -192,7 +189,7 @@ def read_records(path: Path, subject: JournalSubject) -> dict[int, JournalEntry]
 def check_records(part: Path, journal: Journal, pieces: PieceMap) -> None:
     """Compare the partial file with its records and set what ``pieces`` has; raises OSError.
 
-    A piece that is not as recorded (a power cut, a damaged disk) counts as missing.
+    A piece that differs from its record (power cut, damaged disk) counts as missing.
     """
     with contextlib.suppress(FileNotFoundError), open(part, "rb") as file:
         for piece, record in journal.records.items():

@@ -1,11 +1,13 @@
-"""Numbers of a download: its options, how far it is, how fast, and how long it will take. Pure."""
+"""Figures of a download: options, progress, rate, time left, and the result. Pure."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
+# Seconds over which the rate is measured.
 WINDOW_SECONDS = 8.0
 
 
@@ -23,6 +25,9 @@ class DownloadPhase(StrEnum):
     DONE = "done"
 
 
+AT_REST = frozenset({DownloadPhase.PAUSED, DownloadPhase.FAILED, DownloadPhase.CANCELLED, DownloadPhase.DONE})
+
+
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
     """``n_done`` of ``n_total`` bytes are there; speed in bytes per second, ``eta`` in seconds, None if unknown."""
@@ -34,6 +39,21 @@ class DownloadProgress:
     eta: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """A model that is there now. ``was_there`` is True if nothing had to be fetched.
+
+    ``repo_id`` is what the repository is called now, which may not be what was asked for.
+    """
+
+    name: str
+    repo_id: str
+    commit: str
+    n_bytes: int
+    files: tuple[Path, ...]
+    was_there: bool
+
+
 class TransferRate:
     """Bytes per second over the last seconds."""
 
@@ -43,9 +63,9 @@ class TransferRate:
     def progress(
         self, now: float, n_done: int, n_total: int, phase: DownloadPhase = DownloadPhase.DOWNLOADING
     ) -> DownloadProgress:
-        """Take note of ``n_done`` at ``now`` (seconds) and say how it goes."""
+        """Record ``n_done`` bytes at ``now`` (seconds) and return the progress."""
         if phase is DownloadPhase.CHECKING or (self._seen and n_done < self._seen[-1][1]):
-            self._seen.clear()  # what is found on the disk is not downloaded
+            self._seen.clear()  # bytes found on disk do not count for the rate
         self._seen.append((now, n_done))
         while len(self._seen) > 2 and now - self._seen[1][0] >= WINDOW_SECONDS:
             self._seen.popleft()
@@ -56,9 +76,11 @@ class TransferRate:
 
 @dataclass(frozen=True, slots=True)
 class DownloadOptions:
-    """Numbers of a download. ``patience`` is seconds without a byte before it gives up; ``retry`` the first wait.
+    """Limits of a download.
 
-    ``record_bytes`` may be lost per connection when the process is killed. ``reserve_bytes`` stay free on the disk.
+    It gives up after ``patience`` seconds without a byte. The wait between retries starts with ``retry`` seconds and
+    doubles up to ``longest_wait``. A kill loses at most ``record_bytes`` per connection, or ``record_seconds``.
+    ``reserve_bytes`` stay free on the disk.
     """
 
     n_connections: int = 4

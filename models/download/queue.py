@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from models.download.model_download import DownloadRequest, ModelDownload
-from models.download.progress import DownloadOptions, DownloadPhase, DownloadProgress
+from models.download.progress import Downloaded, DownloadOptions, DownloadPhase, DownloadProgress
 from models.files.disk import write_whole
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
@@ -23,9 +23,9 @@ _NOTHING = DownloadProgress(DownloadPhase.QUEUED, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class QueuedDownload:
-    """One download of the queue. ``error`` is why it failed; a failed one may be resumed.
+    """One download of the queue. ``error`` is the reason of a failure, and allows to resume it; ``done`` the result.
 
-    ``files`` are its files below the models' folder, once the Hub has said which they are.
+    ``files`` are its files below the models' folder, known once the Hub has answered.
     """
 
     number: int
@@ -33,6 +33,7 @@ class QueuedDownload:
     files: tuple[str, ...] = ()
     progress: DownloadProgress = _NOTHING
     error: Exception | None = None
+    done: Downloaded | None = None
 
     @property
     def phase(self) -> DownloadPhase:
@@ -43,9 +44,8 @@ class QueuedDownload:
 class DownloadQueue:
     """Runs some downloads at a time, in order, each in a thread of its own. Thread-safe.
 
-    ``changed`` is called from those threads with a job that has changed. Downloads that
-    had not ended when the app did are there again, paused, when a queue is opened for the same folder;
-    ``interrupted`` are the numbers of those that the user had not paused.
+    ``changed`` is called from those threads with a job that has changed. The next queue of the same folder starts with
+    the unfinished downloads, paused; ``interrupted`` are the numbers of those that the user had not paused.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class DownloadQueue:
         self._lock = threading.Condition()
         self._numbers = count(1)
         self._running: dict[int, ModelDownload] = {}
-        # The phase that a running job is asked to end in.
+        # The phase in which a running job is to end.
         self._asked: dict[int, DownloadPhase] = {}
         self._is_closing = False
         saved = self._saved()
@@ -75,12 +75,12 @@ class DownloadQueue:
 
     @property
     def jobs(self) -> tuple[QueuedDownload, ...]:
-        """All jobs in their order, those that are done included; cancelled ones are gone."""
+        """All jobs in order, with finished ones and without cancelled ones."""
         with self._lock:
             return tuple(self._jobs)
 
     def add(self, request: DownloadRequest) -> QueuedDownload:
-        """Add a request at the end; resume it instead where it is in the queue already."""
+        """Add a request at the end; resume it if it is in the queue already."""
         with self._lock:
             known = next(
                 (job for job in self._jobs if job.request == request and job.phase is not DownloadPhase.DONE), None
@@ -93,11 +93,11 @@ class DownloadQueue:
         return self._job(known.number)
 
     def pause(self, number: int) -> None:
-        """Stop a job; what has arrived is kept."""
+        """Stop a job; its partial files are kept."""
         self._end(number, DownloadPhase.PAUSED)
 
     def resume(self, number: int) -> None:
-        """Let a paused or failed job go on when it is its turn."""
+        """Queue a paused or failed job again."""
         with self._lock:
             if self._job(number).phase in (DownloadPhase.PAUSED, DownloadPhase.FAILED):
                 self._set(number, phase=DownloadPhase.QUEUED)
@@ -105,7 +105,7 @@ class DownloadQueue:
             self._start()
 
     def cancel(self, number: int) -> None:
-        """End a job and remove what has arrived."""
+        """End a job and remove its partial files."""
         self._end(number, DownloadPhase.CANCELLED)
 
     def move(self, number: int, position: int) -> None:
@@ -127,7 +127,7 @@ class DownloadQueue:
             self._jobs = [job for job in self._jobs if job.phase is not DownloadPhase.DONE or self._is_there(job)]
 
     def use(self, hub: Hub) -> None:
-        """Use another hub from the next start of a job on, after settings or the token have changed."""
+        """Use another hub for jobs that start from now on, after settings or the token have changed."""
         self._hub = hub
 
     def close(self) -> None:
@@ -161,7 +161,7 @@ class DownloadQueue:
             self._save()
 
     def _start(self) -> None:
-        """Start what may run now; the lock must be held."""
+        """Start the jobs that may run now; the lock must be held."""
         for job in list(self._jobs):
             if len(self._running) >= self._n_running:
                 return
@@ -170,9 +170,9 @@ class DownloadQueue:
                 threading.Thread(target=self._run, args=(job.number,), daemon=True).start()
 
     def _run(self, number: int) -> None:
-        failure, phase = None, DownloadPhase.DONE
+        failure, phase, done = None, DownloadPhase.DONE, None
         try:
-            self._running[number].run(lambda progress: self._note(number, progress))
+            done = self._running[number].run(lambda progress: self._note(number, progress))
         except Stopped:
             phase = self._asked.get(number, DownloadPhase.PAUSED)
         except Exception as error:
@@ -182,7 +182,7 @@ class DownloadQueue:
             self._know_files(number)
             del self._running[number]
             self._asked.pop(number, None)
-            self._set(number, phase=phase, error=failure)
+            self._set(number, phase=phase, error=failure, done=done)
             if phase is DownloadPhase.CANCELLED:
                 self._discard(self._job(number))
             self._save()
@@ -196,15 +196,15 @@ class DownloadQueue:
                 self._replace(replace(self._job(number), progress=progress, error=None))
 
     def _know_files(self, number: int) -> None:
-        """Note which files a job that runs has; the lock must be held."""
+        """Take over the file names of a running job; the lock must be held."""
         job, files = self._job(number), self._running[number].files
         if job.files != files and files:
             self._jobs = [replace(job, files=files) if other.number == number else other for other in self._jobs]
-            # Kept, so that it can be cancelled offline.
+            # Saved, so that it can be cancelled offline.
             self._save()
 
     def _discard(self, job: QueuedDownload) -> None:
-        """Take a job off the list and remove its partial files; the lock must be held."""
+        """Remove a job and its partial files; the lock must be held."""
         self._jobs = [other for other in self._jobs if other.number != job.number]
         for name in job.files:
             repo_id, _, path = name.partition("/")
@@ -221,10 +221,12 @@ class DownloadQueue:
     def _job(self, number: int) -> QueuedDownload:
         return next(job for job in self._jobs if job.number == number)
 
-    def _set(self, number: int, *, phase: DownloadPhase, error: Exception | None = None) -> None:
+    def _set(
+        self, number: int, *, phase: DownloadPhase, error: Exception | None = None, done: Downloaded | None = None
+    ) -> None:
         job = self._job(number)
         progress = replace(job.progress, phase=phase, bytes_per_second=0.0, eta=None)
-        self._replace(replace(job, progress=progress, error=error))
+        self._replace(replace(job, progress=progress, error=error, done=done))
 
     def _replace(self, job: QueuedDownload) -> None:
         self._jobs = [job if other.number == job.number else other for other in self._jobs]

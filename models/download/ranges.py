@@ -1,4 +1,4 @@
-"""Fetches ranges of one file over HTTP and checks that each answer is of the right content."""
+"""Fetches ranges of one file over HTTP, and checks that each response belongs to the right content."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from models.files.errors import ChangedOnHub
 from models.files.integrity import digest_of
 from models.hub.client import Hub, refusal
 from models.hub.errors import Offline, RevisionNotFound
+from models.hub.remote_source import file_client
 from models.hub.repository import RemoteFile
 from models.hub.session import reason, retry_after
 
@@ -21,7 +22,7 @@ _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 
 class TransientFailure(Exception):
-    """A failure that passes; ``seconds`` is how long to wait where the server says so."""
+    """A temporary failure; ``seconds`` is the wait that the server asks for, if any."""
 
     def __init__(self, why: str, seconds: float | None = None) -> None:
         super().__init__(why)
@@ -38,14 +39,7 @@ class RangeRequests:
         self._url = hub.file_url(repo_id, commit, file.path)
         self._host = httpx.URL(hub.settings.address)
         self.are_ignored = False
-        settings = hub.settings
-        self._client = httpx.Client(
-            headers={**settings.headers, "Accept-Encoding": "identity"},
-            proxy=settings.proxy,
-            timeout=settings.timeout,
-            follow_redirects=True,
-            limits=httpx.Limits(max_connections=2 * n_connections, max_keepalive_connections=2 * n_connections),
-        )
+        self._client = file_client(hub.settings, n_connections)
 
     def close(self) -> None:
         """Close every connection."""
@@ -55,7 +49,7 @@ class RangeRequests:
     def open(self, start: int, end: int) -> Iterator[Iterator[bytes]]:
         """The bytes from ``start`` to ``end`` as they arrive; may end early.
 
-        Raises TransientFailure, ChangedOnHub, or HubError for what does not pass.
+        Raises TransientFailure, ChangedOnHub, or HubError for a permanent failure.
         """
         import httpx
 
@@ -86,11 +80,11 @@ class RangeRequests:
         if status == 416:
             return ChangedOnHub(self._file.path)
         if (response.url.host, response.url.port) != (self._host.host, self._host.port):
-            # The file host: its signed address has expired, or it lacks the file for now.
+            # The file host: its signed address has expired, or the file is not available for now.
             return TransientFailure(f"HTTP status {status} from {response.url.host}")
         settings, code = self._hub.settings, response.headers.get("X-Error-Code")
         error = refusal(settings, status, code, self._repo_id, self._commit, self._file.path)
-        # The commit was there a moment ago: its branch was rewritten.
+        # The commit existed a moment ago: its branch was rewritten.
         return ChangedOnHub(self._file.path) if isinstance(error, RevisionNotFound) else error
 
     def _check_content(self, response: httpx.Response, start: int) -> None:

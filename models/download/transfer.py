@@ -48,7 +48,7 @@ class Transfer:
         self._n_hashed = 0
 
     def run(self, report: Callable[[int], None]) -> None:
-        """Fetch what is missing. ``report`` is called some times a second with the bytes that are there.
+        """Fetch the missing pieces. ``report`` is called several times a second with the bytes received.
 
         Raises HubError, DownloadError (Stopped when ``stop`` is set), and whatever ``report`` raises.
         """
@@ -63,14 +63,14 @@ class Transfer:
             with self._changed:
                 self._ended = True
                 self._changed.notify_all()
-            # They record what they have. One that hangs in a silent connection may no longer record.
+            # Workers record their pieces as they end. One that hangs in a silent connection may no longer record.
             for worker in workers:
                 worker.join(timeout=0.5)
             with self._changed:
                 self._may_note = False
 
     def is_right(self) -> bool:
-        """Whether the whole file has the hash that the Hub announces; every piece must be there."""
+        """Whether the whole file has the hash that the Hub announces; every piece must be complete."""
         self._hash_ready()
         return self._hash.hexdigest() == digest_of(self._file.content)
 
@@ -96,7 +96,7 @@ class Transfer:
             raise ConnectionLost(silent, self._why)
 
     def _hash_ready(self) -> None:
-        """Hash the pieces that are there without a gap from the start of the file."""
+        """Hash the pieces that are complete without a gap from the start of the file."""
         with open(self._part, "rb") as file:
             file.seek(self.pieces.start(self._n_hashed))
             while self._n_hashed < self.pieces.n_pieces and self.pieces.is_whole(self._n_hashed):
@@ -130,11 +130,11 @@ class Transfer:
         return None
 
     def _place(self, claim: Claim) -> tuple[int, int]:
-        """How far a claim has come."""
+        """The progress of a claim: its next piece, and the bytes of that received."""
         return claim.at, self.pieces.have[claim.at] if claim.at < self.pieces.n_pieces else 0
 
     def _next_claim(self, number: int) -> Claim | None:
-        """The next pieces for a connection; waits for those that another may fail to get. None at the end."""
+        """The next pieces for a connection, or None at the end. It waits while others may still give pieces back."""
         with self._changed:
             while not (self._is_over or self.pieces.is_complete):
                 # A server that ignores ranges sends the whole file each time: one connection is enough.
@@ -155,7 +155,7 @@ class Transfer:
             self._changed.notify_all()
 
     def _stream(self, claim: Claim, number: int) -> None:
-        """Fetch a claim's pieces in one answer; raises TransientFailure where it ends early."""
+        """Fetch a claim's pieces in one response; raises TransientFailure if that ends early."""
         with open(self._part, "r+b", buffering=0) as file:
             arriving = _Arriving(self, file, claim)
             start, end = arriving.position, self.pieces.start(claim.end)
@@ -172,7 +172,7 @@ class Transfer:
         raise TransientFailure("the connection was closed early")
 
     def write(self, file: BinaryIO, index: int, at: int, content: memoryview) -> None:
-        """Write what arrived of a piece; raises Stopped once the transfer is over."""
+        """Write bytes of a piece; raises Stopped once the transfer is over."""
         with self._changed:
             if self._is_over:
                 raise Stopped
@@ -183,7 +183,7 @@ class Transfer:
             self.pieces.have[index] = at + len(content)
 
     def note(self, index: int, n_bytes: int, sha256: str, claim: Claim) -> bool:
-        """Record what is there of a piece; False where the connection has nothing more to fetch."""
+        """Record the bytes received of a piece; False if the claim has nothing more to fetch."""
         with self._changed:
             if self._may_note:
                 self._journal.write(index, n_bytes, sha256)
@@ -215,7 +215,7 @@ class Transfer:
 
 
 class _Arriving:
-    """One answer on its way into the file: counts, hashes and records what arrives of a claim."""
+    """One response on its way into the file: counts, hashes and records the bytes of a claim."""
 
     def __init__(self, transfer: Transfer, file: BinaryIO, claim: Claim) -> None:
         self._transfer, self._file, self._claim = transfer, file, claim
@@ -227,11 +227,11 @@ class _Arriving:
 
     @property
     def position(self) -> int:
-        """Where in the file the next byte belongs."""
+        """The position of the next byte in the file."""
         return self._transfer.pieces.start(self._index) + self._have
 
     def take(self, chunk: bytes) -> bool:
-        """Take what arrived; False when the claim is fetched."""
+        """Write a chunk; False once the claim is complete."""
         rest = memoryview(chunk)
         while rest:
             length = self._transfer.pieces.length(self._index)
@@ -247,7 +247,7 @@ class _Arriving:
         return True
 
     def record(self) -> None:
-        """Write down what is there of the piece that has begun."""
+        """Record the bytes received of the present piece."""
         if self._have > self._recorded:
             self._transfer.note(self._index, self._have, self._digest.hexdigest(), self._claim)
             self._recorded, self._recorded_at = self._have, time.monotonic()

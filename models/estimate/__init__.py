@@ -1,1 +1,1 @@
-"""What a model would be on a machine: memory and speed."""
+"""Predictions for a model on a machine: memory and speed."""

@@ -1,4 +1,4 @@
-"""What a model file says about itself, worked out from its header.
+"""The facts of a model, computed from its file's header.
 
 Begin with ``model_facts.py``.
 """

@@ -33,19 +33,19 @@ ENCODERS: Final = frozenset({"t5", "t5encoder"})
 SPEECH: Final = frozenset({"pockettts", "qwen3tts", "wavtokenizer-dec"})
 PROJECTORS: Final = frozenset({"clip"})
 DRAFT_HEADS: Final = frozenset({"dflash", "eagle3", "gemma4-assistant"})
-# Decoders whose graph hands out the inputs of its layers: those that set t_layer_inp in llama.cpp's src/models. Asking
-# any other for them aborts the process (llm_graph_result::set_outputs).
+# Decoders whose graph exports the inputs of its layers: those that set t_layer_inp in llama.cpp's src/models. With any
+# other, asking for them aborts the process (llm_graph_result::set_outputs).
 HAND_OUT_LAYERS: Final = _names("""
     bailingmoe3 deepseek4 gemma4 gpt-oss hunyuan_vl lfm2 llama mimo2 minimax-01 minimax-m2 muse-glimmer nanbeige
     nemotron_h nemotron_h_moe qwen3 qwen35 qwen35moe qwen3moe qwen3next qwen4exp
 """)
-# Decoders with a graph for their prediction heads and weights for it that load on demand: those with a graph_mtp in
-# src/models that heed load_mtp. With any other, a context for the heads cannot be made, aborts or runs the whole model.
+# Decoders that can run their prediction heads: those with a graph_mtp in src/models that respect load_mtp. With any
+# other, a context for the heads cannot be made, aborts, or runs the whole model.
 RUN_MTP_HEADS: Final = _names("""
     bailingmoe3 cohere2moe deepseek2 deepseek32 deepseek4 glm-dsa glm4moe hy_v3 nemotron_h_moe qwen35 qwen35moe
     qwen3next step35
 """)
-# Those whose first head may draft every token although there are several.
+# Architectures with several heads whose first may draft every token.
 FIRST_MTP_HEAD_OF_SEVERAL: Final = frozenset({"hy_v3", "step35"})
 
 _NOT_ALONE = (

@@ -1,4 +1,4 @@
-"""What the headers of models said, kept on disk: a file that has not changed is not read again by the next process."""
+"""The facts of models, kept on disk, so that the next process reads only files that have changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOURCES = (
 _MAX_BYTES = 256 << 20
 
 Stamp = tuple[tuple[str, int, int], ...]
-"""What a model's files were when they were read: path, time of change and size of each."""
+"""The state of a model's files when they were read: path, time of change and size of each."""
 
 
 class FactsFile:
@@ -34,7 +34,7 @@ class FactsFile:
         self._path = path
 
     def read(self) -> dict[Stamp, ModelFacts]:
-        """Return what is kept; nothing where the file is missing, damaged or of another version."""
+        """Return the kept facts; none if the file is missing, damaged or of another version."""
         try:
             if self._path.stat().st_size > _MAX_BYTES:
                 return {}
@@ -46,7 +46,7 @@ class FactsFile:
             return {}
 
     def write(self, known: Mapping[Stamp, ModelFacts]) -> None:
-        """Keep these and no others; where that is not possible, they are read from the models again next time."""
+        """Keep exactly these. Errors are ignored: the next process then reads the models again."""
         with contextlib.suppress(OSError):
             content = {"made_by": made_by(), "models": plain(tuple(known.items()))}
             write_whole(self._path, json.dumps(content, separators=(",", ":")))

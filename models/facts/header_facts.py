@@ -1,4 +1,4 @@
-"""What is shown of a model's header. Importing this reads no file."""
+"""The facts of a model's header that are shown. Importing this is quick."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HeaderFacts:
-    """What a model's header says; sizes in bytes, per token where they say so."""
+    """The shown facts; sizes are in bytes."""
 
     architecture: str = ""
     quantisation: str = ""
@@ -31,7 +31,7 @@ class HeaderFacts:
 
 
 def header_facts(facts: ModelFacts) -> HeaderFacts:
-    """Return what is shown of a model's facts."""
+    """Return the shown ones of a model's facts."""
     return HeaderFacts(
         architecture=facts.architecture,
         quantisation=facts.quantisation,
@@ -46,6 +46,6 @@ def header_facts(facts: ModelFacts) -> HeaderFacts:
         weight_bytes=facts.weight_bytes,
         bytes_per_token=facts.active_bytes_per_token,
         kv_bytes_per_token=facts.kv_bytes_per_token(),
-        tokenizer=facts.tokenizer.model if facts.tokenizer else None,
+        tokenizer=facts.tokenizer,
         has_chat_template=facts.has_chat_template,
     )

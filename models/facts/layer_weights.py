@@ -1,4 +1,4 @@
-"""A model's weights layer by layer and by tensor type: what goes to which device, and what each token reads there."""
+"""A model's weights by layer and tensor type, for placing them on devices and counting what a token reads."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class WeightMap:
-    """The ``layers`` that answer, the ``output`` behind them, and ``tables`` (bytes) of which a token reads one row.
+    """The main ``layers``, the ``output`` after them, and ``tables`` (bytes) of which a token reads one row.
 
-    A table that is the output too (tied embeddings) counts in both, as llama.cpp keeps it: once in host memory, and
-    where the output is on a GPU once there.
+    A table that is also the output (tied embeddings) counts in both, because llama.cpp keeps it in host memory and, if
+    the output is on a GPU, there too.
     """
 
     layers: tuple[LayerWeights, ...] = ()
@@ -90,7 +90,7 @@ def weight_map(tensors: Iterable[TensorInfo], n_layers: int, *, is_tied: bool) -
 
 
 def head_weights(tensors: Iterable[TensorInfo], block: int) -> LayerWeights:
-    """What the prediction head in layer ``block`` reads for a token: that layer, and its output or the model's.
+    """The weights that the prediction head in layer ``block`` reads for a token, with its output.
 
     Its own table of embeddings is left out: a token reads one row of it.
     """

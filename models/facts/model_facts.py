@@ -1,4 +1,4 @@
-"""What a model file says about itself, worked out from its header."""
+"""The facts of a model, computed from its file's header."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from models.facts.split_files import parts
 from models.gguf.header import BadGguf, GgufError, GgufHeader, TensorInfo, read_header
 from models.gguf.tensor_types import BY_NAME, file_type_name
 
+# llama.cpp's limit (LLAMA_MAX_LAYERS), then limits far above any real model.
 MAX_LAYERS = 512
 MAX_EXPERTS = 1_024
 _MAX_HEADS = 65_536
@@ -60,27 +61,15 @@ _CUT_WINDOWS = frozenset(_WINDOW_PERIODS) - {"llama4"} | {"gemma4", "mimo2", "st
 
 @dataclass(frozen=True, slots=True)
 class LayerCache:
-    """What one layer keeps per token: elements of K and of V (V is 0 where K holds both).
+    """The elements of K and V that one layer keeps per token (V is 0 if K holds both).
 
-    A token attends to the last ``window`` tokens only, or to all where that is 0.
+    A token attends to the last ``window`` tokens only, or to all if that is 0.
     """
 
     n_k: int
     n_v: int
     layer: int = 0
     window: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Tokenizer:
-    """The facts that decide which models may draft for each other."""
-
-    model: str
-    pre: str | None
-    n_tokens: int
-    bos: int | None
-    eos: int | None
-    adds_bos: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +93,11 @@ class WeightBytes:
 class ModelFacts:
     """One model. Sizes are bytes; ``n_bytes`` is the size on disk of all its files, ``weight_bytes`` of its tensors.
 
-    ``n_layers`` counts the layers that answer (no multi-token prediction heads). ``caches`` has one item per layer
-    that keeps keys and values, those of prediction heads last; ``state_elements`` counts the recurrent state of one
-    sequence (F32). ``n_mtp_layers`` counts the prediction heads whose weights are in the file, and ``mtp_head`` is
-    what the first of them reads. ``has_output`` is False for a head that uses the output of its model.
-    ``problem`` says why the model cannot be used here, or is None.
+    ``n_layers`` counts the main layers, without multi-token prediction heads. ``caches`` has one item per layer that
+    keeps keys and values, those of prediction heads last; ``state_elements`` counts the recurrent state of one sequence
+    (F32). ``n_mtp_layers`` counts the prediction heads whose weights are in the file, and ``mtp_head`` is what the
+    first of them reads. ``has_output`` is False for a head that uses the output of its model. ``problem`` says why the
+    model cannot be used here, or is None.
     """
 
     files: tuple[Path, ...]
@@ -132,13 +121,12 @@ class ModelFacts:
     n_kv_heads: tuple[int, ...]
     key_length: int
     value_length: int
-    sliding_window: int | None
     n_experts: int
     n_experts_used: int
     n_vocab: int
     caches: tuple[LayerCache, ...]
     state_elements: int
-    tokenizer: Tokenizer | None
+    tokenizer: str | None
     has_chat_template: bool
     problem: str | None
     weight_map: WeightMap
@@ -150,7 +138,7 @@ class ModelFacts:
         return self.used_of(self.mtp_head)
 
     def used_of(self, weights: LayerWeights) -> WeightBytes:
-        """How a token uses ``weights``: of the experts among them, as many as it does in all layers."""
+        """``weights`` with the share of experts that a token uses in this model."""
         n_shared = weights.n_bytes - weights.expert_bytes
         return WeightBytes(n_shared, weights.expert_bytes, max(1, self.n_experts), self.n_experts_used)
 
@@ -166,7 +154,7 @@ class ModelFacts:
 
     @property
     def window(self) -> int:
-        """How many tokens the cache may keep in layers with a sliding window; 0 where it has to keep all."""
+        """How many tokens the cache may keep in layers with a sliding window; 0 if it has to keep all."""
         windows = {cache.window for cache in self.caches if cache.window}
         can_cut = self.architecture in _CUT_WINDOWS and not self.state_elements
         return windows.pop() if can_cut and len(windows) == 1 else 0
@@ -195,12 +183,12 @@ class ModelFacts:
         return self.architecture in architectures.EMBEDDERS
 
     def mtp_kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
-        """Bytes that it takes beside these in the cache of the prediction heads."""
+        """Bytes that one token takes in the cache of the prediction heads."""
         heads = self.caches[len(self._answering) :] if self.n_mtp_layers else ()
         return _cache_bytes(heads, type_k, type_v)
 
     def idle_kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
-        """Bytes that llama.cpp sets aside beside the layers that answer, for heads that use a cache of their own."""
+        """Bytes per token that llama.cpp reserves in the main cache for heads that use a cache of their own."""
         return self.mtp_kv_bytes_per_token(type_k, type_v) if self.architecture in _IDLE_HEADS else 0
 
     @property
@@ -225,7 +213,7 @@ def read_model(path: Path) -> ModelFacts:
 
 
 def facts_from(headers: Sequence[GgufHeader], files: tuple[Path, ...] = ()) -> ModelFacts:
-    """Work out the facts from the headers of all parts, the first of which has the metadata; raises BadGguf."""
+    """Compute the facts from the headers of all parts, the first of which has the metadata; raises BadGguf."""
     first = headers[0]
     n_parts = first.integer("split.count") or 1
     if n_parts != len(headers):
@@ -276,7 +264,6 @@ class _Facts:
             n_kv_heads=self.n_kv_heads[: self.n_layers],
             key_length=self.number("attention.key_length") or head_length,
             value_length=self.number("attention.value_length") or head_length,
-            sliding_window=self.number("attention.sliding_window") or None,
             n_experts=self.n_experts,
             n_experts_used=self.n_experts_used,
             n_vocab=vocabulary,
@@ -290,7 +277,7 @@ class _Facts:
         )
 
     def short(self, key: str) -> str | None:
-        """The text under ``key``, cut where it is too long to be shown."""
+        """The text under ``key``, shortened if it is too long to be shown."""
         text = self.header.text(key)
         return text if text is None or len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
@@ -320,23 +307,12 @@ class _Facts:
             raise BadGguf(self.header.source.name, f"{key} is {value:,}, and must be between 0 and {limit:,}")
         return value
 
-    def _tokenizer(self) -> Tokenizer | None:
-        header = self.header
-        model, n_tokens = header.text("tokenizer.ggml.model"), header.count("tokenizer.ggml.tokens")
-        if model is None or not n_tokens:
-            return None
-        adds_bos = header.metadata.get("tokenizer.ggml.add_bos_token")
-        return Tokenizer(
-            model=model,
-            pre=header.text("tokenizer.ggml.pre"),
-            n_tokens=n_tokens,
-            bos=header.integer("tokenizer.ggml.bos_token_id"),
-            eos=header.integer("tokenizer.ggml.eos_token_id"),
-            adds_bos=adds_bos if isinstance(adds_bos, bool) else None,
-        )
+    def _tokenizer(self) -> str | None:
+        """The kind of tokenizer, such as "gpt2"; None if the file has no tokens."""
+        return self.header.text("tokenizer.ggml.model") if self.header.count("tokenizer.ggml.tokens") else None
 
     def _quantisation(self) -> str:
-        """What the file calls itself, else the type that holds most of its bytes."""
+        """The file's own type name, else the tensor type with the most bytes."""
         named = file_type_name(self.header.integer("general.file_type") or 0)
         if named is not None and "general.file_type" in self.header.metadata:
             return named
@@ -363,7 +339,7 @@ class _Facts:
         return WeightBytes(shared, experts, max(1, self.n_experts), self.n_experts_used)
 
     def _n_mtp_layers(self) -> int:
-        """Prediction heads, if their weights are there: many files say that the model has some and leave them out."""
+        """Prediction heads whose weights are in the file: many files announce heads and leave them out."""
         names = {tensor.name for tensor in self.tensors}
         heads = range(self.n_layers, self.n_blocks)
         return len(heads) if all(f"blk.{block}.nextn.eh_proj.weight" in names for block in heads) else 0
@@ -374,7 +350,7 @@ class _Facts:
 
     @property
     def _is_tied(self) -> bool:
-        """Whether the table of embeddings is the output too. A head in a file of its own uses its model's instead."""
+        """Whether the table of embeddings is also the output. A head in a file of its own uses its model's output."""
         return not self._has_output and self.architecture not in architectures.DRAFT_HEADS
 
     def _active_params(self) -> int:
@@ -407,7 +383,7 @@ class _Facts:
                 yield LayerCache(n_kv * k, 0 if latent else n_kv * v, layer, window)
 
     def _is_windowed(self, layer: int) -> bool:
-        """Whether llama.cpp gives a layer a window although the file lists none."""
+        """Whether llama.cpp's own rule gives a layer a window that the file does not list."""
         period, dense_first = _WINDOW_PERIODS.get(self.architecture, (1, False))
         if self.header.count(f"{self.architecture}.attention.sliding_window_pattern") is None:
             period = self.number("attention.sliding_window_pattern", MAX_LAYERS) or period
@@ -450,7 +426,7 @@ class _Facts:
         convolution = max(0, self.number("ssm.conv_kernel") - 1) * (inner + 2 * self.number("ssm.group_count") * state)
         return n_layers * (convolution + inner * state)
 
-    def _problem(self, tokenizer: Tokenizer | None) -> str | None:
+    def _problem(self, tokenizer: str | None) -> str | None:
         kind = self.header.text("general.type")
         if kind in _NOT_MODELS:
             return _NOT_MODELS[kind]
@@ -470,7 +446,7 @@ class _Facts:
 
     @property
     def _is_head_alone(self) -> bool:
-        """Whether of a model's layers only those behind the ones that answer are there."""
+        """Whether the file has only the prediction heads of a model."""
         blocks = {block for tensor in self.tensors if (block := block_of(tensor)) is not None}
         return bool(blocks) and self._n_mtp_layers() > 0 and min(blocks) >= self.n_layers
 

@@ -1,4 +1,4 @@
-"""What a projector (mmproj file) says about itself: what it is for, and the memory that it takes."""
+"""The facts of a projector (mmproj file): its width and its memory; and which projector belongs to a model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from models.gguf.errors import BadGguf, GgufError
 from models.gguf.header import GgufHeader, read_header
 
 _F32 = 4
-# Where the size of images is free, llama.cpp's limits for common families (Qwen-VL: 4,096 tokens of 2 x 2 patches) are
-# above what people send: so many patches are counted at least.
+# For projectors of any image size, llama.cpp's limits (Qwen-VL: 4,096 tokens of 2 x 2 patches) are above common images.
+# So at least this many patches are counted.
 _USUAL_PATCHES = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectorFacts:
-    """``n_embd`` is the width of the rows that it makes, which is that of its model; 0 where the file does not say."""
+    """``n_embd`` is the width of its rows, which is that of its model; 0 if the file does not say."""
 
     n_embd: int
     weight_bytes: int
@@ -61,15 +61,15 @@ _MARK = re.compile(r"(^|[-._])mmproj([-._]|$)", re.IGNORECASE)
 _AnyPath = TypeVar("_AnyPath", bound=PurePath)
 _NO_NAME = "model"  # as in mmproj-model-f16.gguf
 _TYPE = re.compile(r"[-._]?(f16|bf16|f32|q\d[_a-z0-9]*)$", re.IGNORECASE)
-# Projectors are small: the finest that costs no more than it is worth goes first.
+# Preferred types, best first: projectors are small, so finer types are worth their memory, except f32.
 _PREFERENCE = ("f16", "bf16", "q8_0", "f32")
 
 
 def projectors_of(model: PurePath, files: Iterable[_AnyPath]) -> list[_AnyPath]:
-    """Return those of ``files`` whose names say that they are the model's projectors, the best one first.
+    """Return those of ``files`` that are projectors of the model by their names, best first.
 
-    Such a name is a bare ``mmproj-F16.gguf``, or it has the model's name. A file lies beside its model or, for models
-    in folders of their own, one folder above.
+    Such a name is a bare ``mmproj-F16.gguf``, or contains the model's name. The file lies beside its model or one
+    folder above.
     """
     beside = {folder: place for place, folder in enumerate(model.parents[:2])}
     named = [path for path in files if path.parent in beside and _MARK.search(path.stem) and _belongs(path, model)]
@@ -77,7 +77,7 @@ def projectors_of(model: PurePath, files: Iterable[_AnyPath]) -> list[_AnyPath]:
 
 
 def projector_beside(model: Path) -> Path | None:
-    """Return the projector that lies beside a model and fits it, None where there is none."""
+    """Return the projector that lies beside a model and fits it; None if there is none."""
     try:
         files = [path for folder in model.parents[:2] for path in folder.glob("*mmproj*.gguf")]
     except OSError:

@@ -1,8 +1,8 @@
 """Quantisations from the best to the smallest, and the facts of one scaled from those of another.
 
 Sorted by the Kullback-Leibler divergence from the unquantised model: the LLaMA 3 8B scoreboard in llama.cpp's
-tools/perplexity/README.md. What is not in it stands where its size puts it; MXFP4 and NVFP4, in which some models are
-trained, stand above the four-bit types.
+tools/perplexity/README.md. Types that are not in it are placed by size; MXFP4 and NVFP4, in which some models are
+trained, rank above the four-bit types.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def rank(quantisation: str) -> int | None:
     name = _plain(quantisation)
     if name in _RANKS:
         return _RANKS[name]
-    # Publishers' own mixtures are as good as those they are made like: Q4_K_XL as Q4_K_L, Q6_K_L as Q6_K.
+    # Publishers' own mixtures rank like the type they are based on: Q4_K_XL like Q4_K_L, Q6_K_L like Q6_K.
     for ending, instead in (("_XL", "_L"), ("_XL", "_M"), ("_L", "_M"), ("_XL", ""), ("_L", "")):
         if name.endswith(ending) and (other := name.removesuffix(ending) + instead) in _RANKS:
             return _RANKS[other]
@@ -58,7 +58,7 @@ def _plain(quantisation: str) -> str:
 
 
 def resized(facts: ModelFacts, quantisation: str, n_bytes: int) -> ModelFacts:
-    """The facts that another quantisation of the same model has, as its file of ``n_bytes`` says.
+    """The facts of another quantisation of the same model, whose file has ``n_bytes``.
 
     One header is enough to judge all files of a repository: matrices scale with the file, small tensors do not matter.
     """

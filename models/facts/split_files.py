@@ -1,4 +1,4 @@
-"""Models in several files: ``name-00001-of-00003.gguf`` and its brothers are one model."""
+"""Models in several files: ``name-00001-of-00003.gguf`` and the files after it are one model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def model_name(path: PurePath) -> str:
 
 
 def parts(path: _AnyPath) -> tuple[_AnyPath, ...]:
-    """All files of the model that begins at ``path``, there or not; just ``path`` for a model in one file."""
+    """All files of the model that begins at ``path``, whether they exist or not."""
     match = _PART.fullmatch(path.name)
     if match is None:
         return (path,)
@@ -30,5 +30,5 @@ def parts(path: _AnyPath) -> tuple[_AnyPath, ...]:
 
 
 def is_listed(path: Path) -> bool:
-    """Whether ``path`` stands for its model in a list: the only part, or the first one that is there."""
+    """Whether ``path`` stands for its model in a list: the only part, or the first one that exists."""
     return next((part for part in parts(path) if part.exists()), path) == path

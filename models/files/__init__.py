@@ -1,4 +1,4 @@
-"""Files on this disk: written whole, named safely, locked, and known by where they came from.
+"""Files on this disk: atomic writes, safe names, locks, and records of where a file came from.
 
 Begin with ``disk.py``, then ``integrity.py``.
 """

@@ -1,4 +1,4 @@
-"""Files on the disk: written whole, one download at a time, and only where there is room."""
+"""Files on the disk: atomic writes, locks, and a check for free space."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 
 from models.files.errors import FolderRefused, NoSpace, Stopped
 
+# Seconds between two tries to get a lock.
 _LOOK_SECONDS = 0.1
 
 
 def write_whole(path: Path, text: str, *, is_durable: bool = False) -> None:
-    """Put ``text`` (as UTF-8) in place of the file's content, in folders that are made; raises OSError.
+    """Replace the file's content by ``text`` (UTF-8), and make its folders; raises OSError.
 
-    A reader sees the old content or the new one, even if this process dies or another one writes too.
-    ``is_durable`` waits until it would survive a loss of power.
+    A reader sees the old content or the new one, even if this process dies or another one writes too. ``is_durable``
+    also makes it survive a loss of power.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -45,9 +46,9 @@ def check_space(folder: Path, n_missing: int, reserve: int) -> None:
 def hold_folder_lock(path: Path, stop: threading.Event, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock at ``path``; while another process holds it, ``waiting`` is called now and then.
 
-    The lock goes with the process that holds it. Raises Stopped when ``stop`` is set meanwhile, and FolderRefused.
+    The system frees the lock if its process dies. Raises Stopped when ``stop`` is set meanwhile, and FolderRefused.
     """
-    from filelock import FileLock, Timeout  # slow to import, and most who write a file need no lock
+    from filelock import FileLock, Timeout  # slow to import, and most writers need no lock
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

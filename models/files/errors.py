@@ -26,7 +26,7 @@ class DownloadError(Exception):
 
 
 class UnsafeName(DownloadError):
-    """A file name that would be written outside the models' folder, or that not every system can hold."""
+    """A file name that would lead outside the models' folder, or that some systems cannot store."""
 
     def __init__(self, name: str, why: str) -> None:
         shown = name if len(name) <= 80 else name[:77] + "..."
@@ -36,7 +36,7 @@ class UnsafeName(DownloadError):
 
 
 class NothingToChoose(DownloadError):
-    """No model, or several, are what the user asked for; ``example`` is a name that could be asked for, or ""."""
+    """The user's words fit no model, or several; ``example`` is a name that would fit one, or ""."""
 
     def __init__(self, message: str, example: str = "") -> None:
         super().__init__(message)
@@ -74,7 +74,7 @@ class FolderRefused(DownloadError):
 
 
 class ConnectionLost(DownloadError):
-    """Nothing arrived for as long as the user is patient."""
+    """Nothing arrived for ``DownloadOptions.patience`` seconds."""
 
     def __init__(self, seconds: float, reason: str) -> None:
         why = f" ({reason})" if reason else ""
@@ -82,7 +82,7 @@ class ConnectionLost(DownloadError):
 
 
 class WrongContent(DownloadError):
-    """What the Hub sends does not have the hash that the Hub announces."""
+    """The content does not have the hash that the Hub announces."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -92,21 +92,21 @@ class WrongContent(DownloadError):
 
 
 class ChangedOnHub(DownloadError):
-    """The file is not the one any more whose download was begun."""
+    """The file has changed since its download began."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} keeps changing on the Hub while it is downloaded. Try again in a while.")
 
 
 class Stopped(DownloadError):
-    """The user paused or cancelled it."""
+    """The user paused or cancelled the download."""
 
     def __init__(self) -> None:
         super().__init__(f"The download was stopped. {_KEPT}")
 
 
 def as_download_errors(error: OSError, folder: Path, missing: int) -> DownloadError:
-    """What a failed write means, with the bytes that were still to come."""
+    """The error of a failed write; ``missing`` bytes were still to come."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(folder, missing)
     return FolderRefused(folder, error.strerror or str(error))

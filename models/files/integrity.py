@@ -1,4 +1,4 @@
-"""Whether downloaded files are unchanged since they were checked, and what was moved or deleted."""
+"""Checks whether downloaded files are unchanged, and finds those that were moved or deleted."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from models.files.provenance import (
     write_record,
 )
 
+# Bytes that are hashed at a time.
 _CHUNK = 1 << 20
+# No file has this time of change.
 _NEVER = -1
 
 HashCallback = Callable[[int, int], None]
-"""Called with the bytes that were read and their total."""
+"""Called with the bytes read and the total."""
 
 
 class IntegrityState(StrEnum):
-    """What is known of a model's files."""
+    """The state of a model's files."""
 
     VERIFIED = "verified"
     CHANGED = "changed since download"
@@ -39,7 +41,7 @@ class IntegrityState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MovedFile:
-    """A downloaded file that is found in another place of the models' folder."""
+    """A downloaded file that was moved within the models' folder."""
 
     record: FileOrigin
     before: Path
@@ -60,7 +62,7 @@ class GoneFile:
 
     @property
     def sentence(self) -> str:
-        """What happened; with what to do about it where the file cannot be downloaded again."""
+        """What happened, with advice if the file cannot be downloaded again."""
         what = f"{self.path} was deleted or moved away by another program."
         if self.record.repo_id:
             return what
@@ -68,7 +70,7 @@ class GoneFile:
 
 
 def integrity_of(folder: Path, files: Iterable[Path]) -> IntegrityState:
-    """The state of a model with these files: that of the worst of them."""
+    """The worst state of these files."""
     found = {_standing_of(folder, file) for file in files}
     return next(
         (one for one in (IntegrityState.CHANGED, IntegrityState.UNKNOWN) if one in found), IntegrityState.VERIFIED
@@ -97,7 +99,7 @@ def look_for_changes(folder: Path) -> tuple[MovedFile | GoneFile, ...]:
 
 
 def accept_changes(folder: Path, changes: Iterable[MovedFile | GoneFile]) -> None:
-    """Update the records: moved files keep theirs, those of deleted files go. Raises OSError."""
+    """Update the records: move those of moved files, remove those of deleted files. Raises OSError."""
     for change in changes:
         if isinstance(change, MovedFile):
             move_record(folder, change.before, change.now, change.record)
@@ -106,9 +108,9 @@ def accept_changes(folder: Path, changes: Iterable[MovedFile | GoneFile]) -> Non
 
 
 def verify(folder: Path, file: Path, report: HashCallback, stop: threading.Event | None = None) -> IntegrityState:
-    """Read ``file`` and compare its hash with the record, which then says what was found.
+    """Read ``file``, compare its hash with the record, and update the record.
 
-    Raises OSError, and Stopped where ``stop`` is set meanwhile.
+    Raises OSError, and Stopped if ``stop`` is set meanwhile.
     """
     record = read_record(folder, file)
     if record is None:
@@ -124,7 +126,7 @@ def verify(folder: Path, file: Path, report: HashCallback, stop: threading.Event
             n_read += len(chunk)
             report(n_read, status.st_size)
     is_same = hashed.hexdigest() == digest_of(record.content)
-    # A changed file must not count as verified because its size and time are the old ones.
+    # A changed file must not count as verified because size and time are unchanged.
     known = replace(record, n_bytes=status.st_size, mtime_ns=status.st_mtime_ns if is_same else _NEVER)
     if known != record:
         write_record(folder, file, known)
@@ -138,7 +140,7 @@ def _standing_of(folder: Path, file: Path) -> IntegrityState:
 
 
 def _records(folder: Path) -> Iterator[tuple[Path, FileOrigin]]:
-    """Files that have a record, there or not."""
+    """Files with a record, whether they exist or not."""
     root = folder / RECORDS_FOLDER
     for path in sorted(root.rglob("*.gguf.json")):
         file = folder / path.relative_to(root).with_name(path.name.removesuffix(".json"))
@@ -161,7 +163,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 class Hasher(Protocol):
-    """What hashlib's objects do."""
+    """The part of hashlib's objects that is used."""
 
     def update(self, data: bytes, /) -> None:
         """Take more bytes."""
@@ -171,7 +173,7 @@ class Hasher(Protocol):
 
 
 def hasher(content: str, n_bytes: int) -> Hasher:
-    """A hasher whose digest after ``n_bytes`` is to equal the hash in ``content`` ("sha256:..." or "git:...")."""
+    """A hasher for ``n_bytes`` of the kind of hash in ``content`` ("sha256:..." or "git:...")."""
     if content.startswith("git:"):
         return hashlib.sha1(b"blob %d\0" % n_bytes, usedforsecurity=False)
     return hashlib.sha256()

@@ -1,4 +1,4 @@
-"""A small JSON file that several processes read and change: written at once or not at all, set aside when broken."""
+"""A small JSON file that several processes read and change: written atomically, set aside if damaged."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from models.files.disk import write_whole
 
+# Seconds to wait for another program, and bytes of a file that Slipstream has surely not written.
 _LOCK_SECONDS = 10.0
 _MAX_BYTES = 16 << 20
 
@@ -22,7 +23,7 @@ class StoreRefused(Exception):
 class JsonStore:
     """Entries by key in one file with a version. Thread-safe.
 
-    ``problem`` says what was found wrong with the file by the last read, as a sentence, or is None.
+    ``problem`` is a sentence about what the last read found wrong, or None.
     """
 
     def __init__(self, path: Path, *, what: str, version: int = 1) -> None:
@@ -32,7 +33,7 @@ class JsonStore:
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, Any]:
-        """The entries; none if there is no file. One that is broken is set aside, and ``problem`` says so."""
+        """The entries; none if there is no file. A damaged file is set aside, and ``problem`` says so."""
         with self._lock:
             self.problem = None
             return self._read()

@@ -1,4 +1,4 @@
-"""Where each downloaded file came from, and what it was when its hash was checked."""
+"""Records of downloaded files: where each came from, and its hash."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RECORDS_FOLDER = ".verified"
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """A file's origin and the hash it had; ``n_bytes`` and ``mtime_ns`` tell whether it is still that file.
+    """A file's origin and hash; ``n_bytes`` and ``mtime_ns`` show whether it has changed since.
 
-    ``made_from`` names the model that it was quantised from here; it then comes from no repository.
+    ``made_from`` names the model that it was quantised from here; then it has no repository.
     """
 
     repo_id: str
@@ -30,12 +30,12 @@ class FileOrigin:
 
 
 def write_record(folder: Path, file: Path, record: FileOrigin) -> None:
-    """Remember where ``file`` below ``folder`` came from; raises OSError."""
+    """Write the record of ``file`` below ``folder``; raises OSError."""
     write_whole(_place(folder, file), json.dumps(asdict(record)))
 
 
 def read_record(folder: Path, file: Path) -> FileOrigin | None:
-    """What is known of ``file``, or None."""
+    """The record of ``file``, or None."""
     try:
         origin: FileOrigin = value_of(FileOrigin, json.loads(_place(folder, file).read_bytes()))
     except (OSError, ValueError, TypeError, KeyError):
@@ -44,7 +44,7 @@ def read_record(folder: Path, file: Path) -> FileOrigin | None:
 
 
 def is_verified(folder: Path, file: Path) -> bool:
-    """Whether ``file`` is, by size and time of change, the one whose hash was checked."""
+    """Whether ``file`` has the size and time of change of the file whose hash was checked."""
     record = read_record(folder, file)
     try:
         status = file.stat()
@@ -54,7 +54,7 @@ def is_verified(folder: Path, file: Path) -> bool:
 
 
 def remove_record(folder: Path, file: Path) -> None:
-    """Forget ``file``, and folders that have become empty."""
+    """Remove the record of ``file``, and folders that have become empty."""
     place = _place(folder, file)
     place.unlink(missing_ok=True)
     remove_empty(place.parent, folder)

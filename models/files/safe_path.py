@@ -1,4 +1,4 @@
-"""From names on the Hub, which are not trusted, to paths below the models' folder."""
+"""Turns names on the Hub, which are not trusted, into paths below the models' folder."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 from models.files.errors import UnsafeName
 
 PARTIAL_FOLDER = ".partial"
+# What common file systems hold, with room for the endings of partial files.
 _MAX_PART_BYTES, _MAX_PATH_BYTES, _MAX_PARTS = 240, 1024, 12
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
-# Characters that turn the direction of writing, so that a name is shown as another one.
+# Characters that change the direction of writing, so that a name looks like another one.
 _MISLEADING = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -31,7 +32,7 @@ def safe_parts(path: str) -> tuple[str, ...]:
 def target(folder: Path, repo_id: str, path: str) -> Path:
     """Where a file of a repository belongs: ``folder/maker/repository/path``.
 
-    Raises UnsafeName, also where a link below ``folder`` leads out of it.
+    Raises UnsafeName, also if a link below ``folder`` leads out of it.
     """
     found = folder.joinpath(*safe_parts(repo_id), *safe_parts(path))
     if not found.parent.resolve().is_relative_to(folder.resolve()):
@@ -40,7 +41,7 @@ def target(folder: Path, repo_id: str, path: str) -> Path:
 
 
 def partial(folder: Path, repo_id: str, path: str, suffix: str) -> Path:
-    """Where what belongs to an unfinished file is kept; the catalogue does not look there."""
+    """The place of an unfinished file and its journal and lock; the catalogue does not look there."""
     found = target(folder / PARTIAL_FOLDER, repo_id, path)
     return found.with_name(found.name + suffix)
 

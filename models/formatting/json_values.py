@@ -1,4 +1,4 @@
-"""Frozen values to JSON and back. What is read is checked: any program may have written it."""
+"""Converts frozen values to JSON and back. Input is checked, since any program may have written it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as JSON has it."""
+    """Return ``value`` as JSON types."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -29,16 +29,19 @@ def plain(value: Any) -> Any:
 
 
 def value_of(kind: Any, found: Any) -> Any:
-    """Return ``found``, as JSON gave it, as a value of ``kind``; raises TypeError, ValueError or KeyError.
+    """Convert ``found`` (JSON types) to a value of ``kind``; raises TypeError, ValueError or KeyError.
 
-    Fields that ``kind`` does not have are ignored, and those that are missing take their defaults. Numbers are finite.
+    Unknown fields are ignored, and missing ones take their defaults. Numbers must be finite.
     """
     return _reader(kind)(found)
 
 
 @cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
-    """Return a function that reads values of a type; made once per type, as lists have thousands of values."""
+    """Return a function that reads values of a type.
+
+    It is made once per type, because lists have thousands of values.
+    """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         (inner,) = (argument for argument in arguments if argument is not type(None))

@@ -1,4 +1,4 @@
-"""What a user types to start this program, for sentences that name one of its commands."""
+"""How a user starts this program, for sentences that name one of its commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IN_WINDOW = "SLIPSTREAM_IN_WINDOW"
 
 
 def program_typed(environment: Mapping[str, str]) -> str:
-    """Return it as it can be typed again; the script that starts the program says it in the environment."""
+    """Return the program as the user typed it; the start script passes that on in the environment."""
     typed = environment.get(_VARIABLE, "")
     return shlex.quote(typed) if typed and typed.isprintable() else _USUAL
 
@@ -23,7 +23,7 @@ PROGRAM: Final = program_typed(os.environ)
 
 
 def advice(typed: str, clicked: str) -> str:
-    """Return what to do: ``clicked`` where the window shows it, else ``typed``."""
+    """Return the advice ``clicked`` in the window, ``typed`` elsewhere."""
     return clicked if os.environ.get(IN_WINDOW) else typed
 
 
@@ -33,7 +33,7 @@ def as_typed(text: str) -> str:
 
 
 def command(words: str, name: str, options: str = "") -> str:
-    """Return a command about something called ``name``, quoted so that it can be typed."""
+    """Return a command with the argument ``name``, quoted for a shell."""
     quoted = shlex.quote(name)
     parts = [words, options, "--", quoted] if name.startswith("-") else [words, quoted, options]
     return " ".join([PROGRAM, *(part for part in parts if part)])

@@ -1,10 +1,10 @@
-"""Names from files and from the Hub as they may be shown: nothing hidden, turned around, or moved to another line."""
+"""Makes names from files and from the Hub safe to show: no hidden characters, reversed text or line breaks."""
 
 from __future__ import annotations
 
 import unicodedata
 
-# They join letters in some scripts, and neither hide nor move anything.
+# They join letters in some scripts, and are harmless.
 _JOINERS = "\u200c\u200d"
 _CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _STAND_IN = "\N{REPLACEMENT CHARACTER}"

@@ -1,4 +1,4 @@
-"""Where header bytes come from: a file here, HTTP ranges elsewhere."""
+"""Sources of header bytes: a file here, or HTTP ranges elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ByteSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What to call it in a sentence."""
+        """Its name in sentences."""
 
     @property
     def size(self) -> int:
@@ -28,14 +28,14 @@ class ByteSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """A file on this machine, as large as it was when it was looked at."""
+    """A file on this machine, with its size when it was opened."""
 
     path: Path
     size: int
 
     @classmethod
     def open(cls, path: Path) -> FileSource:
-        """Look at ``path``; raises UnreadableFile if it is not a plain file that may be read."""
+        """Check ``path``; raises UnreadableFile if it is not a readable plain file."""
         try:
             status = os.stat(path)
         except OSError as error:

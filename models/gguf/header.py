@@ -34,6 +34,7 @@ __all__ = [
     "read_header_from",
 ]
 
+# Versions of the format that llama.cpp reads, and limits far above any real model (GGML_MAX_NAME, GGML_MAX_DIMS).
 VERSIONS = (2, 3)
 MAX_METADATA = 16_384
 MAX_TENSORS = 16_384

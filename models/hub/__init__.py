@@ -1,4 +1,4 @@
-"""The Hugging Face Hub: settings, search, repositories, and headers of files that are still there.
+"""The Hugging Face Hub: settings, search, repositories, and headers of files before they are downloaded.
 
 Begin with ``client.py``.
 """

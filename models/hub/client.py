@@ -1,4 +1,4 @@
-"""Asks the Hub through huggingface_hub: search, repositories, who a token belongs to."""
+"""Asks the Hub through huggingface_hub: search, repositories, and the owner of a token."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Hub:
         self.settings = settings
 
     def search(self, search: Search) -> tuple[FoundRepository, ...]:
-        """Repositories with GGUF files, in the order asked for."""
+        """Repositories with GGUF files, in the order of ``search.sort``."""
 
         def ask(api: HfApi) -> Iterable[ModelInfo]:
             return list(
@@ -108,7 +108,7 @@ class Hub:
         return str(answer.get("name", "?"))
 
     def file_url(self, repo_id: str, commit: str, path: str) -> str:
-        """Where a file's content is, at one commit."""
+        """The URL of a file's content at one commit."""
         return f"{self.settings.address}/{repo_id}/resolve/{quote(commit, safe='')}/{quote(path)}"
 
     def _ask(self, ask: Callable[[HfApi], _Answer], repo_id: str = "", revision: str | None = None) -> _Answer:
@@ -127,7 +127,7 @@ class Hub:
 
 @contextmanager
 def as_hub_errors(settings: HubSettings, repo_id: str = "", revision: str | None = None) -> Iterator[None]:
-    """Turn what huggingface_hub raises into HubErrors."""
+    """Turn the exceptions of huggingface_hub into HubErrors."""
     from huggingface_hub import errors as theirs
 
     try:
@@ -145,14 +145,14 @@ def as_hub_errors(settings: HubSettings, repo_id: str = "", revision: str | None
     except OSError as error:
         raise Unreachable(settings.address, str(error)[:120]) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        # What the library raises where an answer is not what it expects.
+        # The library raises these if an answer is not as expected.
         raise HubFault(f"its answer cannot be understood: {type(error).__name__}") from error
 
 
 def refusal(
     settings: HubSettings, status: int, code: str | None, repo_id: str, revision: str | None = None, path: str = ""
 ) -> HubError:
-    """What an answer with an error status means."""
+    """The error for an answer with an error status."""
     has_token = settings.token is not None
     if code == "GatedRepo":
         kind = GatedForToken if has_token else GatedWithoutToken

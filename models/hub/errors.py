@@ -1,4 +1,4 @@
-"""What can go wrong with the Hub, as one tree. The text of an error says what happened and what helps anywhere.
+"""Errors of the Hub, as one tree. The text of each says what happened and what to do.
 
 HubError
 ├── BadHubSetting        an address, proxy or name that cannot be used
@@ -36,7 +36,7 @@ class Offline(HubError):
 
 
 class Unreachable(HubError):
-    """Nothing answers at the Hub's address."""
+    """The Hub's address does not answer."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(
@@ -75,7 +75,7 @@ class HubFault(HubError):
 
 
 class NotThere(HubError):
-    """What was asked for is not on the Hub."""
+    """The Hub does not have it."""
 
 
 class RepositoryNotFound(NotThere):
@@ -105,7 +105,7 @@ class FileNotFound(NotThere):
 
 
 class NoAccess(HubError):
-    """The Hub knows what was asked for and does not give it to this user."""
+    """The Hub has it, but this user may not read it."""
 
 
 class BadToken(NoAccess):

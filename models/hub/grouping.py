@@ -1,4 +1,4 @@
-"""From a repository's file list to the things a user can download, and the quantisations in their names."""
+"""Groups a repository's files into downloadable models, and reads the quantisations in their names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _TOKEN = re.compile(
     r"|TQ[12]_0|MXFP4(?:_MOE)?|NVFP4|BF16|F16|FP16|F32|FP32|Q\d))(?=$|[-._/ ])",
     re.IGNORECASE,
 )
-_BITS = re.compile(r"(\d+)")
 
 
 def group(files: Iterable[RemoteFile]) -> tuple[RemoteModel, ...]:
@@ -62,7 +61,7 @@ def choose(models: Iterable[RemoteModel], wanted: str) -> tuple[RemoteModel, ...
 
 
 def with_projector(model: RemoteModel, models: Iterable[RemoteModel]) -> RemoteModel:
-    """Return a model with the files of its projector behind its own, where the repository has one for it."""
+    """Return a model with the files of its projector added, if the repository has one."""
     if model.role is not FileRole.MODEL:
         return model
     whole = [item for item in models if item.role is FileRole.PROJECTOR and not item.missing]
@@ -72,7 +71,7 @@ def with_projector(model: RemoteModel, models: Iterable[RemoteModel]) -> RemoteM
 
 
 def role_of(path: str) -> FileRole:
-    """What a file is for, by its name: a whole name in parts (``draft``, ``mmproj``) decides."""
+    """The role of a file, by words in its name (``draft``, ``mmproj``)."""
     for pattern, role in _ROLES:
         if pattern.search(path.removesuffix(".gguf")):
             return role

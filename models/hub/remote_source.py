@@ -13,6 +13,7 @@ from models.hub.client import Hub, refusal
 from models.hub.errors import HubFault, Offline, TimedOut, Unreachable
 from models.hub.repository import RemoteFile, RemoteModel, Repository
 from models.hub.session import reason, refuse_later
+from models.hub.settings import HubSettings
 
 if TYPE_CHECKING:
     import httpx
@@ -22,24 +23,29 @@ MAX_BYTES = 32 << 20
 BLOCK_BYTES = 1 << 20
 
 
+def file_client(settings: HubSettings, n_connections: int = 1) -> httpx.Client:
+    """Return an HTTP client that fetches contents of files as they are stored."""
+    import httpx  # slow to import: only when something is fetched
+
+    return httpx.Client(
+        headers={**settings.headers, "Accept-Encoding": "identity"},
+        proxy=settings.proxy,
+        timeout=settings.timeout,
+        follow_redirects=True,
+        limits=httpx.Limits(max_connections=2 * n_connections, max_keepalive_connections=2 * n_connections),
+    )
+
+
 class RemoteSource:
     """The bytes of one file on the Hub. Blocks are fetched once and kept; close it when the header is read."""
 
     def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile) -> None:
-        import httpx  # not before something is read: what only names this class starts sooner
-
         self.name, self.size = file.name, file.n_bytes
         self._hub, self._repo_id, self._path = hub, repo_id, file.path
         self._url = hub.file_url(repo_id, commit, file.path)
         self._commit = commit
         self._blocks: dict[int, bytes] = {}
-        settings = hub.settings
-        self._client = httpx.Client(
-            headers={**settings.headers, "Accept-Encoding": "identity"},
-            proxy=settings.proxy,
-            timeout=settings.timeout,
-            follow_redirects=True,
-        )
+        self._client = file_client(hub.settings)
 
     def __enter__(self) -> RemoteSource:
         return self
@@ -55,7 +61,7 @@ class RemoteSource:
         return sum(len(block) for block in self._blocks.values())
 
     def read_at(self, offset: int, n_bytes: int) -> bytes:
-        """Read a range; raises HubError, and UnreadableFile where the header is longer than any real one."""
+        """Read a range; raises HubError, and UnreadableFile if the header is longer than any real one."""
         end = min(offset + n_bytes, self.size)
         if end <= offset:
             return b""
@@ -105,7 +111,7 @@ class RemoteSource:
 
 
 def remote_facts(hub: Hub, repository: Repository, model: RemoteModel) -> ModelFacts:
-    """What a model on the Hub says about itself, from the headers of all its parts.
+    """The facts of a model on the Hub, from the headers of all its parts.
 
     Reads a few MB; raises HubError and GgufError.
     """

@@ -1,4 +1,4 @@
-"""What a repository of the Hub holds, as values: its files grouped as models with their sizes."""
+"""Repositories of the Hub as values: files grouped as models, with their sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class FileRole(StrEnum):
-    """What a file is for."""
+    """The role of a file."""
 
     MODEL = "model"
     PROJECTOR = "projector"
@@ -17,7 +17,7 @@ class FileRole(StrEnum):
 
 
 class Access(StrEnum):
-    """Who may download."""
+    """Who may download a repository."""
 
     OPEN = "open"
     GATED = "gated"
@@ -59,7 +59,7 @@ class RemoteModel:
 
 @dataclass(frozen=True, slots=True)
 class FoundRepository:
-    """One row of a search. What the Hub does not say is None, 0 or empty."""
+    """One result of a search. Fields that the Hub leaves out are None, 0 or empty."""
 
     repo_id: str
     downloads: int
@@ -77,7 +77,7 @@ class FoundRepository:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """One repository at one commit. ``asked_as`` is the name it was asked for by, another one if it was renamed."""
+    """One repository at one commit. ``asked_as`` is the requested name, which differs if it was renamed."""
 
     repo_id: str
     asked_as: str
@@ -95,7 +95,7 @@ class Repository:
 
     @property
     def was_renamed(self) -> bool:
-        """Whether the Hub led from the name asked for to another one."""
+        """Whether the Hub redirected to another name."""
         return self.repo_id.casefold() != self.asked_as.casefold()
 
     def with_role(self, role: FileRole) -> tuple[RemoteModel, ...]:

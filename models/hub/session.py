@@ -1,4 +1,4 @@
-"""huggingface_hub's HTTP session, with timeouts, the chosen proxy, and errors at once instead of after long waits."""
+"""huggingface_hub's HTTP session, with timeouts, the chosen proxy, and errors without long retries."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from models.hub.settings import HubSettings
 if TYPE_CHECKING:
     import httpx2
 
+# Seconds of a week: longer waits are not believed.
 _LONGEST_WAIT = 7 * 86_400.0
 _RESET = re.compile(r"\bt\s*=\s*(\d+)")
 _lock = threading.Lock()
@@ -26,12 +27,12 @@ _patience: ContextVar[float] = ContextVar("patience", default=15.0)
 
 
 def open_session(settings: HubSettings) -> None:
-    """Make huggingface_hub use these settings for what this thread asks next. Its session is one per process.
+    """Make huggingface_hub use these settings for this thread's next requests. Its session is one per process.
 
-    A change of the proxy ends what other threads are asking; a change of the timeout does not.
+    Changing the proxy ends the requests of other threads; changing the timeout does not.
     """
     global _opened_for
-    # Read when the library is imported. A search tells nobody what else runs on this machine.
+    # The library reads these when it is imported: no telemetry and no look-up of updates.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_UPDATE_CHECK", "1")
     from huggingface_hub import set_client_factory
@@ -46,7 +47,7 @@ def open_session(settings: HubSettings) -> None:
 def _client(proxy: str | None) -> httpx2.Client:
     import httpx2
 
-    class Client(httpx2.Client):
+    class HubClient(httpx2.Client):
         """Raises the app's own errors: those huggingface_hub would retry for half a minute, or longer after a 429."""
 
         def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -62,7 +63,7 @@ def _client(proxy: str | None) -> httpx2.Client:
             refuse_later(response.status_code, response.headers)
             return response
 
-    return Client(follow_redirects=True, proxy=proxy)
+    return HubClient(follow_redirects=True, proxy=proxy)
 
 
 def refuse_later(status: int, headers: Any) -> None:
@@ -74,9 +75,9 @@ def refuse_later(status: int, headers: Any) -> None:
 
 
 def retry_after(headers: Any) -> float | None:
-    """Seconds to wait that an answer's headers ask for, at most a week, or None.
+    """The seconds to wait by a response's headers, at most a week; None if they do not say.
 
-    A date is compared with the answer's own, so that this machine's clock may be wrong; one in the past is "now".
+    A date is compared with the response's own date, in case this machine's clock is wrong.
     """
     value = str(headers.get("Retry-After", "")).strip()
     if value.isascii() and value.isdigit():

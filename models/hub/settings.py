@@ -1,4 +1,4 @@
-"""How the Hub is reached: address, proxy, token, timeout. The environment goes before what was saved."""
+"""Settings of the Hub: address, proxy, token, timeout. The environment overrides saved settings."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ def _no_token() -> AccessToken | None:
 
 @dataclass(frozen=True)
 class HubSettings:
-    """Where the Hub is and how to speak to it. ``timeout`` is seconds without an answer; ``proxy`` None means the
-    system's own (HTTPS_PROXY and the like). ``look_up_token`` is called once, when the token is first needed: opening
-    the system's keyring takes time and may ask the user."""
+    """Where the Hub is and how to reach it; ``timeout`` is seconds without an answer.
+
+    ``proxy`` None means the system's own (HTTPS_PROXY and the like). ``look_up_token`` is called once, when the token
+    is first needed: opening the system's keyring takes time and may ask the user.
+    """
 
     address: str = DEFAULT_ADDRESS
     proxy: str | None = None
@@ -43,7 +45,7 @@ class HubSettings:
 
     @cached_property
     def token(self) -> AccessToken | None:
-        """The access token, where there is one."""
+        """The access token, or None."""
         return self.look_up_token()
 
     @property
@@ -53,13 +55,13 @@ class HubSettings:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What identifies the app, and the user where there is a token."""
+        """The headers that identify the app, and the user if there is a token."""
         named = {"User-Agent": "slipstream"}
         return named | ({"Authorization": f"Bearer {self.token.secret}"} if self.token else {})
 
 
 def read_settings(file: Path) -> HubSettings:
-    """The settings saved in ``file`` (JSON: "address", "proxy"), below HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE.
+    """The settings in ``file`` (JSON: "address", "proxy"), overridden by HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE.
 
     A missing file counts as empty; raises BadHubSetting for one that cannot be used.
     """
@@ -73,13 +75,13 @@ def read_settings(file: Path) -> HubSettings:
 
 
 def save_settings(file: Path, *, address: str | None, proxy: str | None) -> None:
-    """Save what was chosen, never the token; None means the default. Raises BadHubSetting and OSError."""
+    """Save address and proxy, never the token; None means the default. Raises BadHubSetting and OSError."""
     chosen = {"address": address and _checked("address", address), "proxy": proxy and _checked("proxy", proxy)}
     write_whole(file, json.dumps({name: value for name, value in chosen.items() if value}))
 
 
 def saved_settings(file: Path) -> dict[str, Any]:
-    """What was saved in ``file``, the environment left aside; raises BadHubSetting."""
+    """The settings in ``file`` without the environment; raises BadHubSetting."""
     try:
         saved = json.loads(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):

@@ -35,7 +35,7 @@ def find_token(address: str) -> AccessToken | None:
 
 
 def keep_token(address: str, secret: str) -> None:
-    """Keep a token in the system keyring; raises BadHubSetting where there is none."""
+    """Keep a token in the system keyring; raises BadHubSetting if there is no keyring."""
     import keyring
     from keyring.errors import KeyringError
 
@@ -61,7 +61,7 @@ def forget_token(address: str) -> bool:
 
 
 def from_keyring(address: str) -> str | None:
-    """Return what the system keyring has for an address; None where there is none, or no keyring."""
+    """Return the keyring's token for an address; None without a token or a keyring."""
     try:
         import keyring
         from keyring.errors import KeyringError

@@ -1,4 +1,4 @@
-"""What can be asked of the library and what it answers: frozen values, and the routes of the server.
+"""Requests to the library and their answers: frozen values, and the server's routes for them.
 
 Begin with ``requests.py``.
 """

@@ -1,4 +1,4 @@
-"""What can be asked of the library, and the table of routes by which it is asked."""
+"""Requests to the library, and the table of the server's routes for them."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from models.library.values import (
 
 @dataclass(frozen=True, slots=True)
 class ListModels:
-    """The models of this machine, in several parts where there are many."""
+    """List the models of this machine; a long list comes in several parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShowModel:
-    """One model of the list."""
+    """Return one row of the list of models."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class GetSettings:
-    """What is set for one model, and what is recommended."""
+    """Return the settings of one model, with the recommended values."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSettings:
-    """Set some for one model; the others stay. Where one of them is wrong, none is changed and the answer says why."""
+    """Change some settings of one model. If one is wrong, none is changed and the answer says why."""
 
     name: str
     changes: tuple[SettingText, ...]
@@ -61,14 +61,14 @@ class ChangeSettings:
 
 @dataclass(frozen=True, slots=True)
 class OfferQuantise:
-    """What smaller copies can be made of a model."""
+    """Return which smaller copies can be made of a model."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Quantise:
-    """Make a smaller copy when it is its turn; an empty ``output`` is the usual name."""
+    """Queue the making of a smaller copy; an empty ``output`` is the usual name."""
 
     name: str
     type: str
@@ -78,19 +78,19 @@ class Quantise:
 
 @dataclass(frozen=True, slots=True)
 class CancelQuantise:
-    """End the making of a copy and leave nothing of it; one that has ended leaves the list."""
+    """Cancel the making of a copy and remove its file; remove one that has ended from the list."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class ListCurated:
-    """The models to begin with, judged for this machine; needs no network."""
+    """List the models to begin with, judged for this machine; needs no network."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHub:
-    """Repositories by words; ``order`` is one of ``models.hub.client.SORTS``."""
+    """Search repositories by words; ``order`` is one of ``models.hub.client.SORTS``."""
 
     words: str
     order: str = "downloads"
@@ -98,14 +98,14 @@ class SearchHub:
 
 @dataclass(frozen=True, slots=True)
 class ShowRepository:
-    """One repository with its models and their sizes."""
+    """Return one repository with its models and their sizes."""
 
     repo_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class GetRemoteFit:
-    """What one model of a repository would be here; reads its header over the network."""
+    """Judge one model of a repository for this machine; reads its header over the network."""
 
     repo_id: str
     wanted: str
@@ -113,10 +113,11 @@ class GetRemoteFit:
 
 @dataclass(frozen=True, slots=True)
 class StartDownload:
-    """Download a model; one that is in the queue goes on."""
+    """Download a model, of the newest version where no ``revision`` is named, or resume it if it is in the queue."""
 
     repo_id: str
     wanted: str
+    revision: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,28 +129,28 @@ class RepairModel:
 
 @dataclass(frozen=True, slots=True)
 class PauseDownload:
-    """Stop a download and keep what has arrived."""
+    """Pause a download; its partial files are kept."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeDownload:
-    """Let a paused or failed download go on."""
+    """Resume a paused or failed download."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class CancelDownload:
-    """End a download and remove what has arrived."""
+    """Cancel a download and remove its partial files."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class MoveDownload:
-    """Put a download at a place of the queue, 0 being first."""
+    """Move a download to a position in the queue; 0 is the first."""
 
     number: int
     position: int
@@ -157,19 +158,20 @@ class MoveDownload:
 
 @dataclass(frozen=True, slots=True)
 class ClearEnded:
-    """Take the downloads that have ended off the list."""
+    """Remove the downloads that have ended from the list."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveModel:
-    """Move a downloaded model to the trash."""
+    """Move a downloaded model to the trash, or delete it ``for_good``. The answer is its files."""
 
     name: str
+    for_good: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ImportFolder:
-    """Use the models of a folder where they are."""
+    """Use the models of a folder where they are. The answer is that folder, and whose it is."""
 
     folder: str
 
@@ -183,24 +185,24 @@ class ImportFile:
 
 @dataclass(frozen=True, slots=True)
 class ForgetFolder:
-    """No longer look through an imported folder."""
+    """Stop using an imported folder. The answer is its path."""
 
     folder: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListPlaces:
-    """Folders that are imported, and those of other programs that could be."""
+    """List the imported folders, and those of other programs that could be imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShowHub:
-    """How the Hub is reached."""
+    """Return how the Hub is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeHub:
-    """Reach the Hub differently; empty means the usual way."""
+    """Change the Hub's address and proxy; empty means the default."""
 
     address: str
     proxy: str
@@ -224,30 +226,30 @@ class LogOut:
 
 @dataclass(frozen=True, slots=True)
 class GetModelFit:
-    """What a model of this machine would be here: does it fit, how fast is it."""
+    """Judge a model of this machine: does it fit, and how fast is it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ShowPartners:
-    """Who drafts for a model, who else could, and why others cannot."""
+    """Return which draft model or head a model uses, which others could draft, and why others cannot."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class FindOffers:
-    """What could be downloaded to draft for a model; asks the Hub for some seconds."""
+    """Find draft models and heads to download for a model; searches the Hub for some seconds."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class FindDraft:
-    """What to download along with a model of the Hub, so that it drafts for it; ``wanted`` is the model's first file.
+    """Find a draft model or head to download along with a model of the Hub; ``wanted`` is the model's first file.
 
-    Reads headers over the network and asks the Hub for some seconds.
+    Reads headers over the network and searches the Hub for some seconds.
     """
 
     repo_id: str
@@ -256,7 +258,7 @@ class FindDraft:
 
 @dataclass(frozen=True, slots=True)
 class ChoosePartner:
-    """Choose who drafts for a model; ``way`` is a ``Choosing``, ``partner`` a name where one is chosen by it."""
+    """Choose the draft of a model; ``way`` is a ``Choosing``, ``partner`` the name if that is NAMED."""
 
     name: str
     way: str
@@ -267,8 +269,8 @@ class ChoosePartner:
 class MoveModels:
     """Move the folder of models to another place. Answered in parts, which say how far it is.
 
-    Refused where there is no room or nothing can be written, and while anything is downloaded or made smaller. Where it
-    fails or is cancelled, all is as before. What runs with the old folder has to start again afterwards.
+    Refused without enough space or permission, and while anything is downloaded or quantised. If it fails or is
+    cancelled, nothing has changed. Programs that use the old folder have to be restarted afterwards.
     """
 
     folder: str
@@ -276,14 +278,14 @@ class MoveModels:
 
 @dataclass(frozen=True, slots=True)
 class CancelMove:
-    """Leave the move of the models."""
+    """Cancel the move of the models."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestPair:
-    """Measure the most promising partners of a model here, or the one named, and keep the winner; takes minutes.
+    """Measure the most promising drafts of a model here, or the one named, and choose the fastest; takes minutes.
 
-    Answered in parts, which say how far it is. It waits while a server of this machine is at work.
+    Answered in parts, which say how far it is. It waits while a server on this machine is busy.
     """
 
     name: str
@@ -292,31 +294,31 @@ class TestPair:
 
 @dataclass(frozen=True, slots=True)
 class BeginPairTest:
-    """Let the test of pairs begin that waits for other work to end."""
+    """Start a test of pairs now that waits for other work to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopPairTest:
-    """End the test of pairs that runs."""
+    """Stop the running test of pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recommend:
-    """Which model of a repository to take here; reads one header over the network."""
+    """Recommend a model of a repository for this machine; reads one header over the network."""
 
     repo_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ShowMachine:
-    """What this machine has, and how fast its memory is where that was measured."""
+    """Return this machine's hardware, and its memory bandwidth if it was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureMachine:
-    """Measure anew how fast memory and processor are, which takes about ten seconds. Refused beside other work.
+    """Measure memory and processor again, which takes about ten seconds. Refused beside other work.
 
-    ``is_first`` takes only a few: what is not known of the memory. The processor follows when nothing else is at work.
+    ``is_first`` measures only missing values of the memory, in a few seconds; the processor follows when it is idle.
     """
 
     is_first: bool = False
@@ -324,9 +326,9 @@ class MeasureMachine:
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """Verify that drafting changes no text of a model, and see what it gains, as ``./slipstream verify`` does.
+    """Verify that drafting changes no text of a model, and measure its gain, as ``./slipstream verify`` does.
 
-    ``partner`` "" is the one that drafts when the model is loaded. Answered in parts; refused beside other work.
+    ``partner`` "" is the draft that the model is loaded with. Answered in parts; refused beside other work.
     """
 
     name: str
@@ -337,43 +339,43 @@ class Verify:
 
 @dataclass(frozen=True, slots=True)
 class ListBenches:
-    """The benchmarks that can be run here."""
+    """List the benchmarks that can be run here."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunBench:
-    """Run a benchmark as it is without options; answered in parts, refused beside other work."""
+    """Run a benchmark with its default options; answered in parts, refused beside other work."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class StopMeasuring:
-    """End the verification or benchmark that runs."""
+    """Stop the running verification or benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class DismissNotice:
-    """No longer say what happened to a file."""
+    """Drop a notice about a file."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListDownloads:
-    """The queue of downloads."""
+    """List the queue of downloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListQuantisings:
-    """The smaller copies that are made, wait or have ended."""
+    """List the smaller copies that are being made, wait or have ended."""
 
 
 class Route(NamedTuple):
-    """How the server is asked: what ``request`` holds is in the query of a GET, or in the JSON body of a POST.
+    """A route of the server. The fields of ``request`` are in the query of a GET, or in the JSON body of a POST.
 
-    ``answer`` is the type of what comes back, None where that is only that it was done. ``needs_key``: a server without
-    an API key refuses it, since others who use the machine could otherwise have the user's token sent elsewhere.
+    ``answer`` is the type of the answer; None if it only confirms the request. ``needs_key``: a server without an API
+    key refuses it, because other users of the machine could otherwise have the user's token sent elsewhere.
     """
 
     method: str
@@ -390,7 +392,7 @@ _ROUTES = (
     Route("GET", "models/one", ShowModel, ModelRow),
     Route("GET", "models/fit", GetModelFit, ModelFitReport),
     Route("POST", "models/repair", RepairModel),
-    Route("POST", "models/remove", RemoveModel),
+    Route("POST", "models/remove", RemoveModel, tuple[str, ...]),
     Route("GET", "models/settings", GetSettings, SettingsSheet),
     Route("POST", "models/settings", ChangeSettings, SettingsSheet),
     Route("GET", "models/partners", ShowPartners, Partners),
@@ -404,7 +406,7 @@ _ROUTES = (
     Route("GET", "quantisings", ListQuantisings, tuple[Quantising, ...]),
     Route("POST", "quantisings/cancel", CancelQuantise),
     Route("GET", "downloads", ListDownloads, tuple[Download, ...]),
-    Route("POST", "downloads", StartDownload),
+    Route("POST", "downloads", StartDownload, Download),
     Route("POST", "downloads/pause", PauseDownload),
     Route("POST", "downloads/resume", ResumeDownload),
     Route("POST", "downloads/cancel", CancelDownload),
@@ -413,9 +415,9 @@ _ROUTES = (
     Route("POST", "models/move", MoveModels, MoveStep, needs_key=True),
     Route("POST", "models/move/cancel", CancelMove, needs_key=True),
     Route("GET", "folders", ListPlaces, tuple[FolderPlace, ...]),
-    Route("POST", "folders/import", ImportFolder),
+    Route("POST", "folders/import", ImportFolder, FolderPlace),
     Route("POST", "folders/import-file", ImportFile, str),
-    Route("POST", "folders/forget", ForgetFolder),
+    Route("POST", "folders/forget", ForgetFolder, str),
     Route("POST", "notices/dismiss", DismissNotice),
     Route("GET", "machine", ShowMachine, MachineFacts),
     Route("POST", "machine/measure", MeasureMachine),

@@ -1,4 +1,4 @@
-"""What is said of models, repositories and downloads. What is not known is None, 0 or empty."""
+"""Answers of the library about models, repositories and downloads. Unknown values are None, 0 or empty."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from models.download.progress import DownloadPhase, DownloadProgress
+from models.download.progress import AT_REST, Downloaded, DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.facts.header_facts import HeaderFacts
 from models.hub.repository import FoundRepository
@@ -17,14 +17,13 @@ _QUEUED = QuantiseProgress(QuantisePhase.QUEUED, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """One model of this machine. Of one that cannot be read, ``header`` is empty.
+    """One model of this machine. ``header`` is empty if it cannot be read.
 
     ``source`` is the repository and version it was downloaded from, ``origin`` the program whose folder it is used
     from; ``problem`` says why it cannot be used, ``has_changed`` that its files are not what was downloaded.
-    ``mending`` is then a sentence about what to do, and ``repo_id`` and ``wanted`` are what is downloaded for it, empty
-    where that is not possible.
-    ``last_used`` is seconds since 1970; speeds are tokens per second. ``partners`` and ``predicted_rate`` are judged
-    after the list is there, as ``verdict`` is: a RowReport brings them.
+    ``mending`` is then a sentence about what to do, and ``repo_id`` and ``wanted`` are the download that repairs it, or
+    empty. ``last_used`` is seconds since 1970; speeds are tokens per second. ``partners``, ``predicted_rate`` and
+    ``verdict`` come later, in a RowReport.
     """
 
     name: str
@@ -52,7 +51,7 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True)
 class RowReport:
-    """What was found of a row after it was listed: who could draft, best first, tokens per second, and the fit."""
+    """Facts of a row that come after the list: possible drafts, best first, tokens per second, and the fit."""
 
     name: str
     path: str
@@ -63,9 +62,9 @@ class RowReport:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What happened to a downloaded file behind our back, until it is dismissed.
+    """A downloaded file that another program has moved or deleted, until the notice is dismissed.
 
-    ``repo_id`` and ``wanted`` are what to download to have it back, empty where that is not needed or not possible.
+    ``repo_id`` and ``wanted`` are the download that brings it back; empty if not needed or not possible.
     """
 
     path: str
@@ -76,9 +75,9 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ModelRows:
-    """Some rows of a list; the last part has the rest.
+    """A part of a list of rows; the last part has the other fields.
 
-    ``folders`` were looked through, ``problems`` say what could not be, ``notices`` what is gone or was moved.
+    ``folders`` were scanned, ``problems`` are about folders that could not be, ``notices`` about files gone or moved.
     """
 
     rows: tuple[ModelRow, ...]
@@ -89,7 +88,7 @@ class ModelRows:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFitReport:
-    """What a model on the Hub would be on this machine, from its header."""
+    """The verdict on a model on the Hub for this machine, from its header."""
 
     repo_id: str
     name: str
@@ -100,7 +99,7 @@ class RemoteFitReport:
 
 @dataclass(frozen=True, slots=True)
 class ModelFitReport:
-    """What a model of this machine is here. ``draft`` drafts for it, which makes it ``gain`` times as fast."""
+    """The verdict on a model of this machine. With ``draft`` it is ``gain`` times as fast."""
 
     name: str
     fit: FitSummary
@@ -110,7 +109,7 @@ class ModelFitReport:
 
 
 class Choosing(StrEnum):
-    """How it is decided who drafts; SETTINGS: the model's own settings name it, which goes before the others."""
+    """How the draft of a model is chosen. SETTINGS: the model's own settings name it, which overrides the others."""
 
     SETTINGS = "settings"
     AUTOMATIC = "automatic"
@@ -120,9 +119,9 @@ class Choosing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartnerRow:
-    """One that could draft for a model; gains are speeds over plain decoding.
+    """A draft model or head that could draft for a model; gains are speeds over plain decoding.
 
-    ``n_bytes`` is its size on disk, ``memory`` what it takes beside the model. ``problem`` says why it cannot draft.
+    ``n_bytes`` is its size on disk, ``memory`` its bytes of memory. ``problem`` says why it cannot draft.
     """
 
     name: str
@@ -136,16 +135,15 @@ class PartnerRow:
 
 @dataclass(frozen=True, slots=True)
 class Partners:
-    """Who drafts for a model and ``why``, how that was chosen, and all that were looked at, the best first.
+    """The draft that a model uses and ``why``, how it was chosen, and all candidates, best first.
 
-    ``by_test`` says that a test has chosen. ``has_worthy`` says that one is expected to be worth its memory.
+    ``has_worthy``: at least one is expected to be worth its memory.
     """
 
     name: str
     used: str | None
     why: str
     choosing: Choosing
-    by_test: bool
     has_worthy: bool
     notices: tuple[str, ...]
     partners: tuple[PartnerRow, ...]
@@ -153,9 +151,9 @@ class Partners:
 
 @dataclass(frozen=True, slots=True)
 class OfferRow:
-    """A model or head to download that would draft; ``is_checked`` says that its tokens were compared.
+    """A draft model or head to download; ``is_checked``: its tokens were compared.
 
-    ``wanted`` is its quantisation or file in the repository, ``kind`` what it is in words.
+    ``wanted`` is its quantisation or file in the repository, ``kind`` its kind in words.
     """
 
     repo_id: str
@@ -168,7 +166,7 @@ class OfferRow:
 
 @dataclass(frozen=True, slots=True)
 class DraftOffers:
-    """What could be downloaded to draft for a model, and sentences about what else there is."""
+    """Draft models and heads to download for a model, and sentences about others."""
 
     name: str
     offers: tuple[OfferRow, ...]
@@ -177,7 +175,7 @@ class DraftOffers:
 
 @dataclass(frozen=True, slots=True)
 class DraftOffer:
-    """What to download along with a model of the Hub, so that it drafts for it; ``why`` is the reason for none.
+    """The draft model or head to download along with a model of the Hub; ``why`` is the reason if there is none.
 
     ``wanted`` is the model's first file in its repository.
     """
@@ -190,11 +188,11 @@ class DraftOffer:
 
 @dataclass(frozen=True, slots=True)
 class PairStep:
-    """How far a test of pairs is: ``share`` of a ``stage`` ("loading", "measuring") with a partner.
+    """Progress of a test of pairs: ``share`` of a ``stage`` ("loading", "measuring") with a partner.
 
-    It waits in the stages "replies" and "a load": for what a server of this machine is at work on.
+    In the stages "replies" and "a load" it waits for work of a server on this machine.
 
-    The last one has ``results``: a sentence for each partner, and who drafts from now on.
+    The last one has ``results``: a sentence for each partner, and the draft from now on.
     """
 
     partner: str
@@ -205,9 +203,9 @@ class PairStep:
 
 @dataclass(frozen=True, slots=True)
 class MeasuringStep:
-    """How far a verification or benchmark is: ``share`` of a ``stage``, in the words of its command.
+    """Progress of a verification or benchmark: ``share`` of a ``stage``, in the words of its command.
 
-    The last one has the ``report``: what the command prints with --json.
+    The last one has the ``report`` that the command prints with --json.
     """
 
     stage: str
@@ -225,7 +223,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Recommended:
-    """Which model of a repository to take here and why; ``name`` None: no one."""
+    """The recommended model of a repository and the reason; ``name`` None: none."""
 
     repo_id: str
     name: str | None
@@ -242,10 +240,10 @@ class GpuFacts:
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """A repository that was found, and what a model of it would be here, estimated before any header is read.
+    """A repository found by a search, and the verdict on one of its models, estimated without a header.
 
-    ``quantisation`` is the one that is judged: the usual one, or the smallest where that does not fit. ``verdict`` is
-    None where too little is known, ``rate`` tokens per second, None where it is not known.
+    ``quantisation`` is the judged one: the usual one, or the smallest if that does not fit. ``verdict`` is None if too
+    little is known, ``rate`` is tokens per second or None.
     """
 
     repository: FoundRepository
@@ -266,8 +264,8 @@ class MachineFacts:
     bandwidth: float | None
 
 
-class Choice(StrEnum):
-    """For what a model is offered to newcomers."""
+class SuggestionTier(StrEnum):
+    """The purpose for which a model is offered to newcomers."""
 
     QUICK = "quick"
     BALANCED = "balanced"
@@ -276,9 +274,9 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SuggestedRow:
-    """A model to begin with, and how it would be here.
+    """A model to begin with, and the verdict on it.
 
-    ``rate`` and ``drafted_rate`` are predicted tokens per second, alone and with what drafts for it; None if not known.
+    ``rate`` and ``drafted_rate`` are predicted tokens per second without and with its draft; None if not known.
     ``choice`` is set for the three that are offered to newcomers.
     """
 
@@ -295,12 +293,12 @@ class SuggestedRow:
     verdict: FitVerdict
     rate: float | None
     drafted_rate: float | None = None
-    choice: Choice | None = None
+    choice: SuggestionTier | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Suggested:
-    """The models to begin with, those that fit best first within each use; ``source`` says where they are from."""
+    """The models to begin with; within each use those that fit come first. ``source`` is that of the list."""
 
     date: str
     source: str
@@ -309,7 +307,7 @@ class Suggested:
 
 @dataclass(frozen=True, slots=True)
 class FolderPlace:
-    """A folder that models are used from, or could be: whose it is, and whether it is imported."""
+    """A folder of models: the program that it belongs to, and whether it is imported."""
 
     path: str
     kind: str
@@ -318,23 +316,29 @@ class FolderPlace:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One download of the queue; ``problem`` says why it failed."""
+    """One download of the queue; ``trouble`` is why it failed, ``done`` what came of it."""
 
     number: int
     repo_id: str
     wanted: str
     progress: DownloadProgress
-    problem: str | None = None
+    trouble: Trouble | None = None
+    done: Downloaded | None = None
 
     @property
     def phase(self) -> DownloadPhase:
-        """What it is doing."""
+        """Its phase."""
         return self.progress.phase
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it neither arrives nor waits for its turn."""
+        return self.phase in AT_REST
 
 
 @dataclass(frozen=True, slots=True)
 class MoveStep:
-    """How far the move of the models to ``folder`` is, in bytes of a ``stage`` ("copying", "checking", "moved").
+    """Progress of moving the models to ``folder``, in bytes of a ``stage`` ("copying", "checking", "moved").
 
     ``n_left`` files could not be deleted in the old folder.
     """
@@ -349,9 +353,9 @@ class MoveStep:
 
 @dataclass(frozen=True, slots=True)
 class SettingValue:
-    """One setting of a model. ``text`` is as a user types it, None where it is not set; ``problem`` says what is wrong.
+    """One setting of a model. ``text`` is as typed by a user, None if it is not set; ``problem`` says what is wrong.
 
-    ``counts_at_once`` is false for what a loaded model takes when it is loaded next.
+    ``counts_at_once`` is False if it applies only after the next load.
     """
 
     name: str
@@ -372,13 +376,13 @@ class SettingsSheet:
 
     @property
     def is_refused(self) -> bool:
-        """Whether something is wrong: then nothing was kept."""
+        """Whether a setting is wrong: then nothing was saved."""
         return any(setting.problem is not None for setting in self.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class SettingText:
-    """What a user typed for one setting; None is the recommended value."""
+    """A user's text for one setting; None is the recommended value."""
 
     name: str
     text: str | None
@@ -386,7 +390,7 @@ class SettingText:
 
 @dataclass(frozen=True, slots=True)
 class QuantiseTarget:
-    """A type that a model can be quantised to; ``n_bytes`` is about what it will have, ``name`` what it is called."""
+    """A type that a model can be quantised to; ``n_bytes`` is its estimated size, ``name`` that of the result."""
 
     type: str
     n_bytes: int
@@ -397,9 +401,9 @@ class QuantiseTarget:
 
 @dataclass(frozen=True, slots=True)
 class QuantiseOffer:
-    """What smaller copies can be made of a model, best first; ``problem`` says why none can.
+    """The smaller copies that can be made of a model, best first; ``problem`` says why there are none.
 
-    ``is_original`` is false for what is quantised already: that is to be allowed.
+    ``is_original`` is False if it is quantised already, which the user must allow.
     """
 
     model: str
@@ -414,7 +418,7 @@ class QuantiseOffer:
 
 @dataclass(frozen=True, slots=True)
 class Quantising:
-    """A smaller copy being made. It has ``n_bytes`` when it is done; ``problem`` says why there is none."""
+    """A smaller copy being made. ``n_bytes`` is set when it is done; ``problem`` says why it failed."""
 
     number: int
     source: str
@@ -427,7 +431,7 @@ class Quantising:
 
     @property
     def phase(self) -> QuantisePhase:
-        """What is being done."""
+        """Its phase."""
         return self.progress.phase
 
     @property
@@ -438,7 +442,7 @@ class Quantising:
 
 @dataclass(frozen=True, slots=True)
 class HubFacts:
-    """How the Hub is reached: ``token`` says where the access token comes from, never what it is."""
+    """How the Hub is reached. ``token`` is the origin of the access token, never the token itself."""
 
     address: str
     proxy: str | None
@@ -447,19 +451,40 @@ class HubFacts:
 
 
 class TroubleKind(StrEnum):
-    """What kind of trouble it is, for what can be offered against it."""
+    """The kind of trouble, which decides what the user is offered."""
 
     OFFLINE = "offline"  # no network, or none is to be used
     ACCESS = "access"  # logging in or accepting conditions helps
     SETTING = "setting"  # the Hub's settings are wrong
     MISSING = "missing"  # there is nothing of that name
-    FAILED = "failed"  # nothing that a request could do better
+    UNUSABLE = "unusable"  # this model or file cannot do it; another one may
+    REFUSED = "refused"  # it cannot be done as it was asked for
+    CANCELLED = "cancelled"  # the user stopped it
+    FAILED = "failed"  # another request would not help
     OTHER = "other"
+
+
+class Remedy(StrEnum):
+    """What helps against trouble. Each place where it is read has its own words for it."""
+
+    WORK_OFFLINE = "work_offline"
+    LOG_IN = "log_in"
+    SEARCH = "search"
+    LOOK = "look"  # at what a repository has
+    PULL = "pull"  # a model by its name
+    ALLOW = "allow"  # what was refused
+    FORGET = "forget"  # an imported folder
+    DELETE = "delete"  # a model for good
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why something could not be done: a sentence that says what to do."""
+    """Why something could not be done: a sentence about what happened, and what else helps.
+
+    ``about`` is the repository, model or option that the remedies are about.
+    """
 
     sentence: str
     kind: TroubleKind = TroubleKind.OTHER
+    remedies: tuple[Remedy, ...] = ()
+    about: str = ""

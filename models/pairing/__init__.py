@@ -1,4 +1,4 @@
-"""Which small models and heads may draft for a model, what that would gain, and what was measured.
+"""Draft models and heads for a model: which fit, their expected gain, and the measured one.
 
 Begin with ``partner.py``, then ``gain.py``.
 """

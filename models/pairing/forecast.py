@@ -1,7 +1,7 @@
-"""What a draft is expected to cost and to gain for a model here, for choosing partners and for fit reports. Pure.
+"""The expected cost and gain of a draft for a model here, for choosing drafts and for fit reports. Pure.
 
-Where the machine was measured, the cost is a share of seconds: bytes of each tensor type over the rate at which this
-machine reads them, and the time of layers and steps, which weighs on a small draft. Else it is a share of bytes.
+If the machine was measured, the cost is a share of seconds: bytes of each tensor type over their measured rate, and the
+overhead of layers and steps, which matters for a small draft. Otherwise it is a share of bytes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from models.pairing.heads import IN_FILES, USUAL_BLOCK
 
 MTP = "mtp"
 """The name of the prediction heads in a model's own file."""
-# What one more row of a step costs, as a share of the step. On a CPU computing shows: 0.28 by the speed of a perfect
-# draft at depth 12 in benchmarks/results/draft.json (two cores). On a GPU a few rows hide behind reading the weights.
+# The cost of one more row, as a share of a step of one row. On a CPU it is computing: 0.28 by the speed of a perfect
+# draft at depth 12 in benchmarks/results/draft.json (two cores). On a GPU a few rows are nearly free beside reading the
+# weights.
 CPU_ROW, GPU_ROW = 0.28, 0.02
 
 
 def kind_of(draft: ModelFacts | None) -> ProposerKind:
-    """What drafts; None is the prediction heads in the model's file."""
+    """The kind of a draft; None is the prediction heads in the model's file."""
     if draft is None:
         return ProposerKind.MTP
     if draft.architecture in IN_FILES:
@@ -32,7 +33,7 @@ def kind_of(draft: ModelFacts | None) -> ProposerKind:
 
 
 def draft_key(draft: ModelFacts | None) -> str:
-    """The name under which runs know a draft."""
+    """The name of a draft in runs."""
     return draft.files[0].stem if draft is not None and draft.files else MTP
 
 
@@ -67,14 +68,14 @@ class DraftingMachine:
 
 
 def pace_of(target: ModelFacts, machine: Machine, device: int = 0) -> DraftingMachine | None:
-    """The pace of a model that is on one device; None where the machine is not known well enough."""
+    """The pace of a model on one device; None if too little of the machine was measured."""
     amounts = work(target, Placement.all_on(device, target.n_layers), machine.traits, n_past=0)
     seconds = machine.efficiency.seconds(amounts)
     return DraftingMachine(machine, device, seconds) if seconds else None
 
 
 def row_cost(machine: Machine, device: int = 0) -> float:
-    """What one more row adds to a step there, as a share of a step of one row: measured, else what is usual."""
+    """The cost of one more row, as a share of a step of one row: measured, else the usual one."""
     found = machine.devices[device]
     if found.probe is not None:
         return found.probe.row
@@ -88,7 +89,7 @@ def draft_bytes(target: ModelFacts, draft: ModelFacts | None) -> int:
 
 
 def cost_share(target: ModelFacts, draft: ModelFacts | None, pace: DraftingMachine | None) -> float:
-    """What a drafted token costs as a share of one of the model; ``draft`` None is the head in the model's file."""
+    """The cost of a drafted token as a share of one of the model; ``draft`` None: the head in the model's file."""
     seconds = pace.machine.efficiency.seconds(_amounts(target, draft, pace)) if pace is not None else None
     if pace is None or seconds is None:
         return draft_bytes(target, draft) / max(target.active_bytes_per_token, 1)
@@ -104,7 +105,7 @@ def _amounts(target: ModelFacts, draft: ModelFacts | None, pace: DraftingMachine
 
 
 def _head(target: ModelFacts, draft: ModelFacts | None) -> tuple[ModelFacts, LayerWeights | None]:
-    """Whose weights a drafted token uses, and for a head which; None for a small model, which uses all of its own."""
+    """The model whose weights a drafted token reads, and which of them; None for a draft model, which reads all."""
     if draft is None:
         return target, target.mtp_head
     return draft, reads_of_file(draft, target) if draft.architecture in IN_FILES else None

@@ -1,12 +1,12 @@
-"""What drafting is expected to gain: acceptance by the kind of draft, and what drafting and verifying cost. Pure.
+"""The expected gain of drafting, from acceptance and the costs of drafting and verifying. Pure.
 
 The formula is that of Leviathan et al., Fast Inference from Transformers via Speculative Decoding (arXiv 2211.17192),
-theorem 3.8: with acceptance rate a, depth g and a draft that costs the share c of a step of the model, one step brings
-(1 - a^(g+1)) / (1 - a) tokens in the time of 1 + g*c steps. Verifying is not free here: a further row costs the share
-that more experts read, and the compute of a row.
+theorem 3.8: with acceptance rate a, depth g and a draft that costs the share c of a step of the model, one step yields
+(1 - a^(g+1)) / (1 - a) tokens in the time of 1 + g*c steps. Here verifying is not free: a further row costs the reading
+of more experts, and the compute of a row.
 
-How much is accepted is only assumed until a draft has run on this machine (``learnt``). Published, as the constant rate
-a that explains the mean number of tokens L = (1 - a^(g+1)) / (1 - a) that came from a step of depth g:
+The acceptance rate is assumed until a draft has run on this machine (``learnt``). Published, as the constant rate a
+that explains the mean number of tokens L = (1 - a^(g+1)) / (1 - a) that came from a step of depth g:
 
 - Small models: table 3 of that paper has T5-XXL (11B) and LaMDA (137B), greedy: 0.61 at a size of 1:1370, 0.71 at 1:68,
   0.77 at 1:44 and 0.78 at 1:14. They lie near a line over the logarithm of the ratio.
@@ -29,8 +29,9 @@ from enum import StrEnum
 
 from models.facts.model_facts import WeightBytes
 
+# Draft depths that are tried.
 MAX_DEPTH = 8
-# A partner with a smaller gain is not worth its memory.
+# A draft with a smaller gain is not worth its memory.
 WORTH = 1.05
 _AT_EQUAL_SIZE, _PER_DECADE = 0.87, 0.083
 _LEAST_ACCEPTANCE = 0.4
@@ -41,7 +42,7 @@ _TRUST = 2
 
 
 class ProposerKind(StrEnum):
-    """What drafts: a small model, prediction heads in the model's file, or a head in a file of its own."""
+    """Kinds of drafts: a small model, prediction heads in the model's file, or a head in a file of its own."""
 
     MODEL = "model"
     MTP = "mtp"
@@ -62,9 +63,9 @@ NOTHING_JUDGED = AcceptanceCounts(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class GainPrediction:
-    """``gain`` is the expected speed over plain decoding, 1.0 where drafting does not pay; ``depth`` drafts for it.
+    """``gain`` is the expected speed over plain decoding with ``depth`` drafted tokens; 1.0 if drafting is not faster.
 
-    ``is_measured`` says that ``acceptance`` is what this pair reached here.
+    ``is_measured``: ``acceptance`` was measured with this pair here.
     """
 
     acceptance: float
@@ -74,7 +75,7 @@ class GainPrediction:
 
 
 def expected_acceptance(kind: ProposerKind, n_params: int, n_target_params: int) -> float:
-    """The chance that a drafted token is accepted if those before it were, by the active parameters of both."""
+    """The chance that a drafted token is accepted after its predecessors, by the active parameters of both."""
     if kind in _OF_HEADS:
         return _OF_HEADS[kind]
     ratio = max(n_params, 1) / max(n_target_params, 1)
@@ -91,7 +92,7 @@ def predict(
 ) -> GainPrediction:
     """The best depth and its gain; a drafted token costs ``share`` of a token of the model (``forecast.cost_share``).
 
-    Where a draft ``is_block``, that is what all of its tokens cost together.
+    If it ``is_block``, that is the cost of all its tokens together.
     """
     one = max(target.read_by(1), 1)
     best = GainPrediction(acceptance, 0, 1.0)
@@ -104,9 +105,9 @@ def predict(
 
 
 def corrected(predicted: float, known: Sequence[tuple[float, float]]) -> float:
-    """A predicted gain, moved by what was (predicted, measured) of other pairs on this machine; at least 1.
+    """A predicted gain, corrected by the (predicted, measured) gains of other pairs on this machine; at least 1.
 
-    The prediction counts as two measurements that it got right, so few measurements move it little.
+    The prediction counts like two correct measurements, so a few measurements change it little.
     """
     errors = [math.log(measured / forecast) for forecast, measured in known if forecast > 0 and measured > 0]
     return max(1.0, predicted * math.exp(sum(errors) / (len(errors) + _TRUST)))

@@ -1,4 +1,4 @@
-"""What on the Hub was made to draft for a model: sidecars in its own repository, and heads in others of its family."""
+"""Finds heads on the Hub that draft for a model: in its own repository, and in others of its family."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from models.pairing.offers import (
 )
 from models.pairing.vocabulary import FileVocabulary, why_not
 
+# Each look reads a header over the network.
 _MOST_REPOSITORIES, _MOST_OF_ONE = 3, 3
 
 
@@ -43,11 +44,11 @@ def hub_heads(
     why_no_head: Callable[[ProposerKind], str | None] = lambda kind: None,
     vocabulary: FileVocabulary | None = None,
 ) -> HubAnswer:
-    """EAGLE-3 heads for the model, and what else drafts in ``repo_id``, which it comes from.
+    """EAGLE-3 heads for the model, and other drafts in its own repository ``repo_id``.
 
-    A head belongs to one model: its header says what it was made for, and its tokens are compared. What cannot be used
-    is named with the reason. ``vocabulary`` is the model's where there are no ``facts.files`` to read it from. Reads a
-    few MB; raises HubError and GgufError.
+    A head belongs to one model: its header names that, and its tokens are compared. Heads that cannot be used are
+    listed with the reason. ``vocabulary`` is the model's, if ``facts`` have no files to read it from. Reads a few MB;
+    raises HubError and GgufError.
     """
     offers: list[DownloadOffer] = []
     notes: list[str] = []
@@ -70,7 +71,7 @@ def hub_heads(
 def _candidates(
     hub: Hub, facts: ModelFacts, names: tuple[str, ...], repo_id: str | None, *, searches: bool
 ) -> Iterator[tuple[Repository, list[RemoteModel]]]:
-    """Repositories with what may draft in them, the model's own first; ``searches`` for others too."""
+    """Repositories with possible drafts, the model's own first; ``searches``: others too."""
     if repo_id is not None:
         own = _repository(hub, repo_id)
         if own is not None:
@@ -81,7 +82,7 @@ def _candidates(
     found = hub.search(Search(f"{words} {heads.EAGLE3}", limit=MOST_FOUND))
     size = next((n for n in map(n_params_in, names) if n), facts.n_params)
     rows = [row for row in found if row.repo_id != repo_id and _may_belong(row, size)]
-    # First the repositories that name the size of the model they are for.
+    # Repositories that name the size of their model come first.
     rows.sort(key=lambda row: not n_params_in(row.repo_id))
     for row in rows[:_MOST_REPOSITORIES]:
         repository = _repository(hub, row.repo_id)
@@ -96,7 +97,7 @@ def _may_belong(row: FoundRepository, size: int) -> bool:
 
 
 def _repository(hub: Hub, repo_id: str) -> Repository | None:
-    """The repository; None where it is gone or not accessible."""
+    """The repository; None if it is gone or not accessible."""
     try:
         return hub.repository(repo_id)
     except HubError:
@@ -104,7 +105,7 @@ def _repository(hub: Hub, repo_id: str) -> Repository | None:
 
 
 def _each_once(items: Iterable[RemoteModel]) -> list[RemoteModel]:
-    """Each head once, in the quantisation to take."""
+    """Each head once, in the preferred quantisation."""
     by_name: dict[str, list[RemoteModel]] = {}
     for item in items:
         if not item.missing and len(item.files) == 1:
@@ -115,7 +116,7 @@ def _each_once(items: Iterable[RemoteModel]) -> list[RemoteModel]:
 def _look(
     hub: Hub, repository: Repository, item: RemoteModel, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float
 ) -> DownloadOffer | str | None:
-    """An offer, or the reason why it is none; None for a file that is no drafting head."""
+    """An offer, or the reason against it; None for a file that is no draft head."""
     file = item.files[0]
     try:
         with RemoteSource(hub, repository.repo_id, repository.commit, file) as source:

@@ -1,4 +1,4 @@
-"""Which drafting heads belong to a model, by what the headers of both say."""
+"""Which draft heads belong to a model, by the headers of both."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from models.gguf.header import GgufHeader, TensorInfo
 EAGLE3 = "eagle3"
 DFLASH = "dflash"
 IN_FILES = {EAGLE3: "EAGLE-3 head", DFLASH: "DFlash head"}
-"""What heads in files of their own are called, by their architecture."""
-# What llama.cpp assumes where a file does not say (common/speculative.cpp).
+"""Names of heads in files of their own, by architecture."""
+# llama.cpp's default if a file does not say (common/speculative.cpp).
 USUAL_BLOCK = 16
 _TABLES = ("token_embd.weight", "output.weight")
 
 
 def why_no_mtp(facts: ModelFacts) -> str | None:
-    """Why a model's prediction heads cannot be used, as a sentence; None where they can.
+    """Why a model's prediction heads cannot be used, as a sentence; None if they can.
 
     The reasons after the first are those for which llama.cpp would abort.
     """
@@ -46,11 +46,11 @@ def why_no_file(target: ModelFacts) -> str | None:
     """Why no head in a file of its own can draft for ``target``, or None."""
     if target.architecture in architectures.HAND_OUT_LAYERS:
         return None
-    return f"llama.cpp hands out no hidden states of layers of the architecture {target.architecture}."
+    return f"llama.cpp exports no hidden states of layers for the architecture {target.architecture}."
 
 
 def why_not_file(header: GgufHeader, target: ModelFacts) -> str | None:
-    """Why a head does not belong to ``target``, or would make llama.cpp abort beside it; None where it fits.
+    """Why a head does not belong to ``target``, or would make llama.cpp abort; None if it fits.
 
     Vocabularies are not compared. Raises GgufError.
     """
@@ -73,18 +73,18 @@ def why_not_file(header: GgufHeader, target: ModelFacts) -> str | None:
 
 
 def block_size(header: GgufHeader) -> int:
-    """How many rows a DFlash head was trained to evaluate at once: the last token, and masks behind it."""
+    """How many rows a DFlash head was trained to evaluate at once: the last token and masks."""
     found = header.integer(f"{DFLASH}.block_size")
     return found if found is not None else USUAL_BLOCK
 
 
 def is_causal(header: GgufHeader) -> bool:
-    """Whether the rows of a DFlash head's block see only those before them."""
+    """Whether the rows of a DFlash head's block attend only to those before them."""
     return header.metadata.get(f"{DFLASH}.attention.causal") is True
 
 
 def _why_not_variant(header: GgufHeader) -> str | None:
-    """Why a head that llama.cpp calls DFlash drafts in another way."""
+    """Why a head that llama.cpp calls DFlash is of another kind, or None."""
     names = {tensor.name for tensor in header.tensors}
     if "selector_hidden.weight" in names:
         variant = "DFlash 2, which chooses among paths through its block"

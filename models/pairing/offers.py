@@ -1,4 +1,4 @@
-"""What could be downloaded to draft for a model: from the list of this project, and from the Hub."""
+"""Draft models to download for a model: from this project's list, and from the Hub."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from models.pairing.vocabulary import FileVocabulary, why_not
 _LARGEST_SHARE = 0.4
 MOST_FOUND = 50
 _MOST_LOOKED_AT, _MOST_OFFERS = 3, 3
-# Small models lose more by coarse weights, and are small anyway.
+# Preferred quantisations of draft models, best first: small models lose more by coarse weights.
 _PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "F16", "BF16")
 # Parameter counts that differ by at most this share may be those of the same model.
 SIMILAR = 0.25
@@ -36,10 +36,9 @@ _PARTS = re.compile(r"[\s_/:-]+")
 
 @dataclass(frozen=True, slots=True)
 class DownloadOffer:
-    """A model or head to download: ``wanted`` is its quantisation or file in the repository.
+    """A draft model or head to download: ``wanted`` is its quantisation or file in the repository.
 
-    ``n_bytes`` is its size. ``is_checked`` says that its header was read and its tokens fit; ``draft`` then has its
-    facts.
+    ``is_checked``: its header was read and its tokens fit; ``draft`` then has its facts.
     """
 
     repo_id: str
@@ -52,13 +51,13 @@ class DownloadOffer:
 
     @property
     def name(self) -> str:
-        """Repository and quantisation or file, as a download names them."""
+        """Repository and quantisation or file, as for a download."""
         return f"{self.repo_id}:{self.wanted}" if self.wanted else self.repo_id
 
 
 @dataclass(frozen=True, slots=True)
 class HubAnswer:
-    """What the Hub has, best first, and sentences about what it has and does not fit."""
+    """Offers of the Hub, best first, and sentences about those that do not fit."""
 
     offers: tuple[DownloadOffer, ...]
     notes: tuple[str, ...]
@@ -67,7 +66,7 @@ class HubAnswer:
 def curated_offers(
     facts: ModelFacts, names: Iterable[str], *, row_cost: float = CPU_ROW, room: int | None = None
 ) -> tuple[DownloadOffer, ...]:
-    """Offers of this project's list for the model with these names (title, file, repository); no network."""
+    """Offers from this project's list for the model with these names (title, file, repository); no network."""
     known, mine = curated().models, {name for name in map(family, names) if name}
     named = [model for model in known if family(model.title) in mine or family(model.repo_id) in mine]
     alike = [model for model in named if abs(model.n_params / max(facts.n_params, 1) - 1) <= SIMILAR]
@@ -86,9 +85,9 @@ def hub_offers(
     room: int | None = None,
     vocabulary: FileVocabulary | None = None,
 ) -> HubAnswer:
-    """Small siblings on the Hub whose tokens are those of the model; reads a few MB. Raises HubError and GgufError.
+    """Small siblings on the Hub with the model's vocabulary; reads a few MB. Raises HubError and GgufError.
 
-    ``vocabulary`` is the model's where there are no ``facts.files`` to read it from.
+    ``vocabulary`` is the model's, if ``facts`` have no files to read it from.
     """
     words = next((name for name in map(family, names) if name), "")
     if not words:
@@ -114,7 +113,7 @@ def hub_offers(
 
 
 def best(offers: Iterable[DownloadOffer]) -> tuple[DownloadOffer, ...]:
-    """Those that are worth it, each repository once, the best first."""
+    """The offers that are worth their memory, best first, each repository once."""
     by_repository: dict[str, DownloadOffer] = {}
     for offer in sorted(offers, key=lambda offer: (-offer.gain, offer.n_bytes)):
         if offer.gain >= WORTH:
@@ -125,7 +124,7 @@ def best(offers: Iterable[DownloadOffer]) -> tuple[DownloadOffer, ...]:
 def _of_list(
     repo_id: str, quantisation: str, known: Iterable[CuratedModel], facts: ModelFacts, row_cost: float
 ) -> DownloadOffer | None:
-    """An offer of a listed model, by its figures in the list."""
+    """An offer of a listed model, from its figures in the list."""
     listed = next(model for model in known if model.repo_id == repo_id)
     file = next(file for file in listed.files if file.quantisation == quantisation)
     if listed.n_params > facts.n_params * _LARGEST_SHARE:
@@ -142,7 +141,7 @@ def _is_sibling(row: FoundRepository, facts: ModelFacts, largest: int) -> bool:
 def _look(
     hub: Hub, repo_id: str, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float
 ) -> DownloadOffer | str:
-    """An offer of what is in a repository, or why it is none."""
+    """An offer from a repository, or the reason against it."""
     try:
         repository = hub.repository(repo_id)
         model = preferred(model for model in repository.with_role(FileRole.MODEL) if len(model.files) == 1)
@@ -163,7 +162,7 @@ def _look(
 
 
 def priced(offer: DownloadOffer, facts: ModelFacts, row_cost: float) -> DownloadOffer:
-    """An offer with its gain for another file of its model; unchanged where its header was not read."""
+    """An offer with its gain for ``facts``; unchanged if its header was not read."""
     draft = offer.draft
     return replace(offer, gain=_gain(facts, draft, row_cost)) if draft is not None else offer
 
@@ -173,7 +172,7 @@ def _gain(facts: ModelFacts, draft: ModelFacts, row_cost: float) -> float:
 
 
 def preferred(models: Iterable[RemoteModel]) -> RemoteModel | None:
-    """The quantisation of a small model to take: nearly exact where there is one."""
+    """The preferred quantisation of a draft model, nearly exact if possible."""
     whole = [model for model in models if not model.missing]
     by_name = {model.quantisation: model for model in reversed(whole)}
     return next((by_name[name] for name in _PREFERRED if name in by_name), whole[0] if whole else None)
@@ -185,7 +184,7 @@ def _of_params(facts: ModelFacts, n_params: int, n_bytes: float, row_cost: float
 
 
 def has_room(offer: DownloadOffer, room: int | None) -> bool:
-    """Whether there is memory for it beside the model; ``room`` None is unknown."""
+    """Whether the memory beside the model is enough; ``room`` None is unknown."""
     return room is None or offer.n_bytes <= room
 
 
@@ -195,7 +194,7 @@ def each_name(title: str, name: str, repo_id: str | None) -> Iterator[str]:
 
 
 def family(name: str) -> str:
-    """The words of a model's name without maker, size, purpose and quantisation; "" where nothing is left."""
+    """The words of a model's name without maker, size, purpose and quantisation."""
     stem = without_quantisation(name.rsplit("/", 1)[-1].removesuffix(".gguf")).lower()
     words = [word for word in _PARTS.split(stem) if word and word not in _COMMON]
     kept = [word for word in words if not _SIZE.match(word) and not _DATE.match(word)]
@@ -203,7 +202,7 @@ def family(name: str) -> str:
 
 
 def n_params_in(name: str) -> int:
-    """The parameters that a name like "Qwen2.5-Coder-0.5B-Instruct" tells; 0 where it tells none."""
+    """The number of parameters in a name like "Qwen2.5-Coder-0.5B-Instruct"; 0 if it has none."""
     found = _N_PARAMS.search(name.rsplit("/", 1)[-1])
     if found is None:
         return 0

@@ -1,4 +1,4 @@
-"""Judges what could draft for a model: a gain that is expected or measured, or the reason why it cannot."""
+"""Judges the possible drafts of a model: an expected or measured gain, or the reason why one cannot draft."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from models.pairing.store import MeasuredGain, PairStore, file_id
 from models.pairing.vocabulary import why_not_files
 
 OtherWords = Callable[[Path], str | None]
-"""Why the tokens of the model in a file are not those of another, or None."""
+"""Gives the reason why the vocabulary of a file differs from the target's, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairingConditions:
-    """Where a pair would run: ``n_cells`` KV cells for ``n_slots`` requests, ``room`` bytes of memory beside the model.
+    """Conditions of a pair: ``n_cells`` KV cells for ``n_slots`` requests, ``room`` bytes of memory beside the model.
 
-    ``room`` None is unknown. ``row_cost`` is what a further row of a step costs as a share of it, ``pace`` the machine
-    with the model on it, None where it was not measured; ``machine`` names the machine to the store. ``why_no_head``
-    says of a kind of head why this build cannot run it, or None. ``judged`` says of a draft, by the name of its file,
-    what came of its tokens here.
+    ``room`` None is unknown. ``row_cost`` is the cost of a further row as a share of a step, ``pace`` the measured
+    machine with the model on it, or None. ``machine`` is the machine's key in the store. ``why_no_head`` returns why
+    this build cannot run a kind of head, or None. ``judged`` returns the acceptance of a draft here, by the name of its
+    file.
     """
 
     n_cells: int
@@ -45,12 +45,11 @@ class PairingConditions:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """What could draft for a model. ``path`` is None for prediction heads in the model's own file.
+    """A possible draft of a model. ``path`` is None for prediction heads in the model's own file.
 
-    ``n_bytes`` is its size on disk, ``memory`` what it takes beside the model, or None where that is not known.
-    ``problem`` says why it cannot draft, or is None; ``gain`` is the speed over plain decoding that it is ranked by:
-    measured on this machine where there is a ``measured``, else expected. ``has_vocabulary`` says whether its tokens
-    are the model's as far as was looked.
+    ``n_bytes`` is its size on disk, ``memory`` its bytes of memory, or None if unknown. ``problem`` says why it cannot
+    draft, or is None. It is ranked by ``gain``, the speed over plain decoding: ``measured`` on this machine, else
+    expected. ``has_vocabulary``: its tokens are the model's, as far as they were compared.
     """
 
     name: str
@@ -73,7 +72,7 @@ class Partner:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether it can and is expected to make the model noticeably faster."""
+        """Whether it is usable and expected to make the model noticeably faster."""
         return self.problem is None and self.gain >= WORTH
 
     def as_dict(self) -> dict[str, object]:
@@ -104,10 +103,10 @@ def partners(
     conditions: PairingConditions,
     other_words: OtherWords | None = None,
 ) -> tuple[Partner, ...]:
-    """All that could draft for ``target``, the best first, then those that cannot, with their reasons.
+    """All possible drafts of ``target``, best first, then those that cannot draft, with the reasons.
 
-    Reads headers where names and sizes do not decide; needs the facts of ``target``. ``other_words`` says how the
-    tokens of a file differ from the target's, where that has no file here.
+    Reads headers if names and sizes do not decide; needs the facts of ``target``. ``other_words`` compares the
+    vocabulary of a file with the target's; needed if the target has no file here.
     """
     facts = target.facts
     if facts is None:
@@ -123,7 +122,7 @@ def partners(
 
 
 def _rank(partner: Partner) -> tuple[int, float, int, str]:
-    """Order: usable ones by gain, then those with the right tokens, then others, each from small to large."""
+    """The order: usable ones by gain, then those with the right vocabulary, then others, each by size."""
     if partner.is_usable:
         return 0, -partner.gain, partner.n_bytes, partner.name
     return (1 if partner.has_vocabulary else 2), 0.0, partner.n_bytes, partner.name
@@ -159,7 +158,7 @@ def _why_not_head(
 
 
 def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> str | None:
-    """Why a small model cannot draft, by what is known without reading; then by its tokens."""
+    """Why a small model cannot draft: by its facts first, then by its vocabulary."""
     draft = entry.facts
     assert draft is not None
     if entry.problem is not None:
@@ -168,8 +167,8 @@ def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> s
         sizes = f"{size(draft.weight_bytes)} of weights, and the model has {size(facts.weight_bytes)}"
         return f"It is larger than the model: {sizes}."
     mine, its = facts.tokenizer, draft.tokenizer
-    if mine is not None and its is not None and mine.model != its.model:
-        return f"Its tokenizer is of another kind ({its.model} instead of {mine.model})."
+    if None not in (mine, its) and mine != its:
+        return f"Its tokenizer is of another kind ({its} instead of {mine})."
     return other_words(entry.path)
 
 
@@ -178,7 +177,7 @@ def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: 
     prediction = _predicted(facts, draft, conditions)
     memory = estimate(draft, conditions.n_cells, n_slots=conditions.n_slots).total
     priced = replace(partner, memory=memory, prediction=prediction, gain=prediction.gain)
-    # A draft of low acceptance stays usable: the user may choose it.
+    # A draft of low measured acceptance stays usable: the user may choose it.
     if prediction.depth == 0 and not prediction.is_measured:
         its, model = size(draft_bytes(facts, draft)), size(facts.active_bytes_per_token)
         reason = f"It is too large to gain anything: it reads {its} for a token, and the model {model}."
@@ -208,7 +207,7 @@ def _own_heads(facts: ModelFacts, conditions: PairingConditions) -> Partner:
 def _measured(
     partner: Partner, target_id: str, store: PairStore, conditions: PairingConditions, known: list[tuple[float, float]]
 ) -> Partner:
-    """The partner with its measured gain; else with its prediction, corrected by the measurements of others."""
+    """The partner with its measured gain, else with its prediction, corrected by measurements of other pairs."""
     if partner.prediction is None:
         return partner
     own_id = partner.id or _id(partner.path)

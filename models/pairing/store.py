@@ -1,6 +1,6 @@
-"""What pairs of models have gained here, and which partner was chosen for a model: one small file.
+"""Measured gains of pairs on this machine, and the chosen partner of each model, in one small file.
 
-Models are known by ``file_id``, so that a moved file keeps what is known of it and a changed one loses it.
+Models are identified by ``file_id``, so a moved file keeps its entries and a changed one loses them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from models.gguf.errors import UnreadableFile
 
 By = Literal["user", "test"]
 _Kept = TypeVar("_Kept")
+# Bytes that are hashed of a file's beginning.
 _HEADER_BYTES = 64 << 10
 
 
@@ -26,7 +27,7 @@ _HEADER_BYTES = 64 << 10
 class MeasuredGain:
     """Speed with a draft over plain decoding, measured on the machine ``machine``; rates in tokens per second.
 
-    ``forecast`` is what had been predicted, and ``date`` when it was measured (YYYY-MM-DD).
+    ``forecast`` was the predicted gain, ``date`` the day of the measurement (YYYY-MM-DD).
     """
 
     target: str
@@ -46,9 +47,11 @@ class MeasuredGain:
 
 @dataclass(frozen=True, slots=True)
 class PartnerChoice:
-    """The partner that a user or a test has chosen for ``target``; ``draft`` None is none, and then the rest is empty.
+    """The partner that a user or a test has chosen for ``target``.
 
-    A test's choice holds for the machine it was made on.
+    ``draft`` None means no draft; the rest is empty then.
+
+    A test's choice is valid only on its machine.
     """
 
     target: str
@@ -60,7 +63,7 @@ class PartnerChoice:
 
 
 class PairStore:
-    """Reads the file once, and again before each change. ``problem`` says what was found wrong with it, or is None."""
+    """Reads the file once, and again before each change. ``problem`` is a sentence about a damaged file, or None."""
 
     def __init__(self, path: Path) -> None:
         """``path`` need not exist."""
@@ -76,34 +79,34 @@ class PairStore:
         return not (self._gains or self._choices)
 
     def gain(self, target: str, draft: str, machine: str) -> MeasuredGain | None:
-        """What a pair gained on a machine, or None."""
+        """The measured gain of a pair on a machine, or None."""
         return self._gains.get((target, draft, machine))
 
     def gains(self, machine: str) -> tuple[MeasuredGain, ...]:
-        """All that was measured on a machine."""
+        """All measured gains on a machine."""
         return tuple(gain for gain in self._gains.values() if gain.machine == machine)
 
     def choice(self, target: str, machine: str) -> PartnerChoice | None:
-        """What was chosen for a model, or None."""
+        """The choice for a model, or None."""
         choice = self._choices.get(target)
         return None if choice is None or (choice.by == "test" and choice.machine != machine) else choice
 
     def keep(self, gain: MeasuredGain) -> None:
-        """Remember a measurement in place of an earlier one of the pair; raises StoreRefused."""
+        """Keep a measurement, replacing an earlier one of the pair; raises StoreRefused."""
         self._update(lambda: self._gains.update({(gain.target, gain.draft, gain.machine): gain}))
 
     def choose(self, choice: PartnerChoice) -> None:
-        """Remember a choice in place of an earlier one for the model; raises StoreRefused."""
+        """Keep a choice, replacing an earlier one for the model; raises StoreRefused."""
         self._update(lambda: self._choices.update({choice.target: choice}))
 
     def forget_choice(self, target: str) -> bool:
-        """Forget what was chosen for a model; says whether there was something. Raises StoreRefused."""
+        """Remove the choice for a model; False if there was none. Raises StoreRefused."""
         forgotten: list[PartnerChoice | None] = []
         self._update(lambda: forgotten.append(self._choices.pop(target, None)))
         return forgotten != [None]
 
     def _update(self, change: Callable[[], None]) -> None:
-        """Read what others have written meanwhile, change it, and write it all."""
+        """Read the file again, apply a change, and write it."""
 
         def apply(entries: dict[str, Any]) -> None:
             self._take(entries)
@@ -122,7 +125,7 @@ class PairStore:
 
 
 def _values(kind: type[_Kept], items: Any) -> list[_Kept]:
-    """Those of a list that can be read."""
+    """The valid items of a list."""
     found = []
     for item in items if isinstance(items, list) else []:
         with suppress(TypeError, ValueError, KeyError):

@@ -1,4 +1,4 @@
-"""May one model draft for another? Only if the same token ids mean the same text."""
+"""Compares vocabularies: a model can draft for another only if the same token ids mean the same text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKENS = "tokenizer.ggml.tokens"
 
 
 class Vocabulary(Protocol):
-    """The tokens of one model, loaded or in its file. ``adds_begin`` and ``adds_end`` are None where unknown."""
+    """The tokens of one model, loaded or in its file. ``adds_begin`` and ``adds_end`` are None if unknown."""
 
     @property
     def kind(self) -> object:
@@ -37,14 +37,14 @@ class Vocabulary(Protocol):
         """The token that every text ends with, -1 for none."""
 
     def raw_text(self, token: int) -> bytes:
-        """A token as it is written in the file."""
+        """A token's text in the file."""
 
 
 class FileVocabulary:
     """The vocabulary in the header of a GGUF file. The model need not be loaded.
 
-    A file without a tokenizer has no tokens. Their texts are read when the first one is asked for: most vocabularies
-    that differ do so in what is known before.
+    A file without a tokenizer has no tokens. Texts are read only when needed: most vocabularies differ in their other
+    values already.
     """
 
     def __init__(self, header: GgufHeader) -> None:
@@ -56,19 +56,19 @@ class FileVocabulary:
         self.adds_end = _added(header, "eos")
 
     def read(self) -> None:
-        """Read the texts, if that has not happened; afterwards the file is not needed. Raises GgufError."""
+        """Read the texts unless that was done; afterwards the file is not needed. Raises GgufError."""
         if self._unread is not None:
             self._texts = self._unread.strings(_TOKENS) or ()
             self._unread = None
 
     def raw_text(self, token: int) -> bytes:
-        """A token as it is written in the file; bytes that are no UTF-8 are replaced. Raises GgufError."""
+        """A token's text in the file; bytes that are not UTF-8 are replaced. Raises GgufError."""
         self.read()
         return self._texts[token].encode()
 
 
 def why_not(target: Vocabulary, draft: Vocabulary) -> str | None:
-    """Why ``draft`` cannot draft for ``target``, as a sentence, or None where it can."""
+    """Why ``draft`` cannot draft for ``target``, as a sentence, or None if it can."""
     if target.kind != draft.kind:
         return f"Its tokenizer is of another kind ({draft.kind} instead of {target.kind})."
     if _differ(target.adds_begin, draft.adds_begin) or _differ(target.adds_end, draft.adds_end):
@@ -89,7 +89,7 @@ def why_not(target: Vocabulary, draft: Vocabulary) -> str | None:
 
 
 def why_not_files(target: Path, draft: Path) -> str | None:
-    """``why_not`` of two files, remembered until one of them changes; raises GgufError."""
+    """``why_not`` of two files, cached until one of them changes; raises GgufError."""
     return _why_not_files(target, _stamp(target), draft, _stamp(draft))
 
 
@@ -112,12 +112,12 @@ def _stamp(path: Path) -> tuple[int, int]:
     try:
         status = os.stat(path)
     except OSError:
-        return 0, 0  # reading the header says what is wrong
+        return 0, 0  # reading the header reports the error
     return status.st_mtime_ns, status.st_size
 
 
 def _added(header: GgufHeader, which: str) -> int | None:
-    """The token that is put at an end of each text; what a file leaves open, llama.cpp decides by the tokenizer."""
+    """The token at the begin or end of each text, -1 for none; None if the file leaves it to llama.cpp."""
     adds = header.metadata.get(f"tokenizer.ggml.add_{which}_token")
     if adds is False:
         return -1

@@ -1,4 +1,4 @@
-"""What quantising a model here needs to know: types, what may become what, progress. The work is the core's.
+"""Quantising: types, plans and progress as values. The core does the work.
 
 Begin with ``plan.py``.
 """

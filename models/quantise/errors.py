@@ -14,9 +14,9 @@ class QuantiseError(Exception):
 
 
 class QuantiseRefused(QuantiseError):
-    """Nothing was begun: the request makes no sense for this model, or its name is taken.
+    """The request makes no sense for this model, or the name of the result is taken; nothing was begun.
 
-    ``option`` is the option of the command that allows it, "" where there is none.
+    ``option`` is the command's option that allows it, or "".
     """
 
     def __init__(self, message: str, option: str = "") -> None:

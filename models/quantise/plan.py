@@ -1,4 +1,4 @@
-"""Types to quantise to, and what is made of which model: refuses what would lose, and names the result. Pure."""
+"""Types to quantise to, and the plan for one result: refuses useless ones, and names the result. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ORIGINALS = frozenset({"F32", "F16", "BF16"})
 
 @dataclass(frozen=True, slots=True)
 class QuantisePlan:
-    """Make ``target`` (a file that is not there yet) of the model that begins at ``source``.
+    """Make ``target`` (a new file) from the model that begins at ``source``.
 
     ``weight_bytes`` are those of the source. ``source_name`` and ``source_type`` are for sentences.
     """
@@ -58,7 +58,7 @@ def make_plan(
     output: str | None = None,
     may_requantise: bool = False,
 ) -> QuantisePlan:
-    """What to do to make a ``type_name`` of the model ``name`` in the models' folder; raises QuantiseRefused.
+    """The plan to make a ``type_name`` of the model ``name`` in the models' folder; raises QuantiseRefused.
 
     ``output`` names the result; it is otherwise the model's name with the other quantisation.
     """
@@ -89,7 +89,7 @@ def make_plan(
 
 
 def check_gain(name: str, facts: ModelFacts, type_: TargetType) -> None:
-    """Raise QuantiseRefused where the result would be no smaller."""
+    """Raise QuantiseRefused if the result would be no smaller."""
     bits = facts.weight_bytes * 8 / max(1, facts.n_params)
     usual = next((target.bits for target in TARGETS if target.name == facts.quantisation), bits)
     if type_.name == facts.quantisation or type_.bits >= min(bits, usual):
@@ -164,7 +164,7 @@ TARGETS = (
 
 
 def target_type(name: str) -> TargetType:
-    """The type of this name, in any case; raises QuantiseRefused with those there are."""
+    """The type with this name, in any case; raises QuantiseRefused, which lists the types."""
     wanted = name.strip().upper().replace("-", "_")
     found = next((target for target in TARGETS if target.name == wanted), None)
     if found is not None:

@@ -1,4 +1,4 @@
-"""How far the quantising of a model is, and what came of it."""
+"""Progress and result of quantising a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class QuantisePhase(StrEnum):
-    """What is being done."""
+    """Phases of quantising."""
 
     QUEUED = "queued"
     WAITING = "waiting for another Slipstream that makes it"
@@ -45,7 +45,7 @@ class Quantised:
 
     @property
     def notice(self) -> str | None:
-        """What is not as one may expect, as a sentence."""
+        """A sentence about an unusual result, or None."""
         if not self.n_fallback:
             return None
         return (
@@ -54,10 +54,10 @@ class Quantised:
         )
 
 
-# Before this share is done, the speed says little about the rest.
+# The time left is estimated after this share is done.
 _KNOWN_FROM = 0.02
 
 
 def seconds_left(n_done: int, n_total: int, elapsed: float) -> float | None:
-    """Seconds that the rest takes at the speed so far; None where that is not known yet."""
+    """Seconds left at the speed so far; None if it is too early to say."""
     return elapsed * (n_total - n_done) / n_done if n_done > n_total * _KNOWN_FROM else None

@@ -1,4 +1,4 @@
-"""Fit reports, and which of a repository's quantisations to take.
+"""Fit reports, and recommendations among a repository's quantisations.
 
 Begin with ``fit_report.py``.
 """

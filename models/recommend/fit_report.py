@@ -1,4 +1,4 @@
-"""The fit report of a model on a machine: does it fit, how is it best loaded, how fast is it. Pure.
+"""The fit report of a model on a machine: whether it fits, how to load it, and its speed. Pure.
 
 Commands and the window show the same report: both call ``fit_report`` with the facts of a header and a machine.
 """
@@ -19,17 +19,18 @@ from models.pairing import heads
 from models.pairing.forecast import DraftingMachine, forecast, kind_of, row_cost
 from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts, ProposerKind
 
+# llama.cpp counts positions in 32 bits.
 LONGEST_CTX = 1 << 31
-# A model fits well where it takes at most this share of the free memory of every device.
+# A model fits well if it takes at most this share of the free memory of every device.
 _TIGHT = 0.85
 
 
 @dataclass(frozen=True, slots=True)
 class FitReport(FitSummary):
-    """The verdict, and ``plan``, the best way to load the model.
+    """The verdict, and ``plan``, the best plan for loading the model.
 
-    For a model that does not fit it is the plan that lacks least, and ``fitting`` the one with the longest context that
-    fits; for one that cannot be used it is None.
+    For a model that does not fit, ``plan`` is the one that lacks the least memory, and ``fitting`` the one with the
+    longest context that fits. For a model that cannot be used, ``plan`` is None.
     """
 
     plan: PlacementPlan | None = None
@@ -46,11 +47,10 @@ def fit_report(
     measured: MeasuredSpeed | None = None,
     why_no_head: Callable[[ProposerKind], str | None] = lambda kind: None,
 ) -> FitReport:
-    """Judge a model; ``n_ctx`` None takes that of ``wanted``, any other value is kept and never shortened.
+    """Judge a model; a given ``n_ctx`` replaces that of ``wanted`` and is never shortened.
 
-    ``wanted`` is what a load would ask for (None: the usual context, and all else as is best). ``judged`` says what
-    came of the tokens of its draft here, and ``why_no_head`` of a kind of head why this build of llama.cpp cannot run
-    it, or None.
+    ``wanted`` is the fit request of a load (None: the default). ``judged`` is the acceptance of its draft here.
+    ``why_no_head`` returns why this build of llama.cpp cannot run a kind of head, or None.
     """
     problem = _problem(facts, n_ctx)
     if problem is not None:
@@ -64,7 +64,7 @@ def fit_report(
         least = least_plan(facts, machine, wanted)
         fitting = None if wanted.may_shorten else longest_plan(facts, machine, wanted)
         sentence = _too_large(least) if wanted.may_shorten else _too_long(least, fitting)
-        told = _facts(least, wanted, (_lacking(least),), fitting)
+        told = _facts(least, wanted, (_most_lacking(least),), fitting)
         return FitReport(
             FitVerdict.NO, sentence, measured=measured, notes=notes, facts=told, plan=least, fitting=fitting
         )
@@ -109,7 +109,7 @@ def _notes(facts: ModelFacts, n_ctx: int | None, wanted: FitRequest, plan: Place
 def _head_notes(
     facts: ModelFacts, wanted: FitRequest, why_no_head: Callable[[ProposerKind], str | None]
 ) -> tuple[str, ...]:
-    """Why heads that are there cannot draft: by the file, or by the build of llama.cpp."""
+    """Why heads of the model cannot draft: because of the file, or the build of llama.cpp."""
     notes = []
     if facts.n_mtp_layers and (reason := heads.why_no_mtp(facts) or why_no_head(ProposerKind.MTP)):
         notes.append(f"Its prediction heads cannot draft here. {reason}")
@@ -154,13 +154,13 @@ def _told(verdict: FitVerdict, plan: PlacementPlan, wanted: FitRequest) -> str:
     return f"It fits only {context} and a {plan.setting.kv_type} cache: it takes {numbers}."
 
 
-def _lacking(least: PlacementPlan) -> DeviceNeed:
-    """Return what lacks most."""
-    return (shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))])[0]
+def _most_lacking(plan: PlacementPlan) -> DeviceNeed:
+    """Return the first device that lacks memory, else the fullest one."""
+    return (shortage(plan) or [max(plan.needs, key=lambda need: need.total / max(need.free, 1))])[0]
 
 
 def _too_large(least: PlacementPlan) -> str:
-    need = _lacking(least)
+    need = _most_lacking(least)
     return (
         f"It needs {size(need.total)} on {need.device} even with a context of {least.setting.n_ctx:,} tokens, and "
         f"{size(need.free)} is free. Choose a smaller quantisation or model."
@@ -168,8 +168,8 @@ def _too_large(least: PlacementPlan) -> str:
 
 
 def _too_long(least: PlacementPlan, fitting: PlacementPlan | None) -> str:
-    """Say that there is no room for the context that was asked for, and which context would fit."""
-    need = _lacking(least)
+    """The sentence that the wanted context does not fit, with the context that would."""
+    need = _most_lacking(least)
     setting = least.setting
     asked = f"It does not fit with {setting.n_ctx:,} tokens of context"
     numbers = f"it needs {size(need.total)} on {need.device} even with a {setting.kv_type} cache"
@@ -188,7 +188,7 @@ def _drafted(
     judged: AcceptanceCounts,
     why_no_head: Callable[[ProposerKind], str | None],
 ) -> DraftSpeed | None:
-    """The speed with the draft model or head that is given, else with the heads in the file, where they draft."""
+    """The speed with the given draft, else with the heads in the file; None if neither can draft."""
     draft = wanted.draft if plan.has_draft else None
     uses_heads = wanted.shape.uses_heads and facts.n_mtp_layers > 0 and heads.why_no_mtp(facts) is None
     if not seconds or (draft is None and not uses_heads) or (draft is not None and not draft.n_layers):

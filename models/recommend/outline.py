@@ -1,7 +1,7 @@
-"""What a model usually is of which only its architecture and its number of parameters are known.
+"""Typical facts of a model of which only the architecture and the number of parameters are known.
 
-The Hub's search says no more. Fit and speed of such an outline come from the same code as those of a header, and give
-way to them as soon as a header was read.
+The Hub's search gives no more. Fit and speed of such an outline come from the same code as those of a header, which
+replaces the outline as soon as it was read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from models.facts.quantisation_rank import main_type, resized
 from models.gguf.tensor_types import BY_NAME
 from models.quantise.plan import TARGETS
 
-# What most people download, most of them first.
+# The quantisations that most people download, most popular first.
 USUAL = ("Q4_K_M", "UD-Q4_K_M", "UD-Q4_K_XL", "MXFP4", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q6_K", "Q8_0")
 # Parameters, layers, width, heads of keys and length of a head of dense models that were published with such sizes.
 _SHAPES = (
@@ -26,6 +26,7 @@ _SHAPES = (
     (120e9, 88, 12288, 8, 128), (400e9, 61, 7168, 8, 128),
 )  # fmt: skip
 _SAME_SIZE = 0.03  # as a share: the same model counted with and without some small tensors
+# Typical numbers of tokens in vocabulary and context, and of experts.
 _VOCABULARY, _USUAL_CONTEXT = 128_000, 32_768
 _N_EXPERTS = 128
 _ACTIVE = re.compile(r"(?<![A-Za-z0-9])A(\d+(?:\.\d+)?)B(?![A-Za-z0-9])", re.IGNORECASE)
@@ -34,20 +35,20 @@ _MIXTURES = ("moe", "gpt-oss", "deepseek", "llama4", "dbrx", "arctic", "grok", "
 
 
 def usual_quantisation(quantisations: Sequence[str]) -> str:
-    """Return the one that most people take of a repository; "" where it names none that is known."""
+    """Return the most popular quantisation of a repository; "" if none is known."""
     known = [name for name in quantisations if _bits(name)]
     return next((name for name in USUAL if name in known), min(known, key=_bits, default=""))
 
 
 def smallest_quantisation(quantisations: Sequence[str]) -> str:
-    """Return the one with the fewest bits; "" where it names none that is known."""
+    """Return the quantisation with the fewest bits; "" if none is known."""
     return min((name for name in quantisations if _bits(name)), key=_bits, default="")
 
 
 def outline(name: str, architecture: str, n_params: int, quantisation: str, n_ctx_train: int = 0) -> ModelFacts | None:
-    """Return the facts that a model of this size usually has; ``name`` may say how many parameters are active.
+    """Return the typical facts of a model of this size; ``name`` may contain the number of active parameters.
 
-    None where too little is known to say how much of it a token reads.
+    None if the number of active parameters cannot be told.
     """
     n_bytes = round(n_params * _bits(quantisation) / 8)
     if n_bytes <= 0:
@@ -65,7 +66,7 @@ def outline(name: str, architecture: str, n_params: int, quantisation: str, n_ct
 
 
 def _shaped(architecture: str, n_params: int, n_active: float) -> ModelFacts:
-    # Of a mixture everything but the experts is as large as in a dense model of its active parameters.
+    # A mixture's weights outside of experts are like those of a dense model with its active parameters.
     _, n_layers, width, n_key_heads, head_length = min(_SHAPES, key=lambda shape: abs(log(shape[0] / n_active)))
     n_tokens = max(min(_VOCABULARY, n_params // (4 * width)), 1)
     table = n_tokens * width
@@ -103,7 +104,7 @@ def _shaped(architecture: str, n_params: int, n_active: float) -> ModelFacts:
 
 
 def _bits(quantisation: str) -> float:
-    """Return the bits of a weight, as a usual model has them; 0 where the name is none of a type."""
+    """Return the bits per weight in a usual model; 0 for an unknown type."""
     name = quantisation.removeprefix("UD-")
     for target in TARGETS:
         if target.name == name:

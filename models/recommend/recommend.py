@@ -1,4 +1,4 @@
-"""Which of a repository's quantisations to take on a machine, and why, in one sentence. Pure."""
+"""Recommends one of a repository's quantisations for a machine, with the reason in one sentence. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class QuantisationOption:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The candidate to take (None: no one fits), and why."""
+    """The recommended candidate (None: none fits), and the reason."""
 
     candidate: QuantisationOption | None
     sentence: str
@@ -35,7 +35,7 @@ class Recommendation:
 def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) -> Recommendation:
     """The best quality that fits well and gives ``enough`` tokens per second, else the fastest that fits.
 
-    Types larger than Q8_0 are left out where there is another: they are no better by any measure.
+    Types larger than Q8_0 are left out if there is another: they are no better by any measure.
     """
     usable = [one for one in candidates if one.judgement.verdict is not FitVerdict.UNUSABLE]
     usable = [one for one in usable if not is_needless(one.quantisation)] or usable
@@ -68,7 +68,7 @@ def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) 
 
 
 def _rate(one: QuantisationOption) -> float:
-    """Tokens per second in the middle between an empty and a full context; 0 where that is not known."""
+    """Tokens per second halfway between an empty and a full context; 0 if not known."""
     speed = one.judgement.speed
     return 2.0 / (1.0 / speed.empty + 1.0 / speed.full) if speed is not None else 0.0
 

@@ -16,12 +16,16 @@ from pathlib import Path
 from first_start.command import Log, run_logged
 from first_start.errors import CommandFailed, PackagesMissing, SetupError
 
+_CHECK = "check"
 _INSTALL = ("apt-get", "install", "-y", "--no-install-recommends")
 
 
 @dataclass(frozen=True)
 class Need:
-    """One thing the machine must have: a program, a shared library or a Python module, and its Debian package."""
+    """One thing the machine must have: a program, a shared library or a Python module, and its Debian package.
+
+    A program of the kind "check" is one that only the checks use.
+    """
 
     kind: str
     name: str
@@ -43,7 +47,7 @@ def is_there(need: Need) -> bool:
     """Whether the machine has it. Libraries are asked for by name: packages are called differently everywhere."""
     if need.kind == "module":
         return importlib.util.find_spec(need.name) is not None
-    if need.kind == "program":
+    if need.kind in ("program", _CHECK):
         # clang does what gcc does.
         stand_in = {"gcc": "clang", "g++": "clang++"}.get(need.name)
         named = {"gcc": os.environ.get("CC"), "g++": os.environ.get("CXX")}.get(need.name)
@@ -116,5 +120,24 @@ def _apt_install(packages: Sequence[str], log: Log, on_line: Callable[[str], Non
 
 def read_needs(root: Path) -> tuple[Need, ...]:
     """Return all that the set-up needs from the system."""
-    text = (root / "packaging" / "system-packages.txt").read_text(encoding="utf-8")
-    return (python_need(), *parse_needs(text))
+    return (python_need(), *(need for need in _listed(root) if need.kind != _CHECK))
+
+
+def ensure_checks(root: Path, log: Log, on_line: Callable[[str], None]) -> str:
+    """Install programs that only the checks use, where that is allowed. Return a sentence about what is left out."""
+    lacking = missing([need for need in _listed(root) if need.kind == _CHECK])
+    if not lacking:
+        return ""
+    packages = [need.package for need in lacking]
+    if os.geteuid() == 0 and shutil.which("apt-get") and not os.environ.get("SLIPSTREAM_SKIP_PACKAGES"):
+        try:
+            _apt_install(packages, log, on_line)
+        except CommandFailed:
+            pass
+        else:
+            return ""
+    return f"The checks that need {' and '.join(packages)} are left out."
+
+
+def _listed(root: Path) -> tuple[Need, ...]:
+    return parse_needs((root / "packaging" / "system-packages.txt").read_text(encoding="utf-8"))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from app.cli import main as cli
 from tests.support import measured
+from tools.model_factory import gguf_factory
+from tools.model_factory.gguf_factory import Recipe
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import HubServer
 
@@ -25,8 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def hub_server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     """An empty hub on this machine, which is asked in place of the real one, without anybody's token."""
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)  # a home may be without a network
     server = HubServer()
     monkeypatch.setenv("HF_ENDPOINT", server.address)
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
@@ -39,3 +42,23 @@ def fake() -> Iterator[FakeServer]:
     server = FakeServer()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def models(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command of ``slipstream models`` and returns its exit code, output and errors."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.main(["models", *arguments])
+        return int(code), *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def library(home: Path) -> Path:
+    """The models folder, with deep.gguf in it: a deep Ember, for which the bundled models can draft."""
+    folder = home / "data" / "models"
+    folder.mkdir(parents=True)
+    shutil.copyfile(gguf_factory.cached(Recipe(n_layers=30)), folder / "deep.gguf")
+    return folder

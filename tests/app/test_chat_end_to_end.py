@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -204,13 +203,6 @@ def test_a_server_that_runs_is_used_and_named_by_doctor(home: Path) -> None:
     assert list((home / "runtime" / "servers").iterdir()) == []
 
 
-def test_a_port_that_a_stranger_holds() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as stranger:
-        done = run("serve", "--port", str(stranger.getsockname()[1]))
-    assert done.returncode == ExitCode.PORT_TAKEN
-    assert b"Traceback" not in done.stderr
-
-
 def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
     whole = (ROOT / "models" / "starter" / "ember-q8_0.gguf").read_bytes()
     (tmp_path / "cut.gguf").write_bytes(whole[: len(whole) // 2])
@@ -229,9 +221,3 @@ def test_folders_that_cannot_be_written_do_not_keep_it_from_answering(
     done = run("chat", *STORY, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["text"]
-
-
-def test_bytes_that_are_not_utf8() -> None:
-    done = run("chat", stdin=b"\xff\xfe\x00")
-    assert done.returncode == ExitCode.USAGE
-    assert b"not valid UTF-8" in done.stderr

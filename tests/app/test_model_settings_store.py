@@ -9,20 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main as cli
 from app.environment.exit_codes import ExitCode
 from app.settings.model_settings_store import ModelSettingsStore, UsageStore
 from core.values.model_settings import ModelSettings
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
-
-
-@pytest.fixture
-def models(home: Path, capsys: pytest.CaptureFixture[str]):
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["models", *arguments])
-        return int(code), *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.cli import main as cli
 from app.cli.terminal.text import table, width
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder, usage_file
@@ -32,15 +31,6 @@ from tools.stand_ins.probed_machine import remember_probe
 ROOT = Path(__file__).resolve().parents[2]
 # Deep enough to be interrupted while it is quantised.
 DEEP = Recipe(n_layers=48, tensor_type="F16")
-
-
-@pytest.fixture
-def models(home: Path, capsys: pytest.CaptureFixture[str]):
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["models", *arguments])
-        return int(code), *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

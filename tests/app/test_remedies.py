@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from app.library.remedies import told
+from app.cli.terminal.remedies import typed
+from app.library.trouble import trouble_of
 from models.files.errors import NothingToChoose, WrongContent
-from models.formatting.program import IN_WINDOW
+from models.formatting.json_values import plain, value_of
 from models.hub.errors import BadToken, FileNotFound, GatedWithoutToken, Offline, RateLimited, RepositoryNotFound
+from models.library.values import Trouble
+from models.quantise.errors import QuantiseRefused
+from ui.client.remedies import clicked
 
 _LOGIN = "`./slipstream models login`"
 _BUTTONS = "“Hub settings…”, “Log in”"
 
 
 @pytest.mark.parametrize(
-    ("error", "typed", "clicked"),
+    ("error", "in_terminal", "in_window"),
     [
         (Offline(), "`./slipstream models list`", "suggested ones"),
         (RateLimited(3), _LOGIN, _BUTTONS),
@@ -26,10 +30,11 @@ _BUTTONS = "“Hub settings…”, “Log in”"
         (NothingToChoose("Say which.", "a/b:Q8_0"), "`./slipstream models pull a/b:Q8_0`", "Say which."),
         (NothingToChoose("It has none."), "`./slipstream models search NAME`", "It has none."),
         (WrongContent("x"), "try again later", "try again later"),
+        (QuantiseRefused("It would lose more.", "--allow"), "The option for that is --allow.", "It would lose more."),
     ],
 )
-def test_both_places_have_their_words(error, typed, clicked, monkeypatch):
-    assert typed in told(error)
-    monkeypatch.setenv(IN_WINDOW, "1")
-    assert clicked in told(error)
-    assert "./slipstream" not in told(error)
+def test_both_places_have_their_words(error, in_terminal, in_window):
+    trouble = value_of(Trouble, plain(trouble_of(error)))
+    assert in_terminal in typed(trouble)
+    assert in_window in clicked(trouble).sentence
+    assert "./slipstream" not in clicked(trouble).sentence

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from unittest.mock import ANY
 
 import keyring
 import pytest
 
 from app.cli import main as cli
+from app.client.http_client import Client
+from app.client.server_process import ServerProcess
 from app.environment.exit_codes import ExitCode
 from app.server.remotes.store import RemoteStore, key_of
 from tests.support.file_keyring import FileKeyring
@@ -99,3 +102,27 @@ def test_without_a_keyring_the_key_is_written_nowhere(remotes, fake, home):
     assert code == ExitCode.USAGE
     assert "SLIPSTREAM_REMOTE_KEY_RACK" in err
     assert not (home / "config" / "remotes.json").exists()
+
+
+def chat(capsys, *words: str) -> tuple[int, str, str]:
+    code = cli.main(["chat", *words, "Hi", "--max-tokens", "9"])
+    return int(code), *capsys.readouterr()
+
+
+def test_a_remotes_model_chats_without_an_address_and_loads_no_model_here(remotes, fake, capsys, monkeypatch):
+    fake.api_key = None
+    remotes("add", "rack", fake.url, "--no-key")
+    assert chat(capsys, "--model", "rack/ember-q8_0") == (ExitCode.OK, "Hello there.\n", ANY)
+    assert (fake.requests[-1]["model"], fake.requests[-1]["max_tokens"]) == ("ember-q8_0", 9)
+    fake.error = 404, {"error": {"message": "No such model.", "type": "x", "param": "model", "code": "model_not_found"}}
+    code, out, err = chat(capsys, "--model", "rack/other")
+    assert (code, out) == (ExitCode.MODEL, "")
+    assert "No such model." in err
+    fake.error = None
+    with ServerProcess(["--on-demand"], listed=True) as server:
+        url = server.wait_listening()
+        monkeypatch.setattr("app.cli.chat.chat_server.ServerProcess", None)
+        assert chat(capsys, "--model", "rack/ember-q8_0") == (ExitCode.OK, "Hello there.\n", ANY)
+        assert Client(url, server.api_key).state().phase == "empty", (
+            "the server that runs need not load anything either"
+        )

@@ -11,7 +11,7 @@ from app.fit_reports.fit_reports import CurrentMachine
 from app.fit_reports.suggestions import first_choices, suggestions
 from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
-from models.library.values import Choice
+from models.library.values import SuggestionTier
 from models.recommend.recommend import ENOUGH
 
 GB = 10**9
@@ -96,6 +96,6 @@ def test_heads_in_a_file_are_judged_too():
 )
 def test_newcomers_are_offered_a_quick_one_the_best_and_one_between(here, titles):
     chosen = first_choices(suggestions(here))
-    assert list(chosen) == [choice for choice in Choice if choice in chosen]
+    assert list(chosen) == [choice for choice in SuggestionTier if choice in chosen]
     assert all(one.judgement.verdict is FitVerdict.GREEN for one in chosen.values())
     assert [one.model.title for one in chosen.values()] == titles

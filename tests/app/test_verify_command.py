@@ -22,7 +22,7 @@ from app.jobs.verify.verification import Verification
 from app.settings.server_settings import ServerSettings
 from core.engine.committer import Committer
 from core.values.errors import BadOption
-from tests.support.engines import EMBER, EMBER_DRAFT, chat
+from tests.support.engines import EMBER, chat
 from tools.model_factory import gguf_factory, recurrent_factory
 
 COPY = (
@@ -183,7 +183,7 @@ def test_a_model_without_a_template_continues_the_built_in_prompts_as_they_are(
 ) -> None:
     entries = [entry for entry in gguf_factory.metadata_of(EMBER) if entry.key != "tokenizer.chat_template"]
     reader = gguf_factory.reader_of(EMBER)
-    tensors = list(gguf_factory._tensors(reader, gguf_factory.Recipe()))
+    tensors = list(gguf_factory.tensors_of(reader, gguf_factory.Recipe()))
     model = gguf_factory.write(tmp_path / "bare.gguf", entries, tensors)
     code, out, _ = verify("--model", str(model), "--max-tokens", "2", "--seeds", "0", "--json")
     assert code == ExitCode.OK
@@ -275,7 +275,7 @@ def test_a_template_that_refuses_the_messages_is_named(verify: Verify, tmp_path:
         gguf_factory.replace(entry, value=source) if entry.key == "tokenizer.chat_template" else entry
         for entry in gguf_factory.metadata_of(EMBER)
     ]
-    tensors = list(gguf_factory._tensors(gguf_factory.reader_of(EMBER), gguf_factory.Recipe()))
+    tensors = list(gguf_factory.tensors_of(gguf_factory.reader_of(EMBER), gguf_factory.Recipe()))
     model = gguf_factory.write(tmp_path / "mute.gguf", entries, tensors)
     code, _, err = verify("--model", str(model))
     assert code == ExitCode.USAGE
@@ -288,13 +288,6 @@ def test_an_unknown_model_lists_those_there_are(verify: Verify, words: tuple[str
     code, _, err = verify(*words)
     assert code == ExitCode.MODEL
     assert "ember-q8_0" in err
-
-
-def test_a_draft_of_another_vocabulary_is_refused_with_the_reason(verify: Verify) -> None:
-    other = gguf_factory.cached(gguf_factory.Recipe(n_vocab=20_000, source=EMBER_DRAFT))
-    code, _, err = verify("--model", "ember-q8_0", "--draft", str(other))
-    assert code == ExitCode.MODEL
-    assert "It has 20,000 tokens and the model 4,096" in err
 
 
 def test_a_draft_larger_than_its_model_is_refused_with_both_sizes(verify: Verify) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,13 +38,21 @@ def run_bench() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def refuse() -> Callable[..., str]:
-    """Runs a bench with bad options and returns what it says."""
+def refuse(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a bench with bad options and returns what it says. It ends before anything is measured: here will do."""
 
     def run(name: str, *options: str, **environment: str) -> str:
-        done = run_module(name, *options, **environment)
-        assert done.returncode != 0
-        assert "Traceback" not in done.stderr
-        return done.stderr
+        monkeypatch.setattr(sys, "argv", [name, *options])
+        before = dict(os.environ)
+        os.environ.update(environment)
+        monkeypatch.delitem(sys.modules, f"benchmarks.{name}", raising=False)
+        try:
+            with pytest.raises(SystemExit) as end:
+                runpy.run_module(f"benchmarks.{name}", run_name="__main__")
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        assert end.value.code != 0
+        return f"{capfd.readouterr().err}{end.value.code}"
 
     return run

@@ -7,10 +7,7 @@ import itertools
 import pytest
 
 from benchmarks import prompts
-from core.values.request import SamplingParams
-from tests.support.engines import complete, open_engine
-
-GREEDY = SamplingParams(temperature=0)
+from tests.support.engines import GREEDY, complete, open_engine
 
 
 def test_no_two_prompts_are_alike() -> None:

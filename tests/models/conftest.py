@@ -1,4 +1,4 @@
-"""A hub of their own for the tests that need one, and an environment without the user's."""
+"""A hub of their own for the tests that need one, and no token of the user's."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from tools.stand_ins.hub_server import HubServer
 
 
 @pytest.fixture(autouse=True)
-def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("HF_ENDPOINT", "HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        monkeypatch.delenv(name, raising=False)
+def no_token_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
 
 

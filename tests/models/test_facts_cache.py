@@ -32,8 +32,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> FactsFile:
-    return FactsFile(tmp_path / "cache" / "headers.json")
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "headers.json"
+
+
+@pytest.fixture
+def kept(file: Path) -> FactsFile:
+    return FactsFile(file)
 
 
 @pytest.fixture
@@ -84,15 +89,14 @@ def test_a_file_that_has_changed_is_read_again_and_one_that_is_gone_forgotten(
 
 @pytest.mark.parametrize("harm", ["other version", "cut", "other shape", "nested"])
 def test_what_cannot_be_believed_is_read_from_the_models(
-    folder: Path, kept: FactsFile, reads: list[str], harm: str
+    folder: Path, kept: FactsFile, file: Path, reads: list[str], harm: str
 ) -> None:
     first = look(folder, kept)
     reads.clear()
-    path = kept._path
-    text = path.read_text()
+    text = file.read_text()
     content = json.loads(text)
     content["models"][0][1]["n_layers"] = "six"
-    path.write_text(
+    file.write_text(
         {
             "other version": text.replace(facts_file.made_by(), "of old"),
             "cut": text[: len(text) // 2],
@@ -112,13 +116,13 @@ def test_where_it_cannot_be_kept_the_models_are_listed_all_the_same(folder: Path
     assert "a" in look(folder, FactsFile(tmp_path / "cache" / "headers.json"))
 
 
-def test_it_is_written_only_when_something_is_new(folder: Path, kept: FactsFile) -> None:
+def test_it_is_written_only_when_something_is_new(folder: Path, kept: FactsFile, file: Path) -> None:
     catalog = Catalog([folder], starter=None, kept=kept)
     catalog.entries()
-    os.utime(kept._path, ns=(1, 1))
+    os.utime(file, ns=(1, 1))
     catalog.entries()
     look(folder, kept)
-    assert kept._path.stat().st_mtime_ns == 1
+    assert file.stat().st_mtime_ns == 1
 
 
 def test_its_version_covers_all_the_code_that_works_facts_out() -> None:

@@ -47,8 +47,7 @@ def test_ember():
     assert facts.n_bytes == EMBER.stat().st_size
     assert (facts.n_ctx_train, facts.n_layers, facts.n_vocab, facts.n_embd) == (1024, 6, 4096, 384)
     assert (facts.n_heads, facts.n_kv_heads, facts.key_length, facts.value_length) == (6, (3,) * 6, 64, 64)
-    assert facts.tokenizer is not None
-    assert (facts.tokenizer.model, facts.tokenizer.n_tokens, facts.tokenizer.eos) == ("gpt2", 4096, 2)
+    assert facts.tokenizer == "gpt2"
     assert facts.has_chat_template
     assert facts.problem is None
 
@@ -108,7 +107,6 @@ def test_windowed_layers_may_have_their_own_lengths():
     numbers |= {"attention.key_length": 32, "attention.value_length": 32}
     numbers |= {"attention.key_length_swa": 16, "attention.value_length_swa": 16}
     facts = facts_of("gemma4", numbers)
-    assert facts.sliding_window == 512
     assert facts.kv_bytes_per_token() == 4 * (32 + 32 + 64) * 2
 
 

@@ -5,8 +5,16 @@ from pathlib import Path
 
 import pytest
 from first_start import system_packages
-from first_start.errors import PackagesMissing, SetupError
-from first_start.system_packages import Need, command_to_type, is_there, missing, parse_needs, read_needs
+from first_start.errors import CommandFailed, PackagesMissing, SetupError
+from first_start.system_packages import (
+    Need,
+    command_to_type,
+    ensure_checks,
+    is_there,
+    missing,
+    parse_needs,
+    read_needs,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,6 +51,10 @@ def test_the_projects_list_asks_for_compilers_and_for_qts_libraries():
     packages = {need.package for need in read_needs(ROOT)}
     assert {"gcc", "g++", "libegl1", "libxcb-cursor0", "libwayland-cursor0"} <= packages
     assert any(package.endswith("-venv") for package in packages)
+
+
+def test_what_only_the_checks_use_is_asked_of_nobody_else():
+    assert {"xvfb", "xdotool"}.isdisjoint(need.package for need in read_needs(ROOT))
 
 
 def test_a_library_is_asked_for_by_name():
@@ -136,3 +148,27 @@ def test_an_installation_that_does_not_help_is_an_error(monkeypatch, on_linux):
     as_root_with_apt(monkeypatch, [(CURSOR,), (CURSOR,)])
     with pytest.raises(SetupError, match=r"libxcb-cursor\.so\.0 cannot be used"):
         system_packages.ensure((CURSOR,), None, lambda line: None)
+
+
+XVFB = Need("check", "Xvfb", "xvfb")
+
+
+def test_the_checks_get_their_programs_where_apt_can_bring_them(monkeypatch, on_linux):
+    commands = as_root_with_apt(monkeypatch, [(XVFB,), ()])
+    assert ensure_checks(ROOT, None, lambda line: None) == ""
+    assert commands[-1][-1] == "xvfb"
+    assert ensure_checks(ROOT, None, lambda line: None) == ""
+    assert len(commands) == 3
+
+
+def test_the_checks_do_without_programs_that_cannot_come(monkeypatch, on_linux):
+    def fail(*_):
+        raise CommandFailed("apt-get update", 100, ())
+
+    commands = as_root_with_apt(monkeypatch, [(XVFB,), (XVFB,)])
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "xvfb are left out" in ensure_checks(ROOT, None, lambda line: None)
+    assert commands == []
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(system_packages, "run_logged", fail)
+    assert "xvfb are left out" in ensure_checks(ROOT, None, lambda line: None)

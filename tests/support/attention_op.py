@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.llama.devices import device_handles
 from core.llama.library import declare, ggml
 from core.machine.op_timer import (
     F16,
@@ -21,7 +22,6 @@ from core.machine.op_timer import (
     _free_buffer,
     _new_graph,
     attention,
-    find_device,
 )
 
 _set = declare(ggml, "ggml_backend_tensor_set", None, P, P, ctypes.c_size_t, ctypes.c_size_t)
@@ -72,9 +72,7 @@ def by_numpy(case: Case) -> Numbers:
 
 def by_ggml(case: Case, n_threads: int) -> Numbers:
     """Return the result of llama.cpp's flash attention, shape (n_rows, n_heads, length)."""
-    device = find_device("CPU")
-    assert device is not None
-    timer, scratch = OpTimer(device, "cpu", n_threads, 0.0), Scratch()
+    timer, scratch = OpTimer(device_handles("CPU")[0], "cpu", n_threads, 0.0), Scratch()
     n_heads, n_rows, length = case.query.shape
     n_kv_heads, n_cells, _ = case.keys.shape
     query = scratch.row(length, n_rows, n_heads)

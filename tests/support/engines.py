@@ -11,11 +11,15 @@ from weakref import WeakKeyDictionary
 
 from app.jobs.verify.near_tie import NEAR_TIE
 from core.engine.engine import Engine
+from core.loading.fit_request import fit_request_of
 from core.loading.load_engine import load_engine
+from core.loading.load_heads import wants_mtp
 from core.machine.measurements import Measurements
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, LoadedModel, RequestEvent, Started, Token
 from core.values.request import Request, SamplingParams
+from models.estimate.fit.memory import MemoryNeed
+from models.facts.model_facts import ModelFacts, read_model
 
 STARTER = Path(__file__).resolve().parent.parent.parent / "models" / "starter"
 EMBER = STARTER / "ember-q8_0.gguf"
@@ -31,6 +35,9 @@ FOX = chat("Tell me a story about a fox.")
 # Stories have near-ties from their first word on, which steps of other widths decide otherwise. Of this answer, each
 # of the first sixty tokens is e^5 times as likely as the next best one: for tests that compare whole texts.
 SURE = chat("What is speculative decoding?")
+PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
+GREEDY = SamplingParams(temperature=0)
+ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 
 
 # What was measured in this process: a model is calibrated once for all tests, not at each load.
@@ -46,6 +53,14 @@ def load(
 ) -> tuple[Engine, LoadedModel]:
     """Load a model in this process; it is calibrated only if no test has done that before."""
     return load_engine(options, cache_folder=cache_folder, measured=measured, clock=clock)
+
+
+def need_of(facts: ModelFacts, options: EngineOptions, n_cells: int) -> MemoryNeed:
+    """Estimate the memory of an engine with ``n_cells`` KV cells, with its draft model and heads."""
+    path = options.draft_path if options.speculation != "off" else None
+    draft = read_model(Path(path)) if path is not None else None
+    wanted = fit_request_of(facts, options, draft, uses_heads=wants_mtp(facts, options))
+    return wanted.shape.need(facts, n_cells, options.cache_type, draft)
 
 
 @contextmanager

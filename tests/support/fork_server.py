@@ -21,16 +21,17 @@ import sys
 import traceback
 from functools import cache
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import NamedTuple, cast
 
+import app.library_service
 from app.client.library_process import library_command, library_environment, library_folder
 
 CAN_FORK = hasattr(os, "pidfd_open")
 _MODULE = "app.library_service"
 # Not huggingface_hub and keyring, which read the environment when they are imported, but what they need.
 _IMPORTED = (
-    f"{_MODULE}.service",
-    f"{_MODULE}.outbox",
+    *(f"{_MODULE}.{module.name}" for module in iter_modules(app.library_service.__path__) if module.name != "__main__"),
     "app.doctor.checks",
     "models.recommend.recommend",
     "certifi",

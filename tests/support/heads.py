@@ -1,19 +1,71 @@
-"""What a head is to propose; looks at what it proposes, and asks it the same anew."""
+"""Models with heads, what a head is to propose, and a look at what it proposes and says of the same anew."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-
-import numpy as np
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from core.engine.engine import Engine
-from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
-from core.llama.heads import StateBatch, TargetBatch
+from core.kv_cache.memory import CheckpointMemory, RecurrentMemory
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 from core.speculation.proposers.dflash import DFlashProposer
+from tests.support.engines import EMBER, ENDLESS, complete, open_engine
+from tools.model_factory import gguf_factory, head_factory, hybrid_factory
+
+KINDS = ("mtp", "eagle3", "dflash")
+# By architecture, the way back from rejected drafts: llama.cpp keeps snapshots of some states.
+HYBRIDS: dict[str, type] = {
+    "qwen35": RecurrentMemory,
+    "qwen35moe": RecurrentMemory,
+    "nemotron_h_moe": RecurrentMemory,
+    "bailingmoe3": RecurrentMemory,
+    "qwen3next": CheckpointMemory,
+}
+COUNTING = tuple(range(500, 520))
+
+
+class Setting(NamedTuple):
+    """A target and what to load beside it."""
+
+    path: Path
+    options: dict[str, Any]
+
+
+def use(setting: Setting, **options: Any) -> AbstractContextManager[Engine]:
+    """Open an engine that drafts."""
+    return open_engine(
+        setting.path, **{"n_slots": 4, "n_ctx": 512, "speculation": "draft", **setting.options, **options}
+    )
+
+
+def random_head(kind: str) -> Setting:
+    """Ember with a head that knows nothing."""
+    makers = {"mtp": head_factory.mtp_ember, "eagle3": head_factory.eagle_head, "dflash": head_factory.dflash_head}
+    path = gguf_factory.cached_file(f"{kind}-random.gguf", makers[kind])
+    return Setting(path, {}) if kind == "mtp" else Setting(EMBER, {"draft_path": str(path)})
+
+
+def counting(kind: str, n_layers: int = 1, step: int = 1) -> Setting:
+    """The model that counts, with a head of ``kind`` that is always right with its first token."""
+    if kind == "mtp":
+        return Setting(head_factory.cached_mtp_counter(n_layers), {})
+    n_layers += 3
+    name = f"counter-{n_layers}-{step}.gguf"
+    path = gguf_factory.cached_file(name, lambda path: head_factory.counter(path, n_layers, step))
+    make = head_factory.eagle_head if kind == "eagle3" else head_factory.dflash_head
+    head = gguf_factory.cached_file(f"{kind}-counter-{step}.gguf", lambda path: make(path, "counter", step=step))
+    return Setting(path, {"draft_path": str(head)})
+
+
+def hybrid(architecture: str, head: str = "counts") -> Setting:
+    """A model with a running state and prediction heads that count or know nothing."""
+    make: Callable[..., Path] = getattr(hybrid_factory, architecture)
+    name = f"hybrid-{architecture}-{head}.gguf"
+    return Setting(gguf_factory.cached_file(name, lambda path: make(path, head)), {})
 
 
 def following(texts: list[list[int]], distance: int) -> dict[int, int]:
@@ -49,47 +101,13 @@ class Recorder:
         return guesses
 
 
-def says_at_once(engine: Engine, text: list[int]) -> int:
-    """Let target and head read a text from an empty cache, and return the token that the head proposes."""
-    target, head, tokens = engine.context, head_of(engine), np.array(text, np.int32)
-    target.clear()
-    head.clear()
-    batch = Batch(len(text))
-    batch.add_run(tokens[:-1], 0, 0, n_wanted=1)
-    assert target.decode(batch) is DecodeStatus.OK
-    target.synchronize()
-    if isinstance(head, DFlashProposer):
-        return _fills_in_at_once(engine, head, text)
-    assert isinstance(head, AutoregressiveHead)
-    states = head._states(np.concatenate(head._features(len(text) - 1), axis=1))
-    pairs = StateBatch(len(text), head._state_width)
-    pairs.add_run(tokens[1:-1], 1 + head._shift, 0, n_wanted=0)
-    pairs.states[: len(states) - 1] = states[:-1]
-    assert head._context.decode(pairs) is DecodeStatus.OK
-    pairs.clear()
-    pairs.add(text[-1], len(text) - 1 + head._shift, 0)
-    pairs.states[0] = states[-1]
-    assert head._context.decode(pairs) is DecodeStatus.OK
-    head._context.synchronize()
-    return _likeliest(engine, head._context.logits(1)[0])
+def says_at_once(engine: Engine, recorder: Recorder, text: list[int]) -> int | None:
+    """Let target and head read a text from empty caches, and return the token that the head proposes.
 
-
-def _fills_in_at_once(engine: Engine, head: DFlashProposer, text: list[int]) -> int:
-    features = np.concatenate(head._features(len(text) - 1), axis=1)
-    states = TargetBatch(len(text), features.shape[1])
-    states.add_states(features, 0, 0)
-    assert head._context.decode(states) is DecodeStatus.OK
-    block = Batch(head._n_block)
-    for place in range(head._n_block):
-        block.add(head._mask if place else text[-1], len(text) - 1 + place, 0)
-    assert head._context.decode(block) is DecodeStatus.OK
-    head._context.synchronize()
-    token = _likeliest(engine, head._context.logits(2)[1])
-    head.clear()
-    return token
-
-
-def _likeliest(engine: Engine, logits: np.ndarray) -> int:
-    """The likeliest token that goes on with the text."""
-    logits[list(engine.vocab.end_tokens)] = -np.inf
-    return int(logits.argmax())
+    The last token is the target's own. None where it now chooses another one.
+    """
+    engine.forget_texts()
+    head_of(engine).clear()
+    n_before = len(recorder.seen)
+    complete(engine, tuple(text[:-1]), max_tokens=3, sampling=ENDLESS)
+    return next((token for seen, token in recorder.seen[n_before:] if seen == text), None)

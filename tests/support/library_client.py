@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
@@ -94,6 +96,18 @@ class LibraryClient:
                 with self._changed:
                     self.news.append(event)
                     self._changed.notify_all()
+
+
+def give_places(folder: Path, hub: str, patch: pytest.MonkeyPatch) -> None:
+    """Give what is started from now on folders of its own below ``folder``, and a Hub of its own."""
+    for name in ("home", "xdg"):
+        (folder / name).mkdir()
+    patch.setenv("HF_ENDPOINT", hub)
+    patch.setenv("HF_HOME", str(folder / "hf-home"))
+    patch.setenv("HOME", str(folder / "home"))
+    patch.setenv("XDG_DATA_HOME", str(folder / "xdg"))
+    patch.setenv("SLIPSTREAM_HOME", str(folder / "slipstream"))
+    patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
 
 
 def _given(request: Any) -> dict[str, Any]:

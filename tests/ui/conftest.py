@@ -84,15 +84,21 @@ def library(lonely_api: Api) -> Api:
 
 
 @pytest.fixture
-def window(qtbot, qapp, api: Api, library: Api, tmp_path: Path):
+def appearance(qapp):
+    """How the window looks."""
+    made = Appearance(qapp, ThemeChoice.LIGHT)
+    yield made
+    made.deleteLater()
+
+
+@pytest.fixture
+def window(qtbot, appearance: Appearance, api: Api, library: Api, tmp_path: Path):
     """The whole window on an empty data folder."""
-    appearance = Appearance(qapp, ThemeChoice.LIGHT)
     made = MainWindow(api, appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
     qtbot.addWidget(made)
     made.show()
     yield made
     made.close()
-    appearance.deleteLater()
 
 
 @pytest.fixture(autouse=True)

@@ -93,7 +93,9 @@ def test_without_a_tray_closing_ends_the_app(qtbot, window: MainWindow) -> None:
         window.close()
 
 
-def test_page_chat_and_place_come_back(qtbot, window: MainWindow, api: Api, library: Api, tmp_path: Path) -> None:
+def test_page_chat_and_place_come_back(
+    qtbot, window: MainWindow, appearance: Appearance, library: Api, tmp_path: Path
+) -> None:
     now = now_ms()
     window.archive.save_chat(Chat(7, "A fox", now, now))
     window.archive.save_message(Message(8, 7, None, Role.USER, "Hello", now, Status.DONE))
@@ -102,23 +104,23 @@ def test_page_chat_and_place_come_back(qtbot, window: MainWindow, api: Api, libr
     window.show_page("settings")
     window.resize(700, 500)
     window.close()
-    again = MainWindow(Api(), window._appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
+    again = MainWindow(Api(), appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
     qtbot.addWidget(again)
     again.show()
-    qtbot.waitUntil(lambda: again.desk.current.chat.id == 7 and again._shown_page == "settings")
+    qtbot.waitUntil(
+        lambda: again.desk.current.chat.id == 7 and again.settings is not None and again.settings.isVisible()
+    )
     assert (again.width(), again.height()) == (700, 500)
     again.close()
 
 
 @pytest.mark.parametrize(("page", "chat"), [("nowhere", "999"), ("", "-1"), ("settings", "x")])
 def test_a_place_that_is_gone_is_the_usual_one(
-    qtbot, qapp, library: Api, tmp_path: Path, window: MainWindow, page: str, chat: str
+    qtbot, appearance: Appearance, library: Api, tmp_path: Path, window: MainWindow, page: str, chat: str
 ) -> None:
     for name, value in (("page", page), ("chat", chat)):
         window.kept.keep(name, value)
-    appearance = Appearance(qapp)
     again = MainWindow(Api(), appearance, tmp_path / "other.db", tmp_path / "window.ini", library)
     qtbot.addWidget(again)
     assert again.desk.current.is_new
     again.close()
-    appearance.deleteLater()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 
@@ -17,6 +15,7 @@ from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
+from ui.theme.appearance import Appearance
 from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
 
@@ -27,7 +26,7 @@ def library(lonely_api: Api, library_server: LibraryServer) -> Api:
     return lonely_api
 
 
-def test_every_control_has_a_name(qtbot, window: MainWindow, server: FakeServer, tmp_path: Path) -> None:
+def test_every_control_has_a_name(qtbot, window: MainWindow, appearance: Appearance, server: FakeServer) -> None:
     """One test: what is made for one page stays for the next."""
     server.thoughts = ["Let me think."]
     server.pieces = ["```py\nx = 1\n```\n\n| a |\n|--|\n| 1 |\n\nDone."]
@@ -57,6 +56,6 @@ def test_every_control_has_a_name(qtbot, window: MainWindow, server: FakeServer,
     dialogs = [
         HubDialog(window.link, window),
         SettingsDialog(window.link, "ember-q8_0", window),
-        QuantiseDialog(window.link, "ember-q8_0", window._appearance.palette, window),
+        QuantiseDialog(window.link, "ember-q8_0", appearance.palette, window),
     ]
     assert [one for root in (window, *dialogs) for one in nameless(root)] == []

@@ -26,12 +26,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from tests.support.chat_window import reply_view
 from tests.support.contrast import contrast
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.library_server import KEY, LibraryServer
 from ui.chat.history.history_model import CHAT_ID
 from ui.chat.markdown.text_view import TextView
-from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.receipts import why_this_fast
 from ui.chat.messages.user_message import MOST_SHOWN, UserMessage, beginning
 from ui.chat.storage.store import NEW_CHAT, ChatStore
@@ -55,12 +55,6 @@ def ask(qtbot, window: MainWindow, text: str) -> Message:
     say(qtbot, window, text)
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     return window.desk.current.tree.path[-1]
-
-
-def reply_view(window: MainWindow) -> AssistantMessage:
-    view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
-    assert isinstance(view, AssistantMessage)
-    return view
 
 
 def asked_view(window: MainWindow) -> UserMessage:

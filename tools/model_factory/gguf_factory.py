@@ -103,7 +103,7 @@ def cached_file(name: str, make_file: Callable[[Path], Path]) -> Path:
 def make(path: Path, recipe: Recipe) -> Path:
     """Write the model of ``recipe`` to ``path``; streams, so that it needs little memory."""
     reader = reader_of(recipe.source)
-    tensors = list(_tensors(reader, recipe))
+    tensors = list(tensors_of(reader, recipe))
     write(path, _metadata(reader, recipe), tensors)
     return path
 
@@ -214,7 +214,8 @@ def _entry(field: gguf.ReaderField) -> Entry:
     return Entry(field.name, field.contents(), field.types[0], item_type)
 
 
-def _tensors(reader: gguf.GGUFReader, recipe: Recipe) -> Iterator[Tensor]:
+def tensors_of(reader: gguf.GGUFReader, recipe: Recipe) -> Iterator[Tensor]:
+    """Give the tensors of the model of ``recipe``."""
     blocks: dict[int, list[Tensor]] = {}
     for tensor in reader.tensors:
         match = re.match(r"blk\.(\d+)\.", tensor.name)

@@ -80,7 +80,7 @@ class HubRepo:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SeenRequest:
     """One request that arrived; ``sent`` counts the bytes of content that went out for it."""
 
     server: str
@@ -97,7 +97,7 @@ class HubServer:
     def __init__(self) -> None:
         self.repos: dict[str, HubRepo] = {}
         self.renamed: dict[str, str] = {}
-        self.asked: list[Asked] = []
+        self.asked: list[SeenRequest] = []
         self.stopped = threading.Event()
         self._faults: dict[str, list[Fault]] = {}
         self._lock = threading.Lock()
@@ -130,7 +130,7 @@ class HubServer:
                             return fault
         return Fault()
 
-    def content_requests(self) -> list[Asked]:
+    def content_requests(self) -> list[SeenRequest]:
         return [asked for asked in self.asked if asked.server == "files"]
 
     @property
@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.url = urlparse(self.path)
         self.path_text = unquote(self.url.path)
-        self.asked = Asked(
+        self.asked = SeenRequest(
             self.kind, self.command, self.path, self.headers.get("Range"), self.headers.get("Authorization")
         )
         self.hub.asked.append(self.asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -30,7 +31,10 @@ class LibraryServer:
     ) -> None:
         merged = {**library_environment(), **environment}
         settings = ServerSettings(port=0, api_key=api_key)
-        pool = SimpleNamespace(attach=lambda: None, let_go=lambda name: None, let_go_below=lambda folder: None)
+        no_model = SimpleNamespace(path=None)
+        pool = SimpleNamespace(
+            attach=lambda: None, find=lambda name: no_model, without=lambda goes: contextlib.nullcontext()
+        )
         application = create_application(settings, cast(ModelPool, pool))
         application.state.library = LibraryWorker(command, lambda: merged, (0.1, 0.2))
         self._listening = listen(settings.host, 0)

@@ -14,7 +14,6 @@ from typing import Any
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QFileDialog,
     QFrame,
@@ -38,6 +37,7 @@ from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
+from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
 
 WIDTH, HEIGHT = 900, 600
@@ -112,8 +112,7 @@ class RaceDialog(QDialog):
         self.prompt = QLineEdit(prompt or EXAMPLE)
         self.prompt.setAccessibleName(tr("Prompt of the race"))
         self.prompt.setCursorPosition(0)
-        self.order = QComboBox()
-        self.order.setAccessibleName(tr("In turns or at once"))
+        self.order = ChoiceField(tr("In turns or at once"))
         self.order.addItems([tr("In turns"), tr("At once")])
         self._can_be_at_once = len(models) > 1
         self.order.setToolTip("" if self._can_be_at_once else tr("Two models are needed to race at once"))
@@ -351,10 +350,9 @@ class _Lane(QWidget):
         super().__init__()
         self._choices, self._rate, self.speed = choices, TokenRate(), 0.0
         self.wrote = (0.0, 0.0)  # when the first and the last text came
-        self.choice = QComboBox()
-        self.choice.setAccessibleName(tr("Who races"))
+        self.choice = ChoiceField(tr("Who races"))
         self.choice.setMinimumWidth(0)
-        self.choice.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.choice.setSizeAdjustPolicy(ChoiceField.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.choice.addItems([on_button(racer.name) for racer in choices])
         self.choice.setCurrentIndex(at)
         self.figure, self.words, self.details = QLabel("–"), QLabel(), ElidedLabel()

@@ -6,7 +6,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -15,8 +15,9 @@ from PySide6.QtNetwork import QNetworkReply, QNetworkRequest
 from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
 from models.library.values import Download, Quantising, RowReport, Trouble, TroubleKind
-from ui.client.api import Api, SseParser, problem_of
+from ui.client.api import MAX_ERROR_BYTES, Api, SseParser, problem_of
 from ui.client.problems import code_of, sentence_of
+from ui.client.remedies import clicked
 from ui.language import tr
 
 LOST = tr("The library stopped in the middle of this and is starting again. Try again.")
@@ -65,7 +66,8 @@ class LibraryCall(QObject):
             return
         self._has_closed = True
         if self._reply.error() != QNetworkReply.NetworkError.NoError:
-            self._fail(_trouble(*problem_of(self._reply)))
+            error = _error_in(self._reply)
+            self._fail(_trouble(*problem_of(self._reply), error))
         elif self._is_stream:
             self._on_bytes()
         else:
@@ -89,7 +91,7 @@ class LibraryCall(QObject):
             try:
                 found = json.loads(event)
                 if isinstance(found, dict) and (sentence := sentence_of(found)) is not None:
-                    self._fail(_trouble(sentence, code_of(found)))
+                    self._fail(_trouble(sentence, code_of(found), found["error"]))
                     return
                 self.part.emit(self._value(found))
             except (TypeError, ValueError, KeyError):
@@ -109,8 +111,24 @@ class LibraryCall(QObject):
         self.failed.emit(trouble)
 
 
-def _trouble(sentence: str, code: str) -> Trouble:
-    return Trouble(sentence, TroubleKind(code) if code in set(TroubleKind) else TroubleKind.OTHER)
+def _trouble(sentence: str, code: str, error: Any = None) -> Trouble:
+    """Return trouble as the window says it; ``error`` is the whole error of the server, as it was sent."""
+    if code not in set(TroubleKind) or not isinstance(error, dict):
+        return Trouble(sentence)
+    return clicked(value_of(Trouble, {**error, "sentence": sentence, "kind": code}))
+
+
+def _error_in(reply: QNetworkReply) -> Any:
+    """Return the error in the body of a reply, without taking it; None where there is none."""
+    try:
+        body = json.loads(bytes(reply.peek(MAX_ERROR_BYTES).data()))
+    except ValueError:
+        return None
+    return body.get("error") if isinstance(body, dict) else None
+
+
+def _said(download: Download) -> Download:
+    return download if download.trouble is None else replace(download, trouble=clicked(download.trouble))
 
 
 class LibraryLink(QObject):
@@ -209,7 +227,7 @@ class LibraryLink(QObject):
         elif name == "judged":
             self.judged.emit(value_of(tuple[RowReport, ...], value))
         elif name == "downloads":
-            downloads = value_of(tuple[Download, ...], value)
+            downloads = tuple(map(_said, value_of(tuple[Download, ...], value)))
             if downloads != self.downloads:
                 self.downloads = downloads
                 self.downloads_changed.emit(downloads)

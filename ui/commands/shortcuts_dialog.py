@@ -42,8 +42,7 @@ class ShortcutsDialog(QDialog):
         grid.setContentsMargins(Space.XL, Space.M, Space.XL, Space.M)
         grid.setVerticalSpacing(Space.S)
         grid.setHorizontalSpacing(Space.L)
-        grid.setColumnStretch(0, 3)
-        grid.setColumnStretch(1, 1)
+        grid.setColumnStretch(0, 1)
         for at, (name, keys) in enumerate(self.lines):
             what, how = QLabel(name), QLabel("  ·  ".join(_native(key) for key in keys))
             what.setWordWrap(True)

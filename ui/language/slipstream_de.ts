@@ -2504,6 +2504,36 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <translation>Die Nachrichten haben {n_prompt:,} Token, und der Kontext des Modells hat Platz für {n_ctx:,}.</translation>
     </message>
     <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>The models of this machine and the suggested ones are there without it.</source>
+      <translation>Die Modelle dieses Rechners und die vorgeschlagenen sind auch ohne ihn da.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>“Hub settings…”, “Log in” logs in.</source>
+      <translation>Zum Anmelden: „Hub-Einstellungen…“, „Anmelden“.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>A search finds names.</source>
+      <translation>Eine Suche findet Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>“Import folder…” does that.</source>
+      <translation>Das geht mit „Ordner importieren…“.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>Empty the trash and try again, or delete the file in its folder.</source>
+      <translation>Leeren Sie den Papierkorb und versuchen Sie es noch einmal, oder löschen Sie die Datei in ihrem Ordner.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/client/remedies.py" />
+      <source>Find it again to see what there is.</source>
+      <translation>Öffnen Sie es noch einmal, um zu sehen, was es gibt.</translation>
+    </message>
+    <message>
       <location filename="../../ui/client/speeds.py" />
       <source>Drafting</source>
       <translation>Entwürfe</translation>
@@ -4033,11 +4063,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
-      <source>in use</source>
-      <translation>in Gebrauch</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/models_view.py" />
       <source>Choose another folder…</source>
       <translation>Anderen Ordner wählen…</translation>
     </message>
@@ -4065,6 +4090,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/models_view.py" />
       <source>Download one from the Hub, or import a folder that has GGUF files.</source>
       <translation>Lade eines vom Hub herunter, oder importiere einen Ordner mit GGUF-Dateien.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/models_view.py" />
+      <source>in use</source>
+      <translation>in Gebrauch</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
@@ -5915,16 +5945,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>Memory read</source>
-      <translation>Gelesener Speicher</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>GB per second</source>
-      <translation>GB je Sekunde</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
       <source>{what}, the last reply</source>
       <translation>{what}, die letzte Antwort</translation>
     </message>
@@ -6005,6 +6025,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
+      <source>Memory read</source>
+      <translation>Gelesener Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>GB per second</source>
+      <translation>GB je Sekunde</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
       <source>Load a model first.</source>
       <translation>Lade zuerst ein Modell.</translation>
     </message>
@@ -6080,13 +6110,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
-      <source>The download stopped</source>
-      <translation>Der Download hat angehalten</translation>
+      <source>it can go on.</source>
+      <translation>er kann weitergehen.</translation>
     </message>
     <message>
       <location filename="../../ui/window/background.py" />
-      <source>it can go on.</source>
-      <translation>er kann weitergehen.</translation>
+      <source>The download stopped</source>
+      <translation>Der Download hat angehalten</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />

@@ -89,10 +89,12 @@ class DownloadRow(QFrame):
         self.setAccessibleName(name)
         self.line.setText(download_line(download))
         self.bar.setValue(round(share(download.progress) * 1_000))
-        self.bar.setProperty("tone", "calm" if download.phase in (*RESUMABLE, DownloadPhase.QUEUED) else "busy")
-        self.bar.style().polish(self.bar)
-        self.problem.setText(download.problem or "")
-        self.problem.setVisible(bool(download.problem))
+        tone = "calm" if download.phase in (*RESUMABLE, DownloadPhase.QUEUED) else "busy"
+        if tone != self.bar.property("tone"):
+            self.bar.setProperty("tone", tone)
+            self.bar.style().polish(self.bar)
+        self.problem.setText(download.trouble.sentence if download.trouble is not None else "")
+        self.problem.setVisible(download.trouble is not None)
         is_over = download.phase is DownloadPhase.DONE
         self.bar.setVisible(not is_over)
         for button in (self.up, self.down, self.toggle, self.cancel):
@@ -117,7 +119,7 @@ class DownloadRow(QFrame):
         wanted.emit(self.download.number)
 
 
-MADE_AT_ONCE = 4  # rows in one turn of the event loop
+MADE_AT_ONCE = 2  # rows in one turn of the event loop
 
 
 class DownloadsView(QWidget):
@@ -130,6 +132,8 @@ class DownloadsView(QWidget):
         self._link, self._palette = link, LIGHT
         self.rows: dict[int, DownloadRow] = {}
         self._shown: tuple[Download, ...] = ()
+        self._more = QTimer(self, singleShot=True, interval=0)
+        self._more.timeout.connect(self._show_others)
         self.banner = Banner()
         self.copies = QuantiseRows(link)
         self.state = StatePane()
@@ -176,17 +180,17 @@ class DownloadsView(QWidget):
     def show_downloads(self, downloads: tuple[Download, ...]) -> None:
         """Show where all downloads stand."""
         self._shown = downloads
-        n_made = 0
+        n_left = 0 if self._more.isActive() else MADE_AT_ONCE
         numbers = [download.number for download in downloads]
         for number in [number for number in self.rows if number not in numbers]:
             self._drop(number)
         for place, download in enumerate(downloads):
             row = self.rows.get(download.number)
-            if row is None and n_made == MADE_AT_ONCE:
-                QTimer.singleShot(0, self, self._show_others)
+            if row is None and not n_left:
+                self._more.start()
                 break
             if row is None:
-                n_made += 1
+                n_left -= 1
                 row = self._make(download)
                 self._column.insertWidget(place, row)
             elif self._column.indexOf(row) != place:

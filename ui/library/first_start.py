@@ -21,7 +21,16 @@ from PySide6.QtWidgets import (
 
 from models.download.progress import DownloadPhase
 from models.library import requests as ask
-from models.library.values import Choice, Download, MachineFacts, ModelRow, ModelRows, Suggested, SuggestedRow, Trouble
+from models.library.values import (
+    Download,
+    MachineFacts,
+    ModelRow,
+    ModelRows,
+    Suggested,
+    SuggestedRow,
+    SuggestionTier,
+    Trouble,
+)
 from ui.client.library_link import LibraryLink
 from ui.language import of_data, tr
 from ui.library.labels import about, download_line, joined, share, size
@@ -33,7 +42,11 @@ AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may s
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
 SIDE_BY_SIDE = 560  # pixels from which the three stand beside each other
 MEASURING = tr("Measuring how fast its memory is…")
-_TITLES = {Choice.QUICK: tr("Quick"), Choice.BALANCED: tr("Balanced"), Choice.BEST: tr("Best answers")}
+_TITLES = {
+    SuggestionTier.QUICK: tr("Quick"),
+    SuggestionTier.BALANCED: tr("Balanced"),
+    SuggestionTier.BEST: tr("Best answers"),
+}
 _AT_REST = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
 
 
@@ -53,7 +66,7 @@ class FirstStart(QFrame):
         self._is_measured = False
         self.machine, self.speed, self.note = QLabel(), QLabel(), QLabel()
         self.close_button = IconButton("close", tr("Close this card"), size=16)
-        self.offers = [OfferedModel(choice) for choice in Choice]
+        self.offers = [OfferedModel(choice) for choice in SuggestionTier]
         self.file = TextButton(tr("Choose a file…"), tr("Use a .gguf file of this machine; this needs no network"))
         self.more = TextButton(tr("All models…"), tr("Find other models, or use files that you have"))
         self._again = QTimer(self, singleShot=True, interval=AGAIN_MS)
@@ -222,7 +235,7 @@ class OfferedModel(QFrame):
     again_wanted = Signal(int)
     cancel_wanted = Signal(int)
 
-    def __init__(self, choice: Choice, parent: QWidget | None = None) -> None:
+    def __init__(self, choice: SuggestionTier, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("offeredModel")
         self.choice = choice
@@ -294,11 +307,12 @@ class OfferedModel(QFrame):
             if was is not None:
                 self.show_row(self.row)
             return
-        self._say(download.problem or download_line(download), is_problem=bool(download.problem))
+        trouble = download.trouble
+        self._say(trouble.sentence if trouble else download_line(download), is_problem=trouble is not None)
         self.bar.setValue(round(share(download.progress) * 1_000))
         number = download.number
         if download.phase in _AT_REST:
-            self._offer(tr("Try again") if download.problem else tr("Go on"), lambda: self.again_wanted.emit(number))
+            self._offer(tr("Try again") if trouble else tr("Go on"), lambda: self.again_wanted.emit(number))
         elif is_running:
             self._offer(tr("Cancel"), lambda: self.cancel_wanted.emit(number))
         self.button.setVisible(is_running)

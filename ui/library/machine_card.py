@@ -49,6 +49,7 @@ class MachineCard(QWidget):
         column.addWidget(self.sentence)
         column.addSpacing(Space.XS)
         column.addWidget(self.facts)
+        column.addSpacing(Space.XS)
         column.addWidget(self.measure, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self.problem)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QHideEvent, QShowEvent
@@ -45,14 +46,14 @@ class ModelsView(QWidget):
     downloads_wanted = Signal()
     removed = Signal(str)
     told = Signal(str)  # a sentence about what was done
-    rows_changed = Signal(object)  # tuple[ModelRow, ...]
-    judged = Signal(object)  # the same, with what was found of some
+    judged = Signal(object)  # tuple[ModelRow, ...], with what was found of some
 
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._link = link
         self._rows: tuple[ModelRow, ...] = ()
         self._coming: list[ModelRow] = []
+        self._words: dict[tuple[str, str], _Words] = {}  # by name and path
         self._last = ModelRows(())
         self._is_asking, self._was_asked, self._was_listed = False, False, False
         self._used: str | None = None
@@ -78,6 +79,7 @@ class ModelsView(QWidget):
         self.foot.setProperty("tone", "caption")
         self.details = ModelDetailsPane(link)
         self._timer = QTimer(self, interval=LOOK_MS)
+        self._tell = QTimer(self, singleShot=True, interval=0)  # in a turn of its own
         self._lay_out()
         self._connect_signals()
         self.state.say_loading(tr("Looking for models…"))
@@ -112,6 +114,7 @@ class ModelsView(QWidget):
 
     def _connect_signals(self) -> None:
         self._timer.timeout.connect(self._look_if_in_use)
+        self._tell.timeout.connect(lambda: self.judged.emit(self._rows))
         self._link.models_changed.connect(self.look)
         self._link.judged.connect(self._on_judged)
         self._link.returned.connect(self.look)
@@ -169,7 +172,11 @@ class ModelsView(QWidget):
             self.look()
 
     def _on_part(self, part: ModelRows) -> None:
-        self._coming.extend(part.rows)
+        # The words are made while the rows come, in many turns. A row that is as before stays the same object.
+        for row in part.rows:
+            known = self._words.get((row.name, row.path))
+            self._coming.append(known.row if known is not None and known.row == row else row)
+            self._row(self._coming[-1])
         self._last = part
 
     def _on_listed(self, nothing: None) -> None:
@@ -177,9 +184,9 @@ class ModelsView(QWidget):
         rows = tuple(self._coming)
         if rows != self._rows or self.state.isVisible():
             self._rows = rows
+            self._words = {(row.name, row.path): self._words[row.name, row.path] for row in rows}
             self._fill()
-            self.rows_changed.emit(rows)
-            self.judged.emit(rows)
+            self._tell.start()
         if any(row.name == self._to_show for row in rows):
             self.list.choose(self._to_show)
             self._to_show = None
@@ -194,7 +201,7 @@ class ModelsView(QWidget):
     def _on_judged(self, found: tuple[RowReport, ...]) -> None:
         by_place = {(one.name, one.path): one for one in found}
         self._rows = tuple(_judged(row, by_place.get((row.name, row.path))) for row in self._rows)
-        self.judged.emit(self._rows)
+        self._tell.start()
         names = {name for name, _ in by_place}
         self.list.rows.change_rows({row.name: self._row(row) for row in self._rows if row.name in names})
 
@@ -249,9 +256,15 @@ class ModelsView(QWidget):
         self._show_details(self.list.key)
 
     def _row(self, row: ModelRow) -> ListRow:
-        badge, tone = (tr("in use"), "accent") if row.name == self._used else (_badge(row), "warning")
-        line = row.problem or model_line(row)
-        return ListRow(row.name, row.name, line, model_speed(row), badge, tone, row.problem is not None)
+        """Return the words of a row; for thousands they take too long to be made each time."""
+        is_used = row.name == self._used
+        known = self._words.get((row.name, row.path))
+        if known is None or known.row is not row or known.is_used is not is_used:
+            badge, tone = (tr("in use"), "accent") if is_used else (_badge(row), "warning")
+            line = row.problem or model_line(row)
+            words = ListRow(row.name, row.name, line, model_speed(row), badge, tone, row.problem is not None)
+            known = self._words[row.name, row.path] = _Words(row, is_used, words)
+        return known.words
 
     # What the user does.
 
@@ -338,6 +351,14 @@ class ModelsView(QWidget):
         self._offered = other.path
         text = tr("{kind} has models on this machine, in {path}.", kind=other.kind, path=other.path)
         self.banner.say(text, "plain", (tr("Use them"), lambda: self.import_folder(other.path)))
+
+
+class _Words(NamedTuple):
+    """What the list says of a row."""
+
+    row: ModelRow
+    is_used: bool
+    words: ListRow
 
 
 def _searched(row: ModelRow) -> str:

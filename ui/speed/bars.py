@@ -17,7 +17,7 @@ _KEY = 8  # pixels of the coloured square before a word
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BarPart:
     """A part of a whole: its ``colour`` is a name in the palette."""
 
     name: str
@@ -32,11 +32,11 @@ class StackedBar(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._palette, self._name = LIGHT, name
-        self.parts: tuple[Part, ...] = ()
+        self.parts: tuple[BarPart, ...] = ()
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def show_parts(self, parts: Sequence[Part]) -> None:
+    def show_parts(self, parts: Sequence[BarPart]) -> None:
         """Show other parts."""
         if tuple(parts) == self.parts:
             return

@@ -17,6 +17,7 @@ from ui.theme.tokens import LIGHT, Palette, Type
 HEIGHT = 150  # pixels
 _TICKS = ((-SECONDS, tr("−3 min")), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, tr("now")))
 _SIDES = 0.05  # of the width, for the words below both ends
+_ABOVE = 8  # pixels, for half a figure at the upper end
 _FILL = 40  # of 255: how much of the colour is below the line
 
 
@@ -34,9 +35,11 @@ class LinePlot(pyqtgraph.PlotWidget):  # type: ignore[misc]
         self.setMenuEnabled(False)
         self.setMouseEnabled(x=False, y=False)
         self.hideButtons()
-        self.plotItem.setContentsMargins(0, 0, 0, 0)
+        self.plotItem.setContentsMargins(0, _ABOVE, 0, 0)
         self.setXRange(-SECONDS, 0, padding=_SIDES)
         self.getAxis("bottom").setTicks([_TICKS])
+        for side in ("left", "bottom"):
+            self.getAxis(side).setStyle(hideOverlappingLabels=False)  # the first would be left out, or cut
         self._peak: float | None = None
         self._curve = self.plot([], [])
         self._mark = pyqtgraph.InfiniteLine(angle=0, movable=False)

@@ -21,7 +21,7 @@ from ui.client.live_events import LiveEvents
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
 from ui.speed import sentences
-from ui.speed.bars import Bar, BarList, Part, StackedBar
+from ui.speed.bars import Bar, BarList, BarPart, StackedBar
 from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
 from ui.theme.tokens import LIGHT, Palette, Space
@@ -56,6 +56,7 @@ class SpeedPage(PageColumn):
         self._copies: QuantiseOffer | None = None
         self._model: str | None = None
         self.plots: tuple[LinePlot, LinePlot] | None = None
+        self._first_plot: LinePlot | None = None
         self._imports: threading.Thread | None = None
         self.setAccessibleName(tr("Speed"))
         self._add_now()
@@ -180,18 +181,20 @@ class SpeedPage(PageColumn):
     def _make_plots(self) -> None:
         if self._imports is None or self._imports.is_alive():
             return
-        self._look_at_imports.stop()
         from ui.speed.plots import LinePlot
 
         self.no_plots.hide()
-        self.plots = (
-            LinePlot(tr("Tokens per second"), tr("tokens per second")),
-            LinePlot(tr("Memory read"), tr("GB per second")),
-        )
-        for at, plot in enumerate(self.plots):
-            plot.set_palette(self._palette)
-            self._plot_row.addWidget(plot, 1, at)
+        if self._first_plot is None:  # one at a time: each takes a while to make
+            self._first_plot = self._add_plot(0, LinePlot(tr("Tokens per second"), tr("tokens per second")))
+            return
+        self._look_at_imports.stop()
+        self.plots = (self._first_plot, self._add_plot(1, LinePlot(tr("Memory read"), tr("GB per second"))))
         self._draw_lines()
+
+    def _add_plot(self, at: int, plot: LinePlot) -> LinePlot:
+        plot.set_palette(self._palette)
+        self._plot_row.addWidget(plot, 1, at)
+        return plot
 
     # What came.
 
@@ -275,7 +278,7 @@ class SpeedPage(PageColumn):
             (tr("Free"), "free", "pressed"),
         )
         sizes = [(name, int(found.get(key) or 0), colour) for name, key, colour in kinds]
-        self.memory.show_parts([Part(name, n, size(n) if n else "0", colour) for name, n, colour in sizes])
+        self.memory.show_parts([BarPart(name, n, size(n) if n else "0", colour) for name, n, colour in sizes])
         self.facts.show_facts(machine_facts(found))
 
     # The model.

@@ -81,6 +81,11 @@ def pixmap(name: str, colour: str, size: int, ratio: float) -> QPixmap:
 def icon(name: str, colour: str, disabled: str | None = None, size: int = 20) -> QIcon:
     """Return an icon in ``colour``, and in ``disabled`` where it cannot be used."""
     ratio = QGuiApplication.primaryScreen().devicePixelRatio() if QGuiApplication.primaryScreen() else 1.0
+    return _icon(name, colour, disabled, size, ratio)
+
+
+@lru_cache(maxsize=256)
+def _icon(name: str, colour: str, disabled: str | None, size: int, ratio: float) -> QIcon:
     made = QIcon(pixmap(name, colour, size, ratio))
     if disabled:
         made.addPixmap(pixmap(name, disabled, size, ratio), QIcon.Mode.Disabled)

@@ -126,7 +126,7 @@ QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
 #chip { background: $panel; border: 1px solid $border; border-radius: ${corner_s}px; }
 QToolButton[kind="chip"] { color: $text; font-size: ${caption}px; padding: 1px 4px; }
 QToolButton[kind="chip"]:hover { background: transparent; }
-#attachmentText { background: $raised; border: 1px solid $border; border-radius: ${corner_s}px; }
+#attachmentText { background: $raised; border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 6px; }
 #shelfArea, #shelfBody { background: transparent; border: 0; }
 #tickList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px; }
 #tickList::item { padding: 5px 4px; color: $text; border-radius: ${corner_s}px; }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPointF, QRect, Qt
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
@@ -14,7 +14,9 @@ from PySide6.QtWidgets import (
     QSlider,
     QSpinBox,
     QStyle,
+    QStyledItemDelegate,
     QStyleOptionButton,
+    QStyleOptionViewItem,
     QWidget,
 )
 
@@ -125,14 +127,34 @@ class CheckField(QCheckBox):
             return
         option = QStyleOptionButton()
         self.initStyleOption(option)
-        box = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self).toRectF()
-        places = ((0.24, 0.52), (0.43, 0.71), (0.77, 0.31))
-        points = [QPointF(box.x() + x * box.width(), box.y() + y * box.height()) for x, y in places]
+        box = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self)
         painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(self.palette().color(QPalette.ColorRole.Base), 2.0))
-        painter.drawPolyline(QPolygonF(points))
+        _draw_tick(painter, box)
         painter.end()
+
+
+class TickDelegate(QStyledItemDelegate):
+    """Draws the ticks of a list."""
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Draw the tick over the box."""
+        super().paint(painter, option, index)
+        if Qt.CheckState(index.data(Qt.ItemDataRole.CheckStateRole) or 0) is Qt.CheckState.Checked:
+            self.initStyleOption(option, index)
+            element = QStyle.SubElement.SE_ItemViewItemCheckIndicator
+            _draw_tick(painter, option.widget.style().subElementRect(element, option, option.widget))
+
+
+def _draw_tick(painter: QPainter, box: QRect) -> None:
+    places = ((0.24, 0.52), (0.43, 0.71), (0.77, 0.31))
+    points = [QPointF(box.x() + x * box.width(), box.y() + y * box.height()) for x, y in places]
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(QGuiApplication.palette().color(QPalette.ColorRole.Base), 2.0))
+    painter.drawPolyline(QPolygonF(points))
+    painter.restore()
 
 
 class CopyLine(QWidget):

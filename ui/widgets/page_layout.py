@@ -46,10 +46,10 @@ class PageTabs(QFrame):
 
     def fit(self) -> None:
         """Leave room for the letters of a chosen tab, which are bold: Qt asks for that of the others."""
-        for name, tab in self.tabs.items():
+        for tab in self.tabs.values():
             font = QFont(tab.font())
             font.setWeight(QFont.Weight.DemiBold)
-            tab.setMinimumWidth(QFontMetrics(font).horizontalAdvance(name) + 2 * TAB_SIDE)
+            tab.setMinimumWidth(QFontMetrics(font).horizontalAdvance(tab.text()) + 2 * TAB_SIDE)
 
 
 class PageColumn(QScrollArea):

@@ -66,7 +66,8 @@ class Background(QObject):
             if one.phase is DownloadPhase.DONE:
                 self._tell(tr("The download is complete"), tr("{repo_id} can be used.", repo_id=one.repo_id))
             elif one.phase is DownloadPhase.FAILED:
-                self._tell(tr("The download stopped"), f"{one.repo_id}: {one.problem or tr('it can go on.')}")
+                why = one.trouble.sentence if one.trouble is not None else tr("it can go on.")
+                self._tell(tr("The download stopped"), f"{one.repo_id}: {why}")
 
     def close(self) -> None:
         """Leave the tray."""

@@ -28,7 +28,10 @@ class ServerChoice:
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", "-m", metavar="NAME", help="Name, title or path of a model; the bundled one if left out."
+            "--model",
+            "-m",
+            metavar="NAME",
+            help="Name, title or path of a model, or REMOTE/ID; the bundled one if left out.",
         ),
     ] = None
     url: Annotated[str | None, typer.Option(help="Use the server at this address.", metavar="URL")] = None
@@ -75,6 +78,9 @@ def chat_server(choice: ServerChoice, line: LoadingLine, *, n_slots: int = 1) ->
     """
     if choice.url is not None:
         yield _named_server(choice.url, choice, line)
+    elif choice.model is not None and _is_remote(choice.model):
+        with _server_for_remotes(line) as door:
+            yield ChatTarget(door, choice.model, f"{choice.model} answers. /help lists the commands.")
     elif not choice.devices and (client := _usable_server(choice.model)) is not None:
         state = wait_ready(client, line)
         yield ChatTarget(client, state.model if choice.model else None, _greeting(state, client.url), state)
@@ -120,6 +126,32 @@ def _named_server(url: str, choice: ServerChoice, line: LoadingLine) -> ChatTarg
             raise
         return ChatTarget(client, choice.model, f"Connected to {client.url}. /help lists the commands.")
     return ChatTarget(client, choice.model, _greeting(state, client.url), state)
+
+
+def _is_remote(model: str) -> bool:
+    """Return whether a name means a remote's model, and not a file."""
+    name, slash, _ = model.partition("/")
+    if not slash or Path(model).is_file():
+        return False
+    from app.server.remotes.store import RemoteStore
+
+    return name in RemoteStore().all()
+
+
+@contextmanager
+def _server_for_remotes(line: LoadingLine) -> Iterator[Client]:
+    """Hand out a server through which remotes are reached, whichever model it has; one of our own loads none."""
+    from app.client.http_client import Client
+
+    running = next((server for server in running_servers() if _state_of(server) is not None), None)
+    if running is not None:
+        yield Client(running.url, running.api_key)
+        return
+    line.show("Starting")
+    with ServerProcess(["--on-demand"]) as process:
+        url = process.wait_listening()
+        line.clear()
+        yield Client(url, process.api_key)
 
 
 def _usable_server(model: str | None) -> Client | None:

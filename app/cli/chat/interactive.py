@@ -92,7 +92,7 @@ class TerminalChat:
 
     def _model(self, name: str) -> None:
         if not name:
-            current = self._client.state().model
+            current = self._conversation.model or self._client.state().model
             _say("\n".join(f"{'*' if model == current else ' '} {model}" for model in self._client.models()))
             return
         if "/" in name and name in self._client.models():  # of another server: there is nothing to load

@@ -145,6 +145,7 @@ def serve(
             help="Free the memory of a model that answered nobody for so long; the next request loads it again.",
         ),
     ] = None,
+    on_demand: Annotated[bool, typer.Option("--on-demand", help="Load no model before a request needs it.")] = False,
     api_key: Annotated[
         list[str] | None,
         typer.Option(
@@ -214,6 +215,7 @@ def serve(
         allowed_hosts=tuple(allow_host or ()),
         cors=tuple(cors or ()),
         idle_unload=idle_unload,
+        on_demand=on_demand,
         models_max=llama_server.models_max,
         aliases=llama_server.aliases(),
         lora=llama_server.adapters(),

@@ -26,7 +26,8 @@ def hub(
 
     The variables HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE go before what is set here.
     """
-    from app.library.hub_access import as_library_errors, change_hub, hub_settings
+    from app.library.hub_access import change_hub, hub_settings
+    from app.library.trouble import as_library_errors
 
     with as_library_errors():
         if address is not None or proxy is not None:
@@ -50,7 +51,8 @@ def login(as_json: _Json = False) -> None:
 
     The token is asked for without showing it, or read from a pipe; it is in no file, log or command line.
     """
-    from app.library.hub_access import as_library_errors, hub, log_in
+    from app.library.hub_access import hub, log_in
+    from app.library.trouble import as_library_errors
 
     with as_library_errors():
         address = hub().settings.address
@@ -60,7 +62,8 @@ def login(as_json: _Json = False) -> None:
 
 def logout(as_json: _Json = False) -> None:
     """Remove the Hub's access token from the system's keyring."""
-    from app.library.hub_access import as_library_errors, hub_settings, log_out
+    from app.library.hub_access import hub_settings, log_out
+    from app.library.trouble import as_library_errors
 
     with as_library_errors():
         address, was_there = hub_settings().address, log_out()

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from app.cli.terminal.text import say, table
 from models.formatting.program import PROGRAM
 from models.formatting.safe_text import one_line
-
-if TYPE_CHECKING:
-    from models.catalog.imported_folders import ImportedFolder
-
-_Folders = tuple["ImportedFolder", ...]
 
 
 def import_folder(
@@ -31,9 +26,7 @@ def import_folder(
     on this machine are listed.
     """
     if folder is None:
-        from app.library.imported_folders import places
-
-        _print_places(*places(), as_json)
+        _print_places(as_json)
     elif forget:
         _forget(folder, as_json)
     else:
@@ -41,41 +34,50 @@ def import_folder(
 
 
 def _import(folder: Path, as_json: bool) -> None:
-    from app.library.imported_folders import import_folder as add
+    from app.cli.models.library import answer
     from models.catalog.catalog import Catalog
+    from models.catalog.imported_folders import FolderKind, ImportedFolder
+    from models.library.requests import ImportFolder
 
-    chosen = add(folder)
-    catalog = Catalog([], starter=None, imported=[chosen])
+    place = answer(ImportFolder(str(folder.expanduser().absolute())))
+    catalog = Catalog([], starter=None, imported=[ImportedFolder(Path(place.path), FolderKind(place.kind))])
     entries = catalog.entries()
     problems = [problem.sentence for problem in catalog.folder_problems]
     if as_json:
-        listed = {"folder": str(chosen.path), "kind": chosen.kind.value, "problems": problems}
+        listed = {"folder": place.path, "kind": place.kind, "problems": problems}
         print(json.dumps({**listed, "models": [entry.name for entry in entries]}, ensure_ascii=False))
         return
     usable = [entry for entry in entries if entry.problem is None]
-    what = "" if chosen.kind.value == "folder" else f" ({chosen.kind.value})"
-    say(f"{chosen.path}{what}: {len(usable)} of {len(entries)} models can be used.")
+    what = "" if place.kind == "folder" else f" ({place.kind})"
+    say(f"{place.path}{what}: {len(usable)} of {len(entries)} models can be used.")
     say("\n".join([*(f"  {one_line(entry.name)}" for entry in usable[:50]), *problems]))
 
 
 def _forget(folder: Path, as_json: bool) -> None:
-    from app.library.imported_folders import forget_folder
+    from app.cli.models.library import answer
+    from models.library.requests import ForgetFolder
 
-    path = forget_folder(folder)
-    print(json.dumps({"forgotten": str(path)}) if as_json else f"{path} is no longer looked through.")
+    path = answer(ForgetFolder(str(folder.expanduser().absolute())))
+    print(json.dumps({"forgotten": path}) if as_json else f"{path} is no longer looked through.")
 
 
-def _print_places(known: _Folders, found: _Folders, as_json: bool) -> None:
+def _print_places(as_json: bool) -> None:
+    from app.cli.models.library import own_answer
+    from models.library.requests import ListPlaces
+
+    places = own_answer(ListPlaces())
     if as_json:
-        listed = {"imported": known, "found": found}
+        listed = {"imported": True, "found": False}
         print(
             json.dumps(
-                {name: [{"folder": str(f.path), "kind": f.kind.value} for f in all_] for name, all_ in listed.items()},
+                {
+                    name: [{"folder": one.path, "kind": one.kind} for one in places if one.is_imported is is_imported]
+                    for name, is_imported in listed.items()
+                },
                 ensure_ascii=False,
             )
         )
         return
-    rows = [[str(place.path), place.kind.value, "imported"] for place in known]
-    rows += [[str(place.path), place.kind.value, "not imported"] for place in found]
+    rows = [[one.path, one.kind, "imported" if one.is_imported else "not imported"] for one in places]
     print(table(rows) or "No folder was imported, and no other program's models were found.")
     print(f"\n`{PROGRAM} models import FOLDER` uses the models of a folder where they are.")

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from app.cli.models.library import is_not_done_there, libraries
 from app.cli.terminal.progress_line import ProgressLine
 from app.cli.terminal.text import say, say_on_stderr
 from app.environment.exit_codes import ExitCode
+from core.values.errors import SlipstreamError
 from models.formatting.figures import duration, size
+from models.formatting.json_values import plain
 
 if TYPE_CHECKING:
-    from models.download.model_download import Downloaded, DownloadRequest
-    from models.download.progress import DownloadProgress
+    from collections.abc import Callable
+
+    from app.client.library_client import LibraryClient
+    from models.download.model_download import DownloadRequest
+    from models.download.progress import Downloaded, DownloadProgress
+
+    _Show = Callable[[DownloadProgress], None]
 
 N_CONNECTIONS = 4  # per file
 
@@ -79,11 +88,11 @@ def _pull_draft(done: Downloaded, connections: int) -> tuple[Downloaded | None, 
 
 
 def download(request: DownloadRequest, connections: int = N_CONNECTIONS) -> Downloaded:
-    """Download with a line that says how far it is; raises LibraryError, and Exit after Ctrl-C."""
-    from app.environment.paths import models_folder
-    from app.library.hub_access import as_library_errors, hub
-    from models.download.model_download import ModelDownload
-    from models.download.progress import DownloadOptions
+    """Download with a line that says how far it is; raises LibraryError, and Exit after Ctrl-C.
+
+    A running server downloads it where it can, so that its windows show that too.
+    """
+    from app.library.trouble import as_library_errors
 
     line, last = ProgressLine(), _Last()
 
@@ -91,35 +100,85 @@ def download(request: DownloadRequest, connections: int = N_CONNECTIONS) -> Down
         last.progress = progress
         line.show(_text(progress), progress.phase.value, is_last=progress.phase.value == "done")
 
-    with as_library_errors():
-        download = ModelDownload(hub(), request, models_folder(), DownloadOptions(n_connections=connections))
-        try:
-            done = download.run(show)
-        except KeyboardInterrupt:
-            line.end()
-            print(f"Stopped. {last.kept}The same command goes on from there.", file=sys.stderr)
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
-        finally:
-            line.end()
-    if done.repository.was_renamed:
-        say_on_stderr(f"{request.repo_id} has been renamed to {done.repository.repo_id}.")
+    try:
+        with as_library_errors():
+            done = _download_there(request, show) if connections == N_CONNECTIONS else None
+            done = done or _download_here(request, connections, show)
+    except KeyboardInterrupt:
+        line.end()
+        print(f"Stopped. {last.kept}The same command goes on from there.", file=sys.stderr)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    finally:
+        line.end()
+    if done.repo_id != request.repo_id:
+        say_on_stderr(f"{request.repo_id} has been renamed to {done.repo_id}.")
     return done
 
 
+def _download_there(request: DownloadRequest, show: _Show) -> Downloaded | None:
+    """Let a server that asks the same Hub download it; None where none can begin with it at once."""
+    for library in libraries():
+        from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
+        from app.library.hub_access import hub_facts
+        from models.library.requests import ListDownloads, ShowHub
+
+        try:
+            if library.answer(ShowHub()) != hub_facts():
+                continue
+            others = [one for one in library.answer(ListDownloads()) if not one.is_at_rest]
+            is_there = any((one.repo_id, one.wanted) == (request.repo_id, request.wanted) for one in others)
+            if is_there or not others:
+                return _follow(library, request, show, was_begun=is_there)
+        except (ServerUnreachable, StreamBroken):
+            continue  # it has gone; what has arrived is kept
+        except ServerRefused as refusal:
+            if not is_not_done_there(refusal):
+                raise
+    return None
+
+
+def _follow(library: LibraryClient, request: DownloadRequest, show: _Show, *, was_begun: bool) -> Downloaded | None:
+    """Begin a download in a library and see it to its end; None where the library stops before that."""
+    from app.library.hub_access import LibraryError
+    from app.library.trouble import library_error
+    from models.library.requests import PauseDownload, StartDownload
+
+    number = library.answer(StartDownload(request.repo_id, request.wanted, request.revision)).number
+    try:
+        for downloads in library.downloads():
+            followed = next((one for one in downloads if one.number == number), None)
+            if followed is None or followed.phase.value in ("paused", "cancelled"):
+                sentence = f"{request.repo_id} was stopped in the window. The same command goes on from there."
+                raise LibraryError(sentence, ExitCode.INTERRUPTED)
+            if followed.trouble is not None:
+                raise library_error(followed.trouble)
+            if followed.done is not None:
+                return followed.done
+            show(followed.progress)
+    except KeyboardInterrupt:
+        if not was_begun:
+            with suppress(SlipstreamError):  # a server that has gone keeps what has arrived
+                library.answer(PauseDownload(number))
+        raise
+    return None
+
+
+def _download_here(request: DownloadRequest, connections: int, show: _Show) -> Downloaded:
+    from app.environment.paths import models_folder
+    from app.library.hub_access import hub
+    from models.download.model_download import ModelDownload
+    from models.download.progress import DownloadOptions
+
+    return ModelDownload(hub(), request, models_folder(), DownloadOptions(n_connections=connections)).run(show)
+
+
 def _facts(done: Downloaded) -> dict[str, Any]:
-    return {
-        "name": done.model.name,
-        "repo_id": done.repository.repo_id,
-        "commit": done.repository.commit,
-        "n_bytes": done.model.n_bytes,
-        "files": [str(path) for path in done.files],
-        "was_there": done.was_there,
-    }
+    return cast("dict[str, Any]", plain(done))
 
 
 def _say(done: Downloaded) -> None:
     state = "is there already" if done.was_there else "is there and verified"
-    say(f"{done.model.name} ({size(done.model.n_bytes)}) {state}: {done.files[0]}")
+    say(f"{done.name} ({size(done.n_bytes)}) {state}: {done.files[0]}")
 
 
 @dataclass(slots=True)
@@ -136,7 +195,9 @@ class _Last:
 
 
 def _text(progress: DownloadProgress) -> str:
-    share = progress.n_done / progress.n_total if progress.n_total else 1.0
+    if not progress.n_total:
+        return progress.phase.value
+    share = progress.n_done / progress.n_total
     text = f"{progress.phase.value}: {share:4.0%}, {size(progress.n_done)} of {size(progress.n_total)}"
     if progress.bytes_per_second:
         text += f", {size(progress.bytes_per_second)}/s"

@@ -34,7 +34,7 @@ def quantise(
     """
     from app.environment.paths import models_folder
     from app.jobs.quantise.job import QuantiseJob
-    from app.library.hub_access import as_library_errors
+    from app.library.trouble import as_library_errors
     from models.quantise.errors import QuantiseCancelled
 
     line = ProgressLine()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from app.cli.terminal.text import say
 from models.formatting.figures import size
-
-if TYPE_CHECKING:
-    pass
 
 
 def remove(
@@ -20,13 +17,15 @@ def remove(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Move a downloaded model to the system's trash, all of its files."""
-    from app.library.find_model import find_entry
-    from app.library.removal import remove_model
+    from app.cli.models.library import answer, asked_as
+    from app.library.find_model import catalog, find_entry
+    from models.library.requests import RemoveModel
 
-    entry = find_entry(name)
-    files = remove_model(entry, for_good=delete)
+    models = catalog()
+    entry = find_entry(name, models)
+    files = answer(RemoveModel(asked_as(entry, models), for_good=delete))
     if as_json:
-        done = {"name": entry.name, "files": [str(file) for file in files], "n_bytes": entry.n_bytes}
+        done = {"name": entry.name, "files": files, "n_bytes": entry.n_bytes}
         print(json.dumps({**done, "is_in_trash": not delete}, ensure_ascii=False))
         return
     where = "deleted" if delete else "in the trash"

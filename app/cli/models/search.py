@@ -49,7 +49,8 @@ def search(
 
         print_suggestions(as_json)
         return
-    from app.library.hub_access import as_library_errors, hub
+    from app.library.hub_access import hub
+    from app.library.trouble import as_library_errors
     from models.hub.client import SORTS, Search
 
     with as_library_errors():
@@ -89,7 +90,8 @@ def show_remote(
     It is judged for the machine that ``look`` returns.
     """
     from app.fit_reports.fit_reports import as_fields, as_lines, report_remote
-    from app.library.hub_access import as_library_errors, hub
+    from app.library.hub_access import hub
+    from app.library.trouble import as_library_errors
     from models.download.model_download import choose_one
     from models.hub.remote_source import remote_facts
 
@@ -117,15 +119,20 @@ def _advice(
     client: Hub, repository: Repository, look: Callable[[], CurrentMachine], n_ctx: int | None
 ) -> dict[str, Any]:
     """Which of the models to take here; where no header can be read, why nothing is said."""
+    from app.cli.terminal.remedies import typed
     from app.fit_reports.repository_reports import RepositoryReports
-    from app.library.remedies import told
+    from app.library.trouble import trouble_of
     from models.gguf.errors import GgufError
     from models.hub.errors import HubError
 
     try:
         found = RepositoryReports(client, repository, look, n_ctx).recommended()
     except (HubError, GgufError) as error:
-        return {"name": None, "quantisation": None, "sentence": f"No advice on what to take: {told(error)}"}
+        return {
+            "name": None,
+            "quantisation": None,
+            "sentence": f"No advice on what to take: {typed(trouble_of(error))}",
+        }
     if found is None or found.candidate is None:
         sentence = found.sentence if found is not None else "There is no whole model here to judge."
         return {"name": None, "quantisation": None, "sentence": sentence}
@@ -181,7 +188,7 @@ def _facts(model: RemoteModel, facts: ModelFacts) -> dict[str, Any]:
         "n_experts": facts.n_experts or None,
         "n_experts_used": facts.n_experts_used or None,
         "n_mtp_layers": facts.n_mtp_layers or None,
-        "tokenizer": facts.tokenizer.model if facts.tokenizer else None,
+        "tokenizer": facts.tokenizer,
         "n_vocab": facts.n_vocab,
         "has_chat_template": facts.has_chat_template,
         "licence": facts.licence,

@@ -14,7 +14,7 @@ from app.environment.exit_codes import ExitCode
 from app.jobs.batch.endpoint import Endpoint, EndpointAnswer, RetryVerdict, ServerGone
 from app.jobs.batch.job import BadBatchLine, BatchRequest, parse
 from app.jobs.batch.job_file import MAX_LINE, InputLine, JobFile
-from app.jobs.batch.result_file import History, ResultFile, Tally
+from app.jobs.batch.result_file import FinishedLines, ResultFile, Tally
 from core.values.errors import BadRequest, SlipstreamError
 
 _FIRST_SIZE = 1 << 10
@@ -100,7 +100,7 @@ class BatchWork:
     """The lines of a batch: ``n_lines`` in all, and what earlier runs have finished of them."""
 
     jobs: JobFile
-    history: History
+    history: FinishedLines
     n_lines: int
 
     @property

@@ -120,7 +120,7 @@ class OutputFailed(SlipstreamError):
 
 
 @dataclass(slots=True)
-class History:
+class FinishedLines:
     """What the file held: ``digests[n]`` of input line n, 0 where it is not finished; ``n_bytes`` of whole lines."""
 
     digests: array[int] = field(default_factory=lambda: array("Q"))
@@ -154,9 +154,9 @@ class ResultFile:
                 f"{path} is being written by {who}. Wait until that has ended, or choose another output file."
             )
 
-    def read(self) -> History:
+    def read(self) -> FinishedLines:
         """Return what is finished. Raises BadRequest where a line is not one of ours; changes nothing."""
-        history = History()
+        history = FinishedLines()
         self._raw.seek(0)
         # Closing a second descriptor would give the lock back, so the reader shares this one.
         reader = io.BufferedReader(self._raw)
@@ -172,7 +172,7 @@ class ResultFile:
             reader.detach()
         return history
 
-    def begin(self, history: History) -> None:
+    def begin(self, history: FinishedLines) -> None:
         """Cut off what is torn and get ready to append. Raises OutputFailed."""
         self._n_bytes = history.n_bytes
         try:
@@ -213,7 +213,7 @@ class ResultFile:
         """Close the file, which gives the lock back."""
         self._raw.close()
 
-    def _take(self, index: int, line: bytes, history: History) -> None:
+    def _take(self, index: int, line: bytes, history: FinishedLines) -> None:
         match = _LINE.match(line)
         number = int(match[1]) if match else 0
         try:

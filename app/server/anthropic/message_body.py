@@ -15,6 +15,9 @@ from core.values.errors import BadRequest
 
 Block = dict[str, Any]
 Message = dict[str, Any]
+# Blocks of an assistant's turn that only Anthropic can read.
+_UNREAD = frozenset({"redacted_thinking", "server_tool_use", "web_search_tool_result"})
+_EFFORTS = {"xhigh": "high", "max": "high"}  # templates know three
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
@@ -41,8 +44,18 @@ class Thinking(LenientBody):
     budget_tokens: int | None = Field(default=None, ge=1)
 
 
+class OutputConfig(LenientBody):
+    """How the message is written: the form that it must have, and how much is thought over it."""
+
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    format: Block | None = None
+
+
 class MessageBody(LenientBody):
-    """What a message is made from. ``metadata``, ``cache_control`` and what is not known change nothing here."""
+    """What a message is made from. ``metadata``, ``cache_control`` and what is not known change nothing here.
+
+    ``output_format`` is the older name of the format in ``output_config``.
+    """
 
     messages: list[SentMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     model: str | None = None
@@ -56,10 +69,13 @@ class MessageBody(LenientBody):
     tools: list[SentTool] | None = Field(None, max_length=MAX_TOOLS)
     tool_choice: Block | None = None
     thinking: Thinking | None = None
-    service_tier: str | None = None
+    output_config: OutputConfig | None = None
+    output_format: Block | None = None
+    mcp_servers: list[Any] | None = Field(default=None, max_length=0)
 
     def chat(self) -> ChatCompletionBody:
         """Return the chat call's body; raises BadRequest and ApiError."""
+        effort = self.output_config.effort if self.output_config is not None else None
         fields: dict[str, Any] = {
             "model": self.model,
             "messages": self._messages(),
@@ -69,6 +85,9 @@ class MessageBody(LenientBody):
             "top_k": self.top_k,
             "top_p": self.top_p,
             "tools": [_function(tool) for tool in self.tools or ()] or None,
+            "response_format": self._form(),
+            # Whether there is reasoning at all is said by ``thinking``.
+            "chat_template_kwargs": {"reasoning_effort": _EFFORTS.get(effort, effort)} if effort else None,
             **self._chosen(),
         }
         if self.thinking is not None and self.thinking.type != "adaptive":
@@ -88,6 +107,15 @@ class MessageBody(LenientBody):
             where = f"messages[{index}]"
             messages += _said(blocks, where) if sent.role == "assistant" else _asked(sent.role, blocks, where)
         return messages
+
+    def _form(self) -> dict[str, Any] | None:
+        form = (self.output_config.format if self.output_config is not None else None) or self.output_format
+        if form is None:
+            return None
+        if form.get("type") != "json_schema" or not isinstance(form.get("schema"), dict):
+            where = "output_config" if self.output_config is not None else "output_format"
+            raise BadRequest(f"{where}: a format is {{'type': 'json_schema', 'schema': …}}.", param=where)
+        return {"type": "json_schema", "json_schema": {"name": "message", "schema": form["schema"]}}
 
     def _chosen(self) -> dict[str, Any]:
         choice = self.tool_choice
@@ -133,7 +161,7 @@ def _said(blocks: Sequence[Block], where: str) -> list[Message]:
                 "arguments": json.dumps(block.get("input") or {}, ensure_ascii=False),
             }
             turn.setdefault("tool_calls", []).append({"id": block.get("id"), "type": "function", "function": function})
-        elif kind != "redacted_thinking":  # nobody here can read it
+        elif kind not in _UNREAD:
             raise _unreadable(kind, where)
     return [turn]
 
@@ -172,9 +200,25 @@ def _part(block: Block, where: str) -> Block:
         source = block.get("source") or {}
         url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
         return {"type": "image_url", "image_url": {"url": url}}
-    if kind == "document" and (block.get("source") or {}).get("type") == "text":
-        return {"type": "text", "text": block["source"].get("data", "")}
+    text = _text_of(block)
+    if text is not None:
+        return {"type": "text", "text": text}
     raise _unreadable(kind, where)
+
+
+def _text_of(block: Block) -> str | None:
+    """Return the text of a block that is one in another shape; None where it has none that can be read."""
+    kind, source = block.get("type"), block.get("source")
+    if kind == "tool_reference":
+        return str(block.get("tool_name", ""))
+    if kind == "search_result" and isinstance(block.get("content"), list):
+        return f"{block.get('title', '')}\n{source}\n{_text(block['content'])}"
+    if kind != "document" or not isinstance(source, dict):
+        return None
+    content = source.get("content") if source.get("type") == "content" else None
+    if isinstance(content, str | list):
+        return _text(content)
+    return str(source.get("data", "")) if source.get("type") == "text" else None
 
 
 def _unreadable(kind: Any, where: str) -> BadRequest:

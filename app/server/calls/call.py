@@ -47,6 +47,11 @@ class Call(ABC, Generic[_Body]):
         self.body = body
         self.pool = pool
 
+    @property
+    def name(self) -> str:
+        """The name of the model that answers, once it has begun."""
+        return self.host.name
+
     @abstractmethod
     def check(self) -> None:
         """Raise BadRequest for what cannot be answered, whatever the model is."""

@@ -21,36 +21,32 @@ NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalPrope
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
 
-class NamedSchema(Body):
+class _SchemaBody(Body):
+    """A body with the field ``schema``, which would hide a method of pydantic's."""
+
+    schema_: JsonSchema | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "schema" in value:
+            return {("schema_" if key == "schema" else key): entry for key, entry in value.items()}
+        return value
+
+
+class NamedSchema(_SchemaBody):
     """A JSON schema as ``response_format`` names it. ``strict`` changes nothing: the schema is always followed."""
 
     name: str | None = None
     description: str | None = None
-    schema_: JsonSchema | None = None
     strict: bool | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _rename(cls, value: Any) -> Any:
-        # ``schema`` would hide a method of pydantic's.
-        if isinstance(value, dict) and "schema" in value:
-            return {("schema_" if key == "schema" else key): entry for key, entry in value.items()}
-        return value
 
-
-class ResponseFormat(Body):
+class ResponseFormat(_SchemaBody):
     """What the answer must look like, in OpenAI's words; llama-server's ``schema`` beside json_object is taken too."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: NamedSchema | None = None
-    schema_: JsonSchema | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rename(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "schema" in value:
-            return {("schema_" if key == "schema" else key): entry for key, entry in value.items()}
-        return value
 
     @model_validator(mode="after")
     def _schema_fits_type(self) -> ResponseFormat:

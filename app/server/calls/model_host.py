@@ -15,9 +15,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge, EngineHandle
@@ -89,6 +90,22 @@ class NamedParts:
     mmproj: Path | None = None
 
 
+class Change(Enum):
+    """What is to happen before a place in the line is reached."""
+
+    NONE = "none"  # but that the model is loaded where another one is
+    ANEW = "anew"  # the model is loaded although it is there
+    OUT = "out"  # the model leaves memory
+
+
+class Place(NamedTuple):
+    """A place in the line: who wants which model."""
+
+    entry: Entry
+    turn: asyncio.Future[None]
+    change: Change = Change.NONE
+
+
 class ModelHost:
     """The loaded model of one engine and the line of calls that want one."""
 
@@ -118,8 +135,8 @@ class ModelHost:
         self._state = EngineState(EnginePhase.EMPTY)
         # States of an earlier load are still on their way when another begins: those of the last one count.
         self._n_loads = 0
-        # Who wants which model, and whether it is to be loaded anew although it is there.
-        self._line: deque[tuple[Entry, asyncio.Future[None], bool]] = deque()
+        self._line: deque[Place] = deque()
+        self._is_kept_out = False  # the model, while its files are removed or moved
         self._unloads_next = False  # as soon as no call has the model
         self._idle_timer: asyncio.TimerHandle | None = None
         self._n_leases = 0
@@ -143,6 +160,10 @@ class ModelHost:
         self._draft = ChosenDraft()
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
         self._loader.submit(partial(self._load, entry, entry.path not in self._drafted, self._n_loads, again))
+
+    def choose(self, entry: Entry) -> None:
+        """Take a model that the next call loads."""
+        self._entry = entry
 
     @property
     def adapters(self) -> tuple[str, ...]:
@@ -231,9 +252,9 @@ class ModelHost:
         """Let nobody in any more, and end every call: the server is leaving."""
         self.is_closing = True
         line, self._line = self._line, deque()
-        for _, turn, _ in line:
-            if not turn.done():
-                turn.set_exception(EngineUnavailable(LEAVING))
+        for place in line:
+            if not place.turn.done():
+                place.turn.set_exception(EngineUnavailable(LEAVING))
         self._wake()
         self.bridge.end_all(LEAVING)
 
@@ -245,6 +266,14 @@ class ModelHost:
     def entry(self) -> Entry | None:
         """The catalogue's entry of the model that is loaded or being loaded."""
         return self._entry
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files behind what is loaded: the model's, and those of its draft and its projector."""
+        if self._entry is None:
+            return ()
+        more = (self._model.draft_path, self._model.mmproj) if self._model is not None else ()
+        return (self._entry.path, *(Path(one) for one in more if one))
 
     @property
     def name(self) -> str:
@@ -283,7 +312,7 @@ class ModelHost:
 
     def is_wanted(self, entry: Entry) -> bool:
         """Whether this is the model that is here when all calls have had theirs."""
-        return self._line[-1][0].path == entry.path if self._line else self._is_current(entry)
+        return self._line[-1].entry.path == entry.path if self._line else self._is_current(entry)
 
     @asynccontextmanager
     async def lease(self, entry: Entry) -> AsyncIterator[LoadedModel]:
@@ -310,13 +339,30 @@ class ModelHost:
         """
         self.used_at = time.monotonic()
         anew = self._is_current(entry) and (bool(self._state.left_out) or not self._has_its_settings())
-        if self._is_current(entry) and self._state.phase in (EnginePhase.FAILED, EnginePhase.EMPTY):
+        is_gone = self._state.phase in (EnginePhase.FAILED, EnginePhase.EMPTY)
+        if self._is_current(entry) and is_gone and not self._is_kept_out:
             self.load(entry)
-        elif not self._is_current(entry) or anew or self._line:
+        elif not self._is_current(entry) or anew or self._line or self._is_kept_out:
             turn = asyncio.get_running_loop().create_future()
             turn.add_done_callback(lambda _turn: self._leave())
-            self._line.append((entry, turn, anew))
+            self._line.append(Place(entry, turn, Change.ANEW if anew else Change.NONE))
             self._advance()
+
+    @asynccontextmanager
+    async def without(self, entry: Entry) -> AsyncIterator[None]:
+        """Keep a model out of memory: calls before this have ended, those behind it wait until it is over.
+
+        A model whose file is gone then is forgotten.
+        """
+        await self._in_turn(Place(entry, asyncio.get_running_loop().create_future(), Change.OUT))
+        try:
+            await self.freed()
+            yield
+        finally:
+            self._is_kept_out = False
+            if self._is_current(entry) and not self._line and not entry.path.exists():
+                self._entry = None
+            self._leave()
 
     def request_unload(self) -> None:
         """Unload the model as soon as no call has it; the next call loads it again."""
@@ -374,19 +420,23 @@ class ModelHost:
                 self.engine.unload(number)
 
     async def _enter(self, entry: Entry) -> None:
-        if not self._line and self._is_current(entry):
+        if not self._line and self._is_current(entry) and not self._is_kept_out:
             self._n_leases += 1
             return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append((entry, turn, False))
+        await self._in_turn(Place(entry, asyncio.get_running_loop().create_future()))
+
+    async def _in_turn(self, place: Place) -> None:
+        """Wait in the line."""
+        self._line.append(place)
         self._advance()
         try:
-            await turn
+            await place.turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if place.turn.done() and not place.turn.cancelled():
+                self._is_kept_out = self._is_kept_out and place.change is not Change.OUT
                 self._leave()
             else:
-                self._line = deque(place for place in self._line if place[1] is not turn)
+                self._line = deque(one for one in self._line if one is not place)
                 self._advance()
             raise
 
@@ -396,15 +446,19 @@ class ModelHost:
 
     def _advance(self) -> None:
         """Let calls at the head of the line in, changing the model where nobody uses it any more."""
-        while self._line:
-            entry, turn, anew = self._line[0]
+        while self._line and not self._is_kept_out:
+            entry, turn, change = self._line[0]
             if turn.done():
                 self._line.popleft()
                 continue
-            if anew or not self._is_current(entry):
+            if change is not Change.NONE or not self._is_current(entry):
                 if self._n_leases:
                     return
-                self.load(entry)
+                if change is not Change.OUT:
+                    self.load(entry)
+                elif self._is_current(entry) and self._state.phase is not EnginePhase.EMPTY:
+                    self._unload()
+            self._is_kept_out = change is Change.OUT
             self._line.popleft()
             self._n_leases += 1
             turn.set_result(None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -63,9 +63,12 @@ class ModelPool:
         self._choosing = asyncio.Lock()
 
     def load(self, entry: Entry) -> None:
-        """Begin to load the first model; may be called before ``attach``."""
+        """Begin to load the first model, or only choose it; may be called before ``attach``."""
         self._first = entry.name
-        self.main.load(entry)
+        if self.settings.on_demand:
+            self.main.choose(entry)
+        else:
+            self.main.load(entry)
 
     def on_engine(self, call: Callable[[ModelHost], None]) -> None:
         """Call ``call`` with each engine: those that are there, and those that will be made."""
@@ -181,17 +184,14 @@ class ModelPool:
         assert host.entry is not None
         return host.entry
 
-    def let_go(self, name: str) -> None:
-        """A model's file was removed: free its memory as soon as no call has it."""
-        for host in self.hosts:
-            if host.entry is not None and host.entry.name == name:
-                host.request_unload()
-
-    def let_go_below(self, folder: Path) -> None:
-        """The models of a folder are about to be moved: free their memory as soon as no call has them."""
-        for host in self.hosts:
-            if host.entry is not None and host.entry.path.is_relative_to(folder):
-                host.request_unload()
+    @asynccontextmanager
+    async def without(self, goes: Callable[[Path], bool]) -> AsyncIterator[None]:
+        """Keep models out of memory while their files are removed or moved: calls that run are waited for."""
+        async with AsyncExitStack() as stack:
+            for host in self.hosts:
+                if host.entry is not None and any(map(goes, host.files)):
+                    await stack.enter_async_context(host.without(host.entry))
+            yield
 
     async def _answering(self, name: str | None) -> Entry:
         """Return the model that answers a call: for a name that nobody has, the one that is there."""

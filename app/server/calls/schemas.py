@@ -59,6 +59,8 @@ def checked_text(text: str) -> str:
 Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
+# What OpenRouter says of reasoning, by its names and ours.
+_REASONING = {"effort": "reasoning_effort", "enabled": "enable_thinking", "max_tokens": "reasoning_budget"}
 
 
 class StreamOptions(LenientBody):
@@ -70,7 +72,9 @@ class StreamOptions(LenientBody):
 # Fields of other servers that change nothing here.
 HINTS = frozenset(
     [
+        "cache_control",
         "cache_prompt",
+        "chat_id",
         "draft_model",
         "id_slot",
         "include_reasoning",
@@ -82,23 +86,46 @@ HINTS = frozenset(
         "num_ctx",
         "options",
         "prediction",
+        "priority",
         "prompt_cache_key",
         "prompt_cache_retention",
         "provider",
+        "request_id",
         "return_progress",
         "safety_identifier",
+        "session_id",
+        "slot_id",
         "sse_ping_interval",
         "store",
         "think",
         "thinking",
         "transforms",
         "ttl",
+        "usage",
         "user",
         "verbose",
         "verbosity",
         "web_search_options",
     ]
 )
+# Fields of other servers with the values that ask for what happens anyway; other values are refused.
+_AS_IT_IS: dict[str, Any] = {
+    "add_special_tokens": False,
+    "best_of": 1,
+    "dynatemp_range": 0,
+    "early_stopping": False,
+    "echo": False,
+    "include_stop_str_in_output": False,
+    "length_penalty": 1,
+    "min_tokens": 0,
+    "num_beams": 1,
+    "post_sampling_probs": False,
+    "skip_special_tokens": True,
+    "spaces_between_special_tokens": True,
+    "tfs_z": 1,
+    "top_a": 0,
+    "use_beam_search": False,
+}
 _OTHER_NAMES = {"repetition_penalty": "repeat_penalty", "n_predict": "max_tokens"}
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n_predict"})
 
@@ -162,10 +189,15 @@ class GenerationBody(Body):
     @model_validator(mode="before")
     @classmethod
     def _as_here(cls, value: Any) -> Any:
-        """Leave out hints, and take other spellings of what is known."""
+        """Leave out hints and what asks for nothing, and take other spellings of what is known."""
         if not isinstance(value, dict):
             return value
-        sent = {name: one for name, one in value.items() if name not in HINTS}
+        sent = {
+            name: one
+            for name, one in value.items()
+            if name in cls.model_fields
+            or not (name in HINTS or one is None or (name in _AS_IT_IS and one == _AS_IT_IS[name]))
+        }
         for name, ours in _OTHER_NAMES.items():
             if name in sent and ours in cls.model_fields and name not in cls.model_fields:
                 sent.setdefault(ours, sent.pop(name))
@@ -419,6 +451,18 @@ class ChatCompletionBody(GenerationBody):
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _thinks_as_asked(cls, value: Any) -> Any:
+        """Take OpenRouter's ``reasoning``: its effort, a budget in tokens, or only whether."""
+        if not isinstance(value, dict) or not isinstance(value.get("reasoning"), dict):
+            return value
+        sent = {name: one for name, one in value.items() if name != "reasoning"}
+        for name, ours in _REASONING.items():
+            if (wish := value["reasoning"].get(name)) is not None:
+                sent.setdefault(ours, wish)
+        return sent
 
     @model_validator(mode="after")
     def _choice_is_there(self) -> ChatCompletionBody:

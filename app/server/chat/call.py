@@ -9,9 +9,11 @@ run.choices                                # all that came, with ends and receip
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol, TypeVar
 
 from app.server.calls.ask import ask
 from app.server.calls.call import Begun, Call, ReplyShape
@@ -123,37 +125,15 @@ class ChatCall(Call[ChatCompletionBody]):
         self.body = self.body.model_copy(update={"messages": [*messages[:n_system], *messages[turns[0] :]]})
         return True
 
-    @asynccontextmanager
-    async def running(
-        self, *, streams: bool, truncates: bool
-    ) -> AsyncIterator[tuple[ChatRun, AsyncGenerator[list[ChatUpdate], None]]]:
+    def running(self, *, streams: bool, truncates: bool) -> AbstractAsyncContextManager[tuple[ChatRun, Updates]]:
         """Run the call and give what comes of it; ``truncates`` leaves out the oldest turns of what does not fit."""
-        while True:
-            async with AsyncExitStack() as stack:
-                try:
-                    run = await stack.enter_async_context(self.run(streams=streams))
-                    updates = await stack.enter_async_context(aclosing(run.updates()))
-                    first = await anext(updates)
-                except ApiError as error:
-                    if truncates and error.answer.code == "context_length_exceeded" and self.drop_oldest():
-                        continue
-                    raise
-                yield run, _with_first(first, updates)
-                return
+        return running(partial(self.run, streams=streams), self.drop_oldest if truncates else None)
 
     @asynccontextmanager
     async def run(self, *, streams: bool) -> AsyncIterator[ChatRun]:
         """Hold the model while the call runs; with ``streams`` False all updates come at once."""
         async with self.begun() as begun:
             yield ChatRun(self, begun, streams)
-
-
-async def _with_first(
-    first: list[ChatUpdate], rest: AsyncGenerator[list[ChatUpdate], None]
-) -> AsyncGenerator[list[ChatUpdate], None]:
-    yield first
-    async for batch in rest:
-        yield batch
 
 
 @dataclass(slots=True)
@@ -182,6 +162,9 @@ class ChatUpdate:
     drafted: Sequence[list[Span]] = ()
 
 
+Updates = AsyncGenerator[list[ChatUpdate], None]
+
+
 @dataclass(slots=True)
 class ChatChoice:
     """All that has come of one choice so far."""
@@ -202,19 +185,24 @@ class ChatChoice:
 
     def take(self, news: ChoiceUpdate) -> ChatUpdate:
         """Keep what is new; return it as pieces."""
-        self.n_tokens += news.n_tokens
-        self.started, self.end = news.started or self.started, news.end
-        if news.logprobs:
-            self.logprobs += news.logprobs
         pieces = self._parsed(news)
-        for piece in pieces:
-            self._keep(piece)
-        if pieces:
-            self.is_reasoning = isinstance(pieces[-1], ReasoningText)
-        if self.is_reasoning:
-            self.n_reasoning += news.n_tokens
         drafted = self._drafted(news, pieces) if self.drafted is not None else ()
-        return ChatUpdate(news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end, drafted)
+        update = ChatUpdate(news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end, drafted)
+        self.keep(update)
+        return update
+
+    def keep(self, update: ChatUpdate) -> None:
+        """Keep what is new."""
+        self.n_tokens += update.n_tokens
+        self.started, self.end = update.started or self.started, update.end
+        if update.logprobs:
+            self.logprobs += update.logprobs
+        for piece in update.pieces:
+            self._keep(piece)
+        if update.pieces:
+            self.is_reasoning = isinstance(update.pieces[-1], ReasoningText)
+        if self.is_reasoning:
+            self.n_reasoning += update.n_tokens
 
     @property
     def finish_reason(self) -> str:
@@ -261,6 +249,46 @@ class ChatChoice:
             self.has_call = True
 
 
+class RunningChat(Protocol):
+    """A chat that runs, here or elsewhere."""
+
+    choices: list[ChatChoice]
+
+    def updates(self) -> Updates:
+        """Yield what is new of the choices; raises ApiError. What runs when this is closed is cancelled."""
+
+
+_Run = TypeVar("_Run", bound=RunningChat)
+
+
+@asynccontextmanager
+async def running(
+    run: Callable[[], AbstractAsyncContextManager[_Run]], drop_oldest: Callable[[], bool] | None
+) -> AsyncIterator[tuple[_Run, Updates]]:
+    """Run a chat and give what comes of it; where it does not fit, its oldest turns are dropped one by one.
+
+    ``drop_oldest`` says whether one was; None drops none.
+    """
+    while True:
+        async with AsyncExitStack() as stack:
+            try:
+                begun = await stack.enter_async_context(run())
+                updates = await stack.enter_async_context(aclosing(begun.updates()))
+                first = await anext(updates)
+            except ApiError as error:
+                if drop_oldest is not None and error.answer.code == "context_length_exceeded" and drop_oldest():
+                    continue
+                raise
+            yield begun, _with_first(first, updates)
+            return
+
+
+async def _with_first(first: list[ChatUpdate], rest: Updates) -> Updates:
+    yield first
+    async for batch in rest:
+        yield batch
+
+
 class ChatRun:
     """A call that holds its model. ``prepare`` may be left out: ``updates`` does what is left of it."""
 
@@ -290,7 +318,7 @@ class ChatRun:
                 yield progress
         self.requests = [self.deep.answer]
 
-    async def updates(self) -> AsyncGenerator[list[ChatUpdate], None]:
+    async def updates(self) -> Updates:
         """Yield what is new of the choices; raises RequestFailed. What runs when this is closed is cancelled."""
         async with aclosing(self.prepare()) as preparing:
             async for _ in preparing:

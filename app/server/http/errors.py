@@ -38,7 +38,7 @@ class ErrorAnswer(NamedTuple):
 
 # The paths of protocols whose errors have a form of their own.
 ANTHROPIC, OLLAMA = "/v1/messages", "/api/"
-LM_STUDIO = ("/api/v0/", "/api/v1/")  # OpenAI's form
+LM_STUDIO, LM_STUDIO_1 = ("/api/v0/", "/api/v1/"), "/api/v1/"  # the older ones have OpenAI's form
 _ANTHROPIC_TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -60,7 +60,10 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
     if is_ollama(path):
         return {"error": error.message}
     body = error.body()
-    if error.sizes is not None and not path.startswith(PREFIX):  # llama-server's own routes
+    if path.startswith(LM_STUDIO_1):
+        kind = "model_not_found" if status == 404 else "invalid_request" if status < 500 else "internal_error"
+        body["error"]["type"] = kind
+    elif error.sizes is not None and not path.startswith(PREFIX):  # llama-server's own routes
         body["error"]["type"] = "exceed_context_size_error"
     return body
 
@@ -99,6 +102,9 @@ class ApiError(Exception):
         """Return the event, or in Ollama's protocol the line, that ends a stream which fails."""
         if is_ollama(path):
             return self.encoded(path) + b"\n"
+        if path.startswith(LM_STUDIO_1):
+            told = {"type": "error", **_in_form_of(path, self)}
+            return b"event: error\ndata: " + json.dumps(told).encode() + b"\n\n"
         name = b"event: error\n" if path.startswith(ANTHROPIC) else b""
         return name + b"data: " + self.encoded(path) + b"\n\n"
 
@@ -228,6 +234,8 @@ def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
         return refuse(400, "The body is empty: send a JSON object.", code="invalid_json")
     code, sentence = _RULES.get(kind, ("invalid_value", "{field}: {message}."))
     message = _plain(str(problem["msg"]))
+    if not field and kind == "value_error":  # about several fields: the sentence begins with one
+        field = message.split()[0]
     if kind == "value_error" and field in message:
         sentence = "{message}."
     elif kind not in _RULES and message.startswith(_SHOULD_BE):

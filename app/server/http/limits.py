@@ -33,6 +33,11 @@ INTERNAL = "slipstream.internal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "host.docker.internal"})
 
 
+def is_loopback_name(name: str) -> bool:
+    """Return whether a name or an address always means this machine, whoever resolves it."""
+    return name in LOOPBACK_NAMES or name.endswith(".localhost") or (name.startswith("127.") and _is_address(name))
+
+
 def header(scope: Scope, name: bytes) -> bytes | None:
     """Return the first header of this lower-case name."""
     return next((value for key, value in scope["headers"] if key == name), None)
@@ -64,7 +69,7 @@ class HostCheck:
     def __init__(self, app: ASGIApp, settings: ServerSettings, keys: ApiKeys) -> None:
         self._app, self._keys = app, keys
         self._is_loopback = settings.is_loopback
-        names = LOOPBACK_NAMES | {name.lower() for name in settings.allowed_hosts}
+        names = frozenset(name.lower() for name in settings.allowed_hosts)
         self._names: Collection[str] = names if self._is_loopback else names | _own_names()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,7 +86,9 @@ class HostCheck:
         await send_error(scope, send, refuse(400, message, code="invalid_host"))
 
     def _is_known(self, name: str) -> bool:
-        return name in self._names or self._keys.is_needed or (not self._is_loopback and _is_address(name))
+        if is_loopback_name(name) or name in self._names or self._keys.is_needed:
+            return True
+        return not self._is_loopback and _is_address(name)
 
 
 def _own_names() -> frozenset[str]:
@@ -145,7 +152,7 @@ class OriginCheck:
         scheme, _, authority = origin.partition("://")
         if origin in self._named or "*" in self._named:
             return True
-        return self._keys.is_needed and (scheme in PROGRAM_SCHEMES or host_name(authority) in LOOPBACK_NAMES)
+        return self._keys.is_needed and (scheme in PROGRAM_SCHEMES or is_loopback_name(host_name(authority)))
 
 
 async def _answer_preflight(scope: Scope, send: Send, fields: list[tuple[bytes, bytes]]) -> None:

@@ -14,7 +14,7 @@ from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import refuse
 from core.values.errors import EngineUnavailable
-from core.values.messages import LoadedModel
+from core.values.messages import EnginePhase, LoadedModel
 from core.values.request import Request, SamplingParams
 
 _RANDOM_SEED = 2**32 - 1  # as llama-server writes a seed that is drawn
@@ -78,6 +78,8 @@ async def _host(http: HttpRequest) -> ModelHost:
 
 
 def _model(host: ModelHost) -> LoadedModel:
+    if host.state.phase is EnginePhase.EMPTY:
+        raise EngineUnavailable(f"{host.name or 'No model'} is not loaded: the next request for a text loads it.")
     if host.model is None:
         raise EngineUnavailable(host.state.problem or "The model is being loaded.", retry_after=1.0)
     return host.model

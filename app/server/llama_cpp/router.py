@@ -9,20 +9,20 @@ from app.server.calls.model_pool import ModelPool
 from app.server.http.body import Body
 
 
-class NamedModel(Body):
+class RouterModelBody(Body):
     """The body of both."""
 
     model: str
 
 
-async def load_model(body: NamedModel, http: HttpRequest) -> Response:
+async def load_model(body: RouterModelBody, http: HttpRequest) -> Response:
     """Begin to load a model; GET /models says when it is there."""
     pool: ModelPool = http.app.state.pool
     await pool.request_load(body.model)
     return JSONResponse({"success": True})
 
 
-async def unload_model(body: NamedModel, http: HttpRequest) -> Response:
+async def unload_model(body: RouterModelBody, http: HttpRequest) -> Response:
     """Unload a model as soon as no call has it."""
     pool: ModelPool = http.app.state.pool
     await pool.request_unload(body.model)

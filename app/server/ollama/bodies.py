@@ -216,6 +216,12 @@ class GenerateBody(WritingBody):
             return _valid(InfillBody, made | around)
         return _valid(LlamaBody, made | {"prompt": self.prompt or ""})
 
+    def openai_text(self) -> dict[str, Any]:
+        """Return the text as OpenAI's completions read it, for a model of another server; raises BadRequest."""
+        if self.logprobs:
+            raise BadRequest("logprobs of a text are not told by a remote's model: leave it out.", param="logprobs")
+        return self.generation() | {"prompt": self.prompt or ""} | ({"suffix": self.suffix} if self.suffix else {})
+
 
 class EmbedBody(RunBody):
     """The body of POST /api/embed; without an input, the model is loaded."""
@@ -225,7 +231,7 @@ class EmbedBody(RunBody):
     dimensions: int | None = Field(default=None, ge=1)
 
 
-class EmbeddingsBody(RunBody):
+class LegacyEmbedBody(RunBody):
     """The body of POST /api/embeddings."""
 
     prompt: Text | None = None

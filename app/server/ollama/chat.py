@@ -17,13 +17,22 @@ from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
-from app.server.chat.call import ChatCall, ChatUpdate
+from app.server.chat.call import ChatCall, ChatUpdate, Updates
 from app.server.http.errors import ApiError, refuse
 from app.server.http.sse import LineStream, while_connected
 from app.server.llama_cpp.completion import LlamaCall
 from app.server.llama_cpp.infill import InfillBody, InfillCall
 from app.server.ollama.bodies import ChatBody, GenerateBody, RunBody, WritingBody
 from app.server.openai.timings import LOWEST
+from app.server.remotes.chat import (
+    RemoteChat,
+    RemoteModel,
+    Unanswered,
+    fallback_of,
+    model_at_remote,
+    placed,
+    updates_of,
+)
 from app.server.replies.pieces import CallArguments, CallBegun, ContentText, Piece, ReasoningText
 from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.errors import SlipstreamError
@@ -32,7 +41,6 @@ from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, Tokeni
 
 Line = dict[str, Any]
 Kind = Literal["chat", "generate"]
-Updates = AsyncGenerator[list[ChatUpdate], None]
 
 
 async def chat(body: ChatBody, http: HttpRequest) -> Response:
@@ -40,7 +48,8 @@ async def chat(body: ChatBody, http: HttpRequest) -> Response:
     pool: ModelPool = http.app.state.pool
     if not body.messages:
         return await _prepared(http, body, "chat")
-    return await _response(http, ChatCall(body.chat(), pool, http.app.state.renderer), body, "chat")
+    call = await placed(http, ChatCall(body.chat(), pool, http.app.state.renderer))
+    return await _response(http, call, body, "chat")
 
 
 async def generate(body: GenerateBody, http: HttpRequest) -> Response:
@@ -48,12 +57,19 @@ async def generate(body: GenerateBody, http: HttpRequest) -> Response:
     pool: ModelPool = http.app.state.pool
     if not body.prompt and not body.suffix:
         return await _prepared(http, body, "generate")
-    call: ChatCall | LlamaCall
+    there = await model_at_remote(http, body.model)
+    if there is not None and body.context:
+        raise refuse(
+            400, f"{there.name} is a remote's model, whose tokens are not known here: use /api/chat.", param="context"
+        )
+    call: OllamaCall
     if not body.is_text:
         call = PromptCall(body.chat(), pool, http.app.state.renderer, tuple(body.context or ()))
+        call = RemoteChat(there, call) if there is not None else call
     else:
         text = body.text()
         call = InfillCall(text, pool) if isinstance(text, InfillBody) else LlamaCall(text, pool)
+        call = RemoteText(there, call, body.openai_text()) if there is not None else call
     return await _response(http, call, body, "generate")
 
 
@@ -110,12 +126,43 @@ class PromptCall(ChatCall):
         return self._earlier + text.removeprefix(model.bos) if self._earlier else text
 
 
+class RemoteText:
+    """A text that a remote goes on with; ``local`` is the same call here, for the model that steps in."""
+
+    def __init__(self, there: RemoteModel, local: LlamaCall, body: Line) -> None:
+        self.there, self.local, self.body = there, local, body
+        self.name = there.name
+        self.pool = local.pool
+
+    async def updates(self, *, streams: bool) -> Updates:
+        """Yield what is new; raises ApiError."""
+        try:
+            async with aclosing(updates_of(self.there, "/v1/completions", self.body, streams)) as updates:
+                async for update in updates:
+                    yield [update]
+            return
+        except Unanswered as unanswered:
+            fallback = fallback_of(self.there, unanswered)
+        local = self.local
+        local.body = local.body.model_copy(update={"model": fallback})
+        async with local.begun() as begun, aclosing(_of_text(local, begun.requests, streams=streams)) as batches:
+            self.name = local.name
+            async for batch in batches:
+                yield batch
+
+
+OllamaCall = ChatCall | RemoteChat | LlamaCall | RemoteText
+
+
 async def _prepared(http: HttpRequest, body: WritingBody, kind: Kind) -> Response:
-    """Load the model, or unload it with ``keep_alive: 0``; either way it is over."""
+    """Load the model, or unload it with ``keep_alive: 0``; either way it is over. A remote's is where it is."""
     pool: ModelPool = http.app.state.pool
     reply = OllamaReply(kind, body.model)
+    is_remote = await model_at_remote(http, body.model) is not None
 
     async def prepare() -> None:
+        if is_remote:
+            return
         if not body.unloads:
             async with pool.lease(body.model) as host:
                 reply.name = shown_name(host.name)
@@ -127,14 +174,14 @@ async def _prepared(http: HttpRequest, body: WritingBody, kind: Kind) -> Respons
     return JSONResponse(reply.line() | {"done": True, "done_reason": "unload" if body.unloads else "load"})
 
 
-async def _response(http: HttpRequest, call: ChatCall | LlamaCall, body: WritingBody, kind: Kind) -> Response:
+async def _response(http: HttpRequest, call: OllamaCall, body: WritingBody, kind: Kind) -> Response:
     reply = OllamaReply(kind, shown_name(body.model))
     if body.streams:
         return LineStream(_stream(call, body, reply), ping=_encoded(reply.line()))
     return JSONResponse(await while_connected(http.receive, _answer(call, body, reply)))
 
 
-async def _answer(call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaReply) -> Line:
+async def _answer(call: OllamaCall, body: WritingBody, reply: OllamaReply) -> Line:
     async with resting(call.pool, body), _running(call, body, reply, streams=False) as updates:
         async for batch in updates:
             for update in batch:
@@ -142,7 +189,7 @@ async def _answer(call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaRe
         return reply.whole() | await _context(call, reply)
 
 
-async def _stream(call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaReply) -> AsyncGenerator[bytes, None]:
+async def _stream(call: OllamaCall, body: WritingBody, reply: OllamaReply) -> AsyncGenerator[bytes, None]:
     async with resting(call.pool, body), _running(call, body, reply, streams=True) as updates:
         async for batch in updates:
             lines = [line for update in batch for line in reply.take(update)]
@@ -152,21 +199,35 @@ async def _stream(call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaRe
 
 
 @asynccontextmanager
-async def _running(
-    call: ChatCall | LlamaCall, body: WritingBody, reply: OllamaReply, *, streams: bool
-) -> AsyncIterator[Updates]:
+async def _running(call: OllamaCall, body: WritingBody, reply: OllamaReply, *, streams: bool) -> AsyncIterator[Updates]:
     """Hold the model and run the call; of a chat that is too long the oldest turns are left out, as there."""
     if isinstance(call, LlamaCall):
         async with call.begun() as begun:
-            reply.begin(call.host.name, begun.model)
+            reply.begin(call.name)
             async with aclosing(_of_text(call, begun.requests, streams=streams)) as updates:
                 yield updates
         return
-    async with call.running(streams=streams, truncates=body.truncate is not False) as (run, updates):
+    if isinstance(call, RemoteText):
+        async with aclosing(call.updates(streams=streams)) as updates:
+            yield _telling(reply, call, updates)
+        return
+    truncates = body.truncate is not False
+    if isinstance(call, RemoteChat):
+        async with call.running(streams=streams, truncates=truncates) as (_, updates):
+            yield _telling(reply, call, updates)
+        return
+    async with call.running(streams=streams, truncates=truncates) as (_, updates):
         if body.think not in (None, False) and not call.can_think:
-            raise refuse(400, f"{call.host.name} does not support thinking: leave think out.", param="think")
-        reply.begin(call.host.name, run.model)
+            raise refuse(400, f"{call.name} does not support thinking: leave think out.", param="think")
+        reply.begin(call.name)
         yield updates
+
+
+async def _telling(reply: OllamaReply, call: RemoteChat | RemoteText, updates: Updates) -> Updates:
+    """Yield the updates; who answers is known with the first."""
+    async for batch in updates:
+        reply.begin(call.name)
+        yield batch
 
 
 async def _of_text(call: LlamaCall, requests: Sequence[Any], *, streams: bool) -> Updates:
@@ -185,12 +246,12 @@ async def _of_text(call: LlamaCall, requests: Sequence[Any], *, streams: bool) -
             ]
 
 
-async def _context(call: ChatCall | LlamaCall, reply: OllamaReply) -> Line:
+async def _context(call: OllamaCall, reply: OllamaReply) -> Line:
     """Return the tokens with which a prompt's conversation goes on; nothing for chats, plain texts and images."""
-    if not isinstance(call, PromptCall) or reply.model is None or call.body.images:
+    if not isinstance(call, PromptCall) or call.host.model is None or call.body.images:
         return {}
     try:
-        return {"context": await call.context_after(reply.model, reply.content)}
+        return {"context": await call.context_after(call.host.model, reply.content)}
     except (ApiError, SlipstreamError):  # a template that takes no answers; this one is whole
         return {}
 
@@ -204,8 +265,8 @@ class OllamaReply:
 
     def __init__(self, kind: Kind, name: str) -> None:
         self._kind, self.name = kind, name
-        self.model: LoadedModel | None = None
-        self._asked_at = self._begun_at = time.monotonic()
+        self._asked_at = time.monotonic()
+        self._begun_at: float | None = None
         self._content: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[Line] = []
@@ -219,9 +280,9 @@ class OllamaReply:
         """The text so far, without thoughts."""
         return "".join(self._content)
 
-    def begin(self, name: str, model: LoadedModel) -> None:
+    def begin(self, name: str) -> None:
         """Note that the model is there."""
-        self.name, self.model, self._begun_at = shown_name(name), model, time.monotonic()
+        self.name, self._begun_at = shown_name(name), self._begun_at or time.monotonic()
 
     def take(self, update: ChatUpdate) -> list[Line]:
         """Keep what is new, and return the lines that tell it."""
@@ -291,7 +352,7 @@ class OllamaReply:
             "done": True,
             "done_reason": "length" if self._end.reason is FinishReason.LENGTH else "stop",
             "total_duration": nanoseconds(now - self._asked_at),
-            "load_duration": nanoseconds(self._begun_at - self._asked_at),
+            "load_duration": nanoseconds((self._begun_at or now) - self._asked_at),
             "prompt_eval_count": receipt.n_prompt,
             "prompt_eval_duration": nanoseconds(receipt.prefill),
             "eval_count": receipt.n_generated,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from typing import Any
 
 from fastapi import Request as HttpRequest
@@ -14,9 +15,11 @@ from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ApiError
 from app.server.http.sse import while_connected
-from app.server.ollama.bodies import EmbedBody, EmbeddingsBody, RunBody
+from app.server.ollama.bodies import EmbedBody, LegacyEmbedBody, RunBody
 from app.server.ollama.chat import nanoseconds, resting, shown_name
 from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of, json_response
+from app.server.remotes.chat import RemoteModel, Unanswered, fallback_of, model_at_remote, object_of
+from app.server.remotes.exchange import BAD_GATEWAY
 from core.values.embedding import Embedded, EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
@@ -44,7 +47,7 @@ async def embed(body: EmbedBody, http: HttpRequest) -> Response:
     )
 
 
-async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
+async def embeddings(body: LegacyEmbedBody, http: HttpRequest) -> Response:
     """Return the vector of a text; the older route."""
     vectors, _ = await _vectors(http, body, [body.prompt] if body.prompt else [], truncates=True)
     answers = vectors.answer.vectors
@@ -56,6 +59,12 @@ async def _vectors(
 ) -> tuple[Vectors, float]:
     """Return the vectors, none where there are no texts, and when the model was there."""
     pool: ModelPool = http.app.state.pool
+    there = await model_at_remote(http, body.model)
+    if there is not None:
+        try:
+            return await while_connected(http.receive, _of_remote(there, texts, dimensions)), time.monotonic()
+        except Unanswered as unanswered:
+            body = body.model_copy(update={"model": fallback_of(there, unanswered)})
 
     async def answer() -> tuple[Vectors, float]:
         async with resting(pool, body), pool.lease(body.model) as host:
@@ -79,6 +88,20 @@ async def _vectors(
             return Vectors(found, host.name), loaded_at
 
     return await while_connected(http.receive, answer())
+
+
+async def _of_remote(there: RemoteModel, texts: list[str], dimensions: int | None) -> Vectors:
+    """Return a remote's vectors. Raises ApiError and Unanswered."""
+    if not texts:
+        return Vectors(Embedded("", (), ()), there.name)
+    sized = {"dimensions": dimensions} if dimensions is not None else {}
+    found = await object_of(there, "/v1/embeddings", {"input": texts, "encoding_format": "float"} | sized)
+    try:
+        vectors = tuple((array("f", one["embedding"]).tobytes(),) for one in found["data"])
+        n_tokens = int((found.get("usage") or {}).get("prompt_tokens") or 0)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise ApiError(BAD_GATEWAY, f"The remote {there.remote.name} answers with no vectors.") from None
+    return Vectors(Embedded("", vectors, (n_tokens,)), there.name)
 
 
 async def _cut(host: ModelHost, model: LoadedModel, text: str) -> str:

@@ -17,8 +17,10 @@ from app.server.http.errors import ModelNotFound, refuse
 from app.server.http.sse import LineStream, while_connected
 from app.server.ollama.bodies import ModelBody, PullBody
 from app.server.ollama.models import entry_of
+from app.server.remotes.chat import model_at_remote
 from models.catalog.curated import curated
 from models.download.progress import DownloadPhase
+from models.formatting.program import PROGRAM
 
 Status = dict[str, Any]
 # How often the queue of downloads is asked, in seconds: often enough for a progress bar.
@@ -38,7 +40,8 @@ class Library(Protocol):
 
 async def pull(body: PullBody, http: HttpRequest) -> Response:
     """Download a model, and tell how far it is. It goes on in the library when the client leaves."""
-    steps = _pulled(http.app.state.library, http.app.state.pool, body.named)
+    there = await model_at_remote(http, body.named)
+    steps = _here() if there is not None else _pulled(http.app.state.library, http.app.state.pool, body.named)
     if body.stream is not False:
         return LineStream(_lines(steps), ping=_line(_GATHERING))
     return JSONResponse(await while_connected(http.receive, _last(steps)))
@@ -46,9 +49,18 @@ async def pull(body: PullBody, http: HttpRequest) -> Response:
 
 async def delete(body: ModelBody, http: HttpRequest) -> Response:
     """Move a downloaded model to the trash."""
+    there = await model_at_remote(http, body.named)
+    if there is not None:
+        name = there.remote.name
+        raise refuse(
+            400,
+            f"{there.name} is a model of the remote {name}, and not removed from here. `{PROGRAM} remotes remove "
+            f"{name}` forgets the remote.",
+            param="model",
+        )
     entry = await entry_of(http.app.state.pool, body.named)
-    await _asked(http.app.state.library, "RemoveModel", name=entry.name)
-    http.app.state.pool.let_go(entry.name)
+    async with http.app.state.pool.without(lambda file: file == entry.path and not entry.is_toy):
+        await _asked(http.app.state.library, "RemoveModel", name=entry.name)
     return Response()
 
 
@@ -66,11 +78,17 @@ async def no_blob(http: HttpRequest) -> Response:
     raise refuse(404, "There are no blobs here: models are GGUF files in the models folder.")
 
 
+async def _here() -> AsyncGenerator[Status, None]:
+    """Yield what is told of a model that needs no download."""
+    yield _GATHERING
+    yield {"status": "success"}
+
+
 async def _pulled(library: Library, pool: ModelPool, name: str) -> AsyncGenerator[Status, None]:
     wanted = await _meant(library, pool, name)
     if wanted is None:
-        yield _GATHERING
-        yield {"status": "success"}
+        async for status in _here():
+            yield status
         return
     repo_id, file = wanted
     await _asked(library, "StartDownload", repo_id=repo_id, wanted=file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from app.server.calls.model_host import Entry
 from app.server.calls.model_pool import ModelPool
 from app.server.chat.model_card import card_of, facts_of, loaded_of
-from app.server.http.errors import refuse
+from app.server.http.errors import ModelNotFound, refuse
 from app.server.ollama.bodies import ShowBody
 from app.server.ollama.chat import shown_name
+from app.server.remotes.chat import model_at_remote
+from app.server.remotes.exchange import Remotes
+from app.server.remotes.listed import ListedModel, listed_models
 from core.values.errors import BadRequest
 from models.facts.model_facts import ModelFacts
 from models.formatting.figures import parameters
@@ -29,6 +33,9 @@ VERSION = "0.32.15"
 # A list in a header is shown up to this length, as a vocabulary has 100,000 entries; with ``verbose`` all of it.
 _MOST_LISTED = 64
 _NEVER = timedelta(days=36_500)  # when a model leaves memory that stays there
+# What a remote's model is made of is not told, but clients look up its context under some name. Its own server decides
+# how long it stays in memory; here it counts as running for as long as it would at Ollama.
+_REMOTE_FAMILY, _REMOTE_SECONDS = "remote", 300.0
 
 
 async def root(http: HttpRequest) -> Response:
@@ -46,18 +53,30 @@ async def version(http: HttpRequest) -> Response:
 async def tags(http: HttpRequest) -> Response:
     """List the models that can be used."""
     pool: ModelPool = http.app.state.pool
-    return JSONResponse({"models": await asyncio.to_thread(_listed, pool)})
+    here = await asyncio.to_thread(_listed, pool)
+    return JSONResponse({"models": [*here, *(_remote_model(one) for one in await _at_remotes(http))]})
 
 
 async def processes(http: HttpRequest) -> Response:
-    """List the models in memory."""
+    """List the models in memory, and those of remotes that were used lately."""
     pool: ModelPool = http.app.state.pool
-    return JSONResponse({"models": await asyncio.to_thread(_running, pool)})
+    here = await asyncio.to_thread(_running, pool)
+    used = _remotes(http).figures.used
+    there = [one for one in await _at_remotes(http) if used.get(one.name, 0.0) + _REMOTE_SECONDS > time.time()]
+    return JSONResponse({"models": [*here, *(_remote_process(one, used[one.name]) for one in there)]})
 
 
 async def show(body: ShowBody, http: HttpRequest) -> Response:
     """Return what a model is: its details, its header, its template, and what it can do."""
     pool: ModelPool = http.app.state.pool
+    there = await model_at_remote(http, body.named)
+    if there is not None:
+        listed = await _at_remotes(http)
+        found = next((one for one in listed if one.name == there.name), None)
+        its_own = [one.name for one in listed if one.remote == there.remote and one.answers]
+        if found is None and its_own:
+            raise ModelNotFound(body.named, its_own)
+        return JSONResponse(_remote_card(found or ListedModel(there.remote, there.model)))
     entry = await entry_of(pool, body.named)
     card = await card_of(entry, pool, http.app.state.renderer)
     if card is None:
@@ -137,6 +156,63 @@ def _model(entry: Entry) -> dict[str, Any] | None:
         "size": facts.n_bytes,
         "digest": digest,
         "details": _details(facts),
+    }
+
+
+def _remotes(http: HttpRequest) -> Remotes:
+    remotes: Remotes = http.app.state.remotes
+    return remotes
+
+
+async def _at_remotes(http: HttpRequest) -> list[ListedModel]:
+    return listed_models(await _remotes(http).lists.all())
+
+
+def _remote_model(model: ListedModel) -> dict[str, Any]:
+    """Return a remote's model as Ollama lists those of its own cloud."""
+    name = shown_name(model.name)
+    digest = hashlib.sha256(f"{model.remote.url}\n{model.id}".encode()).hexdigest()
+    details = {
+        "parent_model": "",
+        "format": "",
+        "family": _REMOTE_FAMILY,
+        "families": [_REMOTE_FAMILY],
+        "parameter_size": "",
+        "quantization_level": model.quantisation,
+        "context_length": model.n_ctx,
+    }
+    return {
+        "name": name,
+        "model": name,
+        "remote_model": model.id,
+        "remote_host": model.remote.url,
+        "modified_at": _time(model.created or model.remote.changed),
+        "size": model.n_bytes,
+        "digest": digest,
+        "details": details,
+    }
+
+
+def _remote_process(model: ListedModel, used: float) -> dict[str, Any]:
+    told = _remote_model(model) | {"size": 0, "size_vram": 0, "expires_at": _time(used + _REMOTE_SECONDS)}
+    del told["modified_at"]
+    return told | {"context_length": model.n_ctx}
+
+
+def _remote_card(model: ListedModel) -> dict[str, Any]:
+    told = _remote_model(model)
+    context = {f"{_REMOTE_FAMILY}.context_length": model.n_ctx} if model.n_ctx else {}
+    return {
+        "license": "",
+        "modelfile": f"FROM {model.name}\n",
+        "parameters": f"{'num_ctx':30} {model.n_ctx}" if model.n_ctx else "",
+        "template": "",
+        "remote_model": told["remote_model"],
+        "remote_host": told["remote_host"],
+        "details": told["details"],
+        "model_info": {"general.architecture": _REMOTE_FAMILY, **context},
+        "capabilities": list(model.capabilities),
+        "modified_at": told["modified_at"],
     }
 
 

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +27,7 @@ Message = dict[str, Any]
 _HINTS = frozenset({"client_metadata", "context_management", "max_tool_calls", "moderation", "prompt_cache_options"})
 # Tools that OpenAI runs on its own machines and that a reply may do without.
 _HOSTED_SEARCH = ("web_search", "web_search_preview")
+_HOSTED_SEARCHES = ("web_search_call", "file_search_call")
 # Fields of the chat's body by other names.
 _SENT = {
     "messages": "input",
@@ -106,21 +107,14 @@ class ResponseBody(Body):
 
 
 @contextmanager
-def renamed() -> Iterator[None]:
-    """Let errors name the fields of this protocol where they name those of the chat's body."""
+def renamed(names: Mapping[str, str] = _SENT) -> Iterator[None]:
+    """Let errors name the fields of a protocol where they name those of the chat's body."""
     try:
         yield
     except (ApiError, BadRequest) as error:
-        error.param = _as_sent(error.param)
+        if error.param is not None:
+            error.param = names.get(re.split(r"[.\[]", error.param, maxsplit=1)[0], error.param)
         raise
-
-
-def _as_sent(param: str | None) -> str | None:
-    """Return the name that a field of the chat's body has in this protocol."""
-    if param is None:
-        return None
-    ours = re.split(r"[.\[]", param, maxsplit=1)[0]
-    return _SENT.get(ours, param)
 
 
 def _format_of(text: Item) -> Item:
@@ -239,6 +233,8 @@ def _take(messages: list[Message], item: Item, where: str, tools: ToolNames) -> 
         output = item.get("output")
         content = output if isinstance(output, str) else _parts(output, where)
         messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": content})
+    elif kind in _HOSTED_SEARCHES:
+        return  # what was found is not in it
     elif kind == "reasoning":
         if text := reasoning_of(item):
             turn = _turn(messages)

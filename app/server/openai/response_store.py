@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.environment.paths import make_private
+from app.server.calls.generation import new_id
 
 Item = dict[str, Any]
 # As long as OpenAI keeps them.
@@ -48,6 +49,16 @@ class StoredResponse:
         return str(self.response["id"])
 
 
+def new_number() -> str:
+    """Return what the ids of a response and of its items have in common: PREFIX_NUMBER, and _PLACE behind it."""
+    return new_id("").removeprefix("-")
+
+
+def number_of(any_id: str) -> str:
+    """Return that of an id; "" where it has none."""
+    return any_id.partition("_")[2].partition("_")[0]
+
+
 class ResponseStore:
     """The stored responses in one file, made when the first one is stored. Several threads may use it."""
 
@@ -67,6 +78,12 @@ class ResponseStore:
         """Return a response by its id; None where there is none."""
         rows = self._rows("SELECT previous, input, response FROM responses WHERE id = ?", (response_id,))
         return _stored(rows[0]) if rows else None
+
+    def item(self, item_id: str) -> Item | None:
+        """Return an item of a response or of its input by its id; None where there is none."""
+        stored = self.get(f"resp_{number_of(item_id)}")
+        items = [*stored.response["output"], *stored.input] if stored is not None else []
+        return next((item for item in items if item.get("id") == item_id), None)
 
     def chain(self, response_id: str) -> list[StoredResponse]:
         """Return the responses of a conversation up to this one, the oldest first; none where the id is unknown."""

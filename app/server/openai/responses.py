@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.generation import new_id
 from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
 from app.server.http.errors import ApiError, from_exception, refuse
 from app.server.http.sse import EventStream, while_connected
 from app.server.openai.response_body import Item, ResponseBody, ToolNames, renamed, sealed, text_of_arguments
-from app.server.openai.response_store import ResponseStore, StoredResponse
+from app.server.openai.response_store import ResponseStore, StoredResponse, new_number, number_of
 from app.server.openai.timings import chat_logprobs, timings, usage
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 
@@ -27,7 +26,8 @@ _MOST_LISTED = 100
 async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
     """Answer the input, as one object or as a stream of events."""
     store: ResponseStore = http.app.state.responses
-    earlier = await _earlier(store, body.previous_response_id)
+    earlier = await earlier_items(store, body.previous_response_id)
+    await _resolve(store, body)
     chat = body.chat(earlier)
     call = ResponseCall(chat, http.app.state.pool, http.app.state.renderer)
     asked = Asked(body, call, store)
@@ -38,14 +38,15 @@ async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
 
 async def count_input_tokens(body: ResponseBody, http: HttpRequest) -> Response:
     """Return how many tokens the input is as the model reads it, with what came before it."""
-    earlier = await _earlier(http.app.state.responses, body.previous_response_id)
+    earlier = await earlier_items(http.app.state.responses, body.previous_response_id)
+    await _resolve(http.app.state.responses, body)
     call = ResponseCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
     n_tokens = await while_connected(http.receive, call.count_tokens())
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
 
 
-async def _earlier(store: ResponseStore, response_id: str | None) -> list[Item]:
-    """Return the items of the conversation that ends with this response."""
+async def earlier_items(store: ResponseStore, response_id: str | None) -> list[Item]:
+    """Return the items of the conversation that ends with this response; raises ApiError where it is not stored."""
     if response_id is None:
         return []
     chain = await asyncio.to_thread(store.chain, response_id)
@@ -58,6 +59,24 @@ async def _earlier(store: ResponseStore, response_id: str | None) -> list[Item]:
             code="previous_response_not_found",
         )
     return [item for one in chain for item in (*one.input, *one.response["output"])]
+
+
+async def _resolve(store: ResponseStore, body: ResponseBody) -> None:
+    """Put stored items in the place of references to them; raises ApiError for those that are not there."""
+    for index, item in enumerate(body.input if not isinstance(body.input, str) else ()):
+        if item.get("type", None if "role" in item else "item_reference") != "item_reference":
+            continue
+        found = await asyncio.to_thread(store.item, str(item.get("id")))
+        if found is None:
+            raise refuse(
+                400,
+                f"input[{index}] names the item {str(item.get('id'))[:80]!r}, which is not stored here: send the item "
+                "itself.",
+                param=f"input[{index}]",
+                code="item_not_found",
+            )
+        assert not isinstance(body.input, str)
+        body.input[index] = found
 
 
 class ResponseCall(ChatCall):
@@ -119,13 +138,15 @@ async def _keep(asked: Asked, response: Item) -> None:
     body = asked.body
     if body.store is False:
         return
-    items = [_kept(item) for item in body.items]
+    number = number_of(response["id"])
+    items = [_kept(item, f"{number}_i{index}") for index, item in enumerate(body.items)]
     await asyncio.to_thread(asked.store.put, StoredResponse(response, items, body.previous_response_id))
 
 
-def _kept(item: Item) -> Item:
+def _kept(item: Item, number: str) -> Item:
     """Return an item of the input as it is listed later: with an id and its parts."""
-    kept: Item = {"id": new_id("msg"), "type": "message"} | item if "role" in item else {"id": new_id("item")} | item
+    is_message = "role" in item
+    kept: Item = {"id": f"msg_{number}", "type": "message"} | item if is_message else {"id": f"item_{number}"} | item
     if isinstance(kept.get("content"), str):
         kind = "output_text" if kept.get("role") == "assistant" else "input_text"
         part: Item = {"type": kind, "text": kept["content"]}
@@ -139,7 +160,8 @@ class ResponseReply:
     def __init__(self, asked: Asked, run: ChatRun) -> None:
         self._asked, self._run = asked, run
         self._tools = ToolNames(asked.body.tools or ())
-        self._id, self._created = new_id("resp"), time.time()
+        self._number, self._created = new_number(), time.time()
+        self._id = f"resp_{self._number}"
         self._output: list[Item] = []
         self._is_open = False  # the last item still grows
         self._text: list[str] = []  # of the item that grows
@@ -251,9 +273,9 @@ class ResponseReply:
 
     def _begin(self, kind: str) -> list[Item]:
         if kind == "message":
-            item: Item = {"id": new_id("msg"), "type": "message", "role": "assistant", "content": []}
+            item: Item = {"id": self._item_id("msg"), "type": "message", "role": "assistant", "content": []}
         else:
-            item = {"id": new_id("rs"), "type": "reasoning", "summary": [], "content": []}
+            item = {"id": self._item_id("rs"), "type": "reasoning", "summary": [], "content": []}
         added = self._add(item)
         part = self._of_item("response.content_part.added", content_index=0, part=self._part(kind, ""))
         return [added, part]
@@ -261,9 +283,12 @@ class ResponseReply:
     def _begin_call(self, piece: CallBegun) -> list[Item]:
         kind, name, namespace = self._tools.sent(piece.name)
         what = "function_call" if kind == "function" else "custom_tool_call"
-        item: Item = {"id": new_id("fc"), "type": what, "call_id": piece.id, "name": name}
+        item: Item = {"id": self._item_id("fc"), "type": what, "call_id": piece.id, "name": name}
         item["arguments" if kind == "function" else "input"] = ""
         return [self._add(item if namespace is None else item | {"namespace": namespace})]
+
+    def _item_id(self, prefix: str) -> str:
+        return f"{prefix}_{self._number}_{len(self._output)}"
 
     def _add(self, item: Item) -> Item:
         self._output.append(item | {"status": "in_progress"})

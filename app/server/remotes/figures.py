@@ -21,6 +21,7 @@ from core.values.request import Lane
 # Where the protocols say how many tokens there were.
 _PROMPT = ("prompt_tokens", "input_tokens")
 _GENERATED = ("completion_tokens", "output_tokens")
+_MOST_USED = 100  # names are the clients', who could make up any number
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +44,11 @@ class RemoteRequest:
     n_tokens: int = 0
     ended_by: ApiError | None = None
     work: asyncio.Future[Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name here."""
+        return f"{self.remote}/{self.model}"
 
     def end(self, error: ApiError) -> None:
         """End it early; its client is told this."""
@@ -85,7 +91,7 @@ class RemoteRequest:
         is_decoding = self.decoding_since is not None
         return {
             "id": self.id,
-            "model": f"{self.remote}/{self.model}",
+            "model": self.name,
             "remote": self.remote,
             "lane": self.lane.value,
             "phase": "decode" if is_decoding else "prefill" if self.has_slot else "waiting",
@@ -118,6 +124,8 @@ class RemoteFigures:
         self.live: dict[str, RemoteRequest] = {}
         self.totals: defaultdict[str, RequestTotals] = defaultdict(RequestTotals)
         self.n_fallbacks: defaultdict[str, int] = defaultdict(int)
+        # When each model was asked last, in seconds since 1970, the latest at the end.
+        self.used: dict[str, float] = {}
 
     def open(self, remote: str, model: str, lane: Lane) -> RemoteRequest:
         """Add a request; raises 503 where too many wait."""
@@ -125,6 +133,10 @@ class RemoteFigures:
             raise refuse(503, f"{len(self.live)} requests wait for remotes already: try later.", code="queue_full")
         request = RemoteRequest(remote, model, lane)
         self.live[request.id] = request
+        self.used.pop(request.name, None)
+        self.used[request.name] = time.time()
+        if len(self.used) > _MOST_USED:
+            del self.used[next(iter(self.used))]
         return request
 
     def end_all(self) -> None:

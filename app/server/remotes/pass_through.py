@@ -7,40 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.calls.speed import wanted_speed
-from app.server.http.errors import (
-    SERVER,
-    ApiError,
-    ErrorAnswer,
-    ModelNotFound,
-    from_exception,
-    from_http_exception,
-    refuse,
-)
+from app.server.http.errors import ApiError, from_exception, from_http_exception, refuse
 from app.server.http.limits import INTERNAL, send_error
 from app.server.http.sse import HEADERS, PING, PING_SECONDS, ClientGone, while_connected
-from app.server.remotes.figures import RemoteFigures, RemoteRequest
-from app.server.remotes.store import Remote, RemoteStore
-from app.server.remotes.upstream import (
-    ModelLists,
-    RemoteUnreachable,
-    Upstream,
-    error_text,
-    kept_headers,
-    read_all,
-    unreachable,
-)
+from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, Sent, ask, model_named, untagged
+from app.server.remotes.figures import RemoteRequest
+from app.server.remotes.store import Remote
+from app.server.remotes.upstream import error_text, kept_headers
 from core.values.errors import BadRequest
 from core.values.messages import FinishReason
 from core.values.request import Lane
-from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
     import httpx
@@ -50,6 +33,7 @@ PATHS = frozenset(
         "/v1/chat/completions",
         "/v1/completions",
         "/v1/responses",
+        "/v1/responses/input_tokens",
         "/v1/embeddings",
         "/v1/rerank",
         "/v1/messages",
@@ -64,43 +48,13 @@ PATHS = frozenset(
         "/apply-template",
     }
 )
+# LM Studio's older routes are OpenAI's, and are asked for there.
+_OPENAI_PATHS = {f"/api/v0/{name}": f"/v1/{name}" for name in ("chat/completions", "completions", "embeddings")}
 # Here a remote's model could be named too, and would be taken for one of this machine.
 _NOT_FOR_REMOTES = frozenset(
-    {"/slipstream/load", "/slipstream/unload", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings"}
+    {"/slipstream/load", "/slipstream/unload", "/models/load", "/models/unload", "/api/v1/models/load"}
 )
-# A whole reply is held until it is complete, so that one that breaks can be answered by somebody else: vectors of
-# 2,048 texts as JSON are about this large. A line of a stream is one token, or one image.
-_MAX_REPLY, _MAX_LINE, _MAX_ERROR = 256 << 20, 32 << 20, 1 << 20
-_BAD_GATEWAY = ErrorAnswer(502, SERVER, "remote_unavailable", may_retry=True)
-
-
-class Remotes:
-    """The remotes of a server: what is set, their connections, their models and their figures."""
-
-    def __init__(self, store: RemoteStore) -> None:
-        self.store = store
-        self.upstream = Upstream(store)
-        self.lists = ModelLists(self.upstream)
-        self.figures = RemoteFigures()
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A request for a remote: ``body`` as it came, but for the fields that are ours."""
-
-    remote: Remote
-    model: str
-    body: dict[str, Any]
-    lane: Lane
-
-    @property
-    def streams(self) -> bool:
-        """Whether the reply comes in pieces."""
-        return self.body.get("stream") is True
-
-    def encoded(self, model: str) -> bytes:
-        """Return the body for another name of the model."""
-        return json.dumps(self.body | {"model": model}, separators=(",", ":")).encode()
+_READ = PATHS | _OPENAI_PATHS.keys() | _NOT_FOR_REMOTES
 
 
 class PassThrough:
@@ -113,7 +67,7 @@ class PassThrough:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, to a remote or to the routes."""
-        may_name = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in PATHS | _NOT_FOR_REMOTES
+        may_name = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in _READ
         remotes = self._remotes.store.all() if may_name else {}
         if not remotes:
             await self._app(scope, receive, send)
@@ -132,6 +86,7 @@ class PassThrough:
         if call is None:
             await self._app(scope, _replay(body, receive), send)
             return
+        call = replace(call, model=await untagged(self._remotes, call.remote, call.model))
         await self._answer(call, scope, receive, send)
 
     async def _answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
@@ -165,111 +120,16 @@ class PassThrough:
         await self._app(_with_length(scope, body), _replay(body, receive), reply.for_fallback())
 
     async def _ask(self, call: Call, scope: Scope, reply: _Reply, request: RemoteRequest) -> ApiError | None:
-        """Let the remote answer. Return its failure where nothing of a reply was sent yet and others may answer."""
-        work = asyncio.ensure_future(self._exchange(call, scope, reply, request))
-        request.work = work
+        """Let the remote answer, with comments to a stream that waits."""
+        path: str = _OPENAI_PATHS.get(scope["path"]) or scope["path"]
+        sent = Sent(path, scope["headers"], scope.get("query_string", b""))
         pinging = asyncio.ensure_future(reply.ping(self._ping_seconds)) if call.streams else None
         try:
-            return await work
-        except asyncio.CancelledError:
-            if request.ended_by is None:
-                raise
-            raise request.ended_by from None
+            return await ask(self._remotes, call, sent, reply, request)
         finally:
-            work.cancel()
             if pinging is not None:
                 pinging.cancel()
                 await asyncio.gather(pinging, return_exceptions=True)
-
-    async def _exchange(self, call: Call, scope: Scope, reply: _Reply, request: RemoteRequest) -> ApiError | None:
-        import httpx
-
-        upstream = self._remotes.upstream
-        try:
-            client = await upstream.client()
-            sent = await upstream.request(
-                call.remote, scope["path"], scope["headers"], call.encoded(call.model), scope.get("query_string", b"")
-            )
-            response = await client.send(sent, stream=True)
-            try:
-                return await self._forward(call, response, reply, request)
-            finally:
-                await response.aclose()
-        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ValueError, RemoteUnreachable) as error:
-            told = error if isinstance(error, RemoteUnreachable) else unreachable(call.remote, error)
-            failure = ApiError(_BAD_GATEWAY, told.message)
-            if reply.has_begun:
-                raise failure from error
-            return failure
-
-    async def _forward(
-        self, call: Call, response: httpx.Response, reply: _Reply, request: RemoteRequest
-    ) -> ApiError | None:
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if response.status_code >= 400:
-            failure = _RemoteError(call.remote, response, await _beginning(response))
-            if response.status_code >= 500 or response.status_code == 429:
-                return failure
-            raise failure
-        if response.status_code >= 300:
-            raise RemoteUnreachable(
-                f"The remote {call.remote.name} sends to another address ({response.status_code}): requests are not "
-                f"sent there. Add it under its own one with `{PROGRAM} remotes add`."
-            )
-        request.has_slot = True
-        if kind == "text/event-stream":
-            async for lines in _whole_lines(response):
-                for line in lines.split(b"\n"):
-                    request.see_line(line)
-                await reply.begin(response)
-                await reply.write(lines)
-            await reply.end(response)
-            return None
-        if kind not in ("application/json", "application/problem+json"):
-            raise RemoteUnreachable(
-                f"The remote {call.remote.name} answers with {kind or 'a body of no type'} instead of JSON: is its "
-                "address right? It usually ends with /v1."
-            )
-        body = await read_all(response, _MAX_REPLY)
-        request.see_json(body)
-        await reply.send_whole(response, body)
-        return None
-
-
-class _RemoteError(ApiError):
-    """A remote's refusal: its own status, and its own body where that has the form of the path."""
-
-    def __init__(self, remote: Remote, response: httpx.Response, body: bytes) -> None:
-        status = response.status_code
-        is_locked = status in (401, 403)
-        answer = ErrorAnswer(status, SERVER, "remote_error")
-        message = f"The remote {remote.name} answers {status}: {error_text(body)}"
-        if is_locked:
-            answer = ErrorAnswer(status, "authentication_error", "remote_key_refused")
-            message = (
-                f"The remote {remote.name} refuses its key ({status}: {error_text(body)}). Give it another with "
-                f"`{PROGRAM} remotes add {remote.name} {remote.url}`."
-            )
-        super().__init__(answer, message)
-        self._own = b"" if is_locked else body  # the client has another key than we
-        self._headers = {name.decode(): value.decode("latin-1") for name, value in kept_headers(response.headers)}
-        self._headers.pop("content-type", None)
-
-    def encoded(self, path: str = "") -> bytes:
-        """Return the remote's own words where clients of this path understand them."""
-        try:
-            found = json.loads(self._own)
-        except (ValueError, RecursionError):
-            return super().encoded(path)
-        translated = json.loads(super().encoded(path))
-        is_alike = isinstance(found, dict) and isinstance(found.get("error"), type(translated["error"]))
-        if not is_alike or not found.keys() >= translated.keys():
-            return super().encoded(path)
-        return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
-
-    def headers(self) -> dict[str, str]:
-        """Return what the remote said of trying again."""
-        return self._headers
 
 
 class _Reply:
@@ -353,7 +213,7 @@ class _Reply:
                 named = (b"x-slipstream-fallback", str(self._call.remote.fallback).encode("ascii", "replace"))
                 message = {**message, "headers": [*message["headers"], named]}
             elif has_head and is_error and message.get("body"):
-                error = ApiError(_BAD_GATEWAY, error_text(message["body"]))
+                error = ApiError(BAD_GATEWAY, error_text(message["body"]))
                 message = {**message, "body": error.event(self._scope["path"])}
             await self._send(message)
 
@@ -411,18 +271,14 @@ def _call(scope: Scope, body: bytes, remotes: dict[str, Remote]) -> Call | None:
         fields = json.loads(body)
     except (ValueError, RecursionError):
         return None  # the route says what is wrong
-    named = fields.get("model") if isinstance(fields, dict) else None
-    name, slash, model = named.partition("/") if isinstance(named, str) else ("", "", "")
-    if not slash or name not in remotes:
+    found = model_named(remotes, fields.get("model") if isinstance(fields, dict) else None)
+    if found is None:
         return None
-    remote = remotes[name]
-    if not model or (remote.models and model not in remote.models):
-        raise ModelNotFound(str(named), [f"{name}/{one}" for one in remote.models])
+    remote, model = found
     if scope["path"] in _NOT_FOR_REMOTES:
         raise refuse(
             400,
-            f"{name} is a remote, whose models answer OpenAI's, Anthropic's and llama.cpp's routes. "
-            f"{scope['path']} is for models of this machine.",
+            f"{remote.name} is a remote: its models are loaded there. {scope['path']} is for models of this machine.",
             param="model",
         )
     speed, tier = (fields[key] if isinstance(fields.get(key), str) else None for key in ("speed", "service_tier"))
@@ -433,29 +289,6 @@ def _call(scope: Scope, body: bytes, remotes: dict[str, Remote]) -> Call | None:
     if INTERNAL in scope:
         fields.pop("speed", None)  # our own batches add it, and not every server takes fields that it does not know
     return Call(remote, model, fields, lane)
-
-
-async def _beginning(response: httpx.Response) -> bytes:
-    """Return what an error says, as far as it can be of use."""
-    try:
-        return await read_all(response, _MAX_ERROR)
-    except ValueError:
-        return b""
-
-
-async def _whole_lines(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Yield what comes, up to the last end of a line: half a line would spoil what is sent behind it."""
-    held = bytearray()
-    async for part in response.aiter_bytes():
-        end = part.rfind(b"\n") + 1
-        if end:
-            yield bytes(held) + part[:end]
-            held.clear()
-        held += part[end:]
-        if len(held) > _MAX_LINE:
-            raise ValueError(f"a line of its stream is longer than {_MAX_LINE:,} bytes")
-    if held:
-        yield bytes(held)
 
 
 def _without_type(response: httpx.Response) -> list[tuple[bytes, bytes]]:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from app.server.http.body import Body
 from app.server.http.owner import check_owner
-from app.server.remotes.pass_through import Remotes
+from app.server.remotes.exchange import Remotes
 from app.server.remotes.store import Remote
 from app.server.remotes.upstream import ModelList
 
@@ -58,23 +58,6 @@ async def remove_remote(name: str, http: HttpRequest) -> Response:
     check_owner(http, "Remotes are changed")
     await asyncio.to_thread(_remotes(http).store.remove, name)
     return JSONResponse({"name": name, "removed": True})
-
-
-def model_entries(lists: dict[Remote, ModelList]) -> list[dict[str, Any]]:
-    """Return the remotes' models as /v1/models lists them."""
-    return [
-        {
-            "id": f"{remote.name}/{one['id']}",
-            "object": "model",
-            "created": one["created"] if isinstance(one.get("created"), int) else 0,
-            "owned_by": remote.name,
-            "is_toy": False,
-            "loaded": known.problem is None,
-            "remote": remote.name,
-        }
-        for remote, known in lists.items()
-        for one in known.listed
-    ]
 
 
 def _wire(remote: Remote, known: ModelList) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def tojson(
     sources: list[str] = []
 
     def convert(other: Any) -> Any:
-        if isinstance(other, CallArguments):
+        if isinstance(other, ParsedArguments):
             if not is_plain:
                 return other.data
             sources.append(other.source)
@@ -101,7 +101,7 @@ def tojson(
     return re.sub(f'"{_SOURCE}(\\d+){_SOURCE}"', lambda found: sources[int(found[1])], text)
 
 
-class CallArguments(UserDict[str, Any]):
+class ParsedArguments(UserDict[str, Any]):
     """The arguments of a call that came as text: an object for templates, with the text in ``source``."""
 
     def __init__(self, arguments: dict[str, Any], source: str) -> None:
@@ -291,7 +291,7 @@ def _to_object(arguments: Any) -> Any:
         value = json.loads(arguments or "{}")
     except ValueError:
         value = None  # a call that was cut: many templates would fail
-    return CallArguments(value if isinstance(value, dict) else {}, arguments or "{}")
+    return ParsedArguments(value if isinstance(value, dict) else {}, arguments or "{}")
 
 
 def _to_text(arguments: Any) -> Any:

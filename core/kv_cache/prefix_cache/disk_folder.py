@@ -1,4 +1,4 @@
-"""The folder where pieces of texts survive a restart: one folder for each model and set of options."""
+"""The folder where segments of texts survive a restart: one for each model and set of options."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from core.kv_cache.prefix_cache.segment import Blob, NotASegmentFile, SegmentHea
 
 FOLDER = "prefixes"
 _SUFFIX, _PARTIAL = ".kv", ".partial"
-# Files of other models may keep this share of the limit.
+# Files of other models may take this share of the limit; the oldest beyond it are deleted.
 _OTHERS_SHARE = 0.5
-# So much stays free on the disk for everybody else.
+# Bytes that always stay free on the disk.
 _LEFT_FREE = 256 << 20
 
 
 class SegmentFolder:
-    """Files of one model. Only their owner may read them: they say what was asked and answered."""
+    """Files of one model. Only their owner may read them, because they reveal the texts of chats."""
 
     def __init__(self, root: Path, key: bytes, limit: int) -> None:
         """Keep the files of model ``key`` below ``root``, which holds at most ``limit`` bytes for all models."""
@@ -34,12 +34,12 @@ class SegmentFolder:
         self._folder = root / key.hex()
 
     def open(self) -> None:
-        """Make the folder, and room in it. Raises OSError."""
+        """Make the folder, and delete the oldest files of other models. Raises OSError."""
         self.make()
         self.limit -= self._trim_others(int(self.limit * _OTHERS_SHARE))
 
     def make(self) -> bool:
-        """Make the folder where it is not there; return whether that was so. Raises OSError."""
+        """Make the folder; return False if it was there. Raises OSError."""
         if self._folder.is_dir():
             return False
         for folder in (self._root, self._folder):
@@ -49,48 +49,48 @@ class SegmentFolder:
         return True
 
     def scan(self) -> Iterator[SegmentHeader]:
-        """Return the pieces that are there, parents before children; what is no whole piece is removed.
+        """Return the stored segments, parents before children; all other files are removed.
 
-        Only what the files say of themselves is read. Raises OSError.
+        Only the headers are read. Raises OSError.
         """
-        pieces = sorted(self._pieces(), key=lambda piece: piece.start)
+        headers = sorted(self._headers(), key=lambda header: header.start)
         known: dict[bytes, int] = {}
         n_bytes = 0
-        for piece in pieces:
-            is_beginning = piece.parent_id is None and (piece.start == 0 or piece.is_whole)
-            # A parent that reaches up to where this piece begins, as it did when this one was written.
-            parent_end = known.get(piece.parent_id, 0) if piece.parent_id is not None else 0
-            if not (is_beginning or 0 < piece.start <= parent_end) or n_bytes + piece.n_bytes > self.limit:
-                self.remove(piece.id)
+        for header in headers:
+            is_beginning = header.parent_id is None and (header.start == 0 or header.is_whole)
+            # The parent must still reach up to the start of this segment.
+            parent_end = known.get(header.parent_id, 0) if header.parent_id is not None else 0
+            if not (is_beginning or 0 < header.start <= parent_end) or n_bytes + header.n_bytes > self.limit:
+                self.remove(header.id)
                 continue
-            known[piece.id] = piece.end
-            n_bytes += piece.n_bytes
-            yield piece
+            known[header.id] = header.end
+            n_bytes += header.n_bytes
+            yield header
 
-    def write(self, piece: SegmentHeader, blob: Blob) -> None:
-        """Write a file as a whole or not at all. Raises OSError."""
+    def write(self, header: SegmentHeader, blob: Blob) -> None:
+        """Write a segment's file atomically. Raises OSError."""
         if shutil.disk_usage(self._folder).free < blob.nbytes + _LEFT_FREE:
             raise OSError(28, "the disk is nearly full")
-        partial = self._folder / f"{piece.id.hex()}.{os.getpid()}{_PARTIAL}"
+        partial = self._folder / f"{header.id.hex()}.{os.getpid()}{_PARTIAL}"
         try:
             handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
             with open(handle, "wb", buffering=0) as file:
-                _write_all(file.fileno(), memoryview(pack_head(self._key, piece, blob)))
+                _write_all(file.fileno(), memoryview(pack_head(self._key, header, blob)))
                 _write_all(file.fileno(), memoryview(blob.data))
-            os.replace(partial, self._path(piece.id))
+            os.replace(partial, self._path(header.id))
         except OSError:
             with contextlib.suppress(OSError):
                 partial.unlink()
             raise
 
     def read(self, name: bytes) -> Blob | None:
-        """Return a piece's bytes; None, and the file is gone, where they are not exactly what was written."""
+        """Return a segment's bytes. A file that is damaged is removed, and gives None."""
         path = self._path(name)
         try:
             with path.open("rb") as file:
-                piece, digest = read_head(file, self._key, os.fstat(file.fileno()).st_size)
-                blob = np.empty(piece.n_bytes, np.uint8)
-                if piece.id == name and file.readinto(blob.data) == piece.n_bytes and digest_of(blob) == digest:
+                header, digest = read_head(file, self._key, os.fstat(file.fileno()).st_size)
+                blob = np.empty(header.n_bytes, np.uint8)
+                if header.id == name and file.readinto(blob.data) == header.n_bytes and digest_of(blob) == digest:
                     return blob
         except (OSError, NotASegmentFile):
             pass
@@ -98,30 +98,30 @@ class SegmentFolder:
         return None
 
     def remove(self, name: bytes) -> None:
-        """Delete a file, if it is there and can be."""
+        """Delete a file; errors are ignored."""
         _remove(self._path(name))
 
     def _path(self, name: bytes) -> Path:
         return self._folder / f"{name.hex()}{_SUFFIX}"
 
-    def _pieces(self) -> Iterator[SegmentHeader]:
+    def _headers(self) -> Iterator[SegmentHeader]:
         with os.scandir(self._folder) as entries:
             for entry in list(entries):
-                piece = self._piece(entry)
-                if piece is not None:
-                    yield piece
+                header = self._header(entry)
+                if header is not None:
+                    yield header
                 elif not _is_being_written(entry.name):
                     _remove(Path(entry.path))
 
-    def _piece(self, entry: os.DirEntry[str]) -> SegmentHeader | None:
+    def _header(self, entry: os.DirEntry[str]) -> SegmentHeader | None:
         try:
             if not entry.is_file(follow_symlinks=False) or not entry.name.endswith(_SUFFIX):
                 return None
             with open(entry.path, "rb") as file:
-                piece, _ = read_head(file, self._key, entry.stat().st_size)
+                header, _ = read_head(file, self._key, entry.stat().st_size)
         except (OSError, NotASegmentFile):
             return None
-        return piece if entry.name == f"{piece.id.hex()}{_SUFFIX}" else None
+        return header if entry.name == f"{header.id.hex()}{_SUFFIX}" else None
 
     def _trim_others(self, most: int) -> int:
         """Delete the oldest files of other models until they take at most ``most`` bytes; return what they take."""
@@ -176,6 +176,7 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
+# Bytes of a model's key, and of what is hashed of each file: its beginning and samples.
 KEY_BYTES = 16
 _HEAD_BYTES = 1 << 20
 _N_SAMPLES, _SAMPLE_BYTES = 64, 4096
@@ -184,8 +185,8 @@ _N_SAMPLES, _SAMPLE_BYTES = 64, 4096
 def model_key(paths: Sequence[Path], *options: object) -> bytes:
     """Return the key of a model's files and of the options that change what is computed. Raises OSError.
 
-    Of each file count its size, the time it was changed, its first megabyte (metadata and the first tensors), and 64
-    samples of 4 KiB at equal distances: reading all of a large file would take longer than what is saved.
+    It hashes each file's size, modification time, first megabyte (metadata and the first tensors), and 64 samples of 4
+    KiB at equal distances. Reading all of a large file would take longer than the cache saves.
     """
     digest = hashlib.blake2b(repr(options).encode(), digest_size=KEY_BYTES)
     for path in paths:

@@ -1,4 +1,4 @@
-"""Reads and writes stored pieces on threads of their own: no request ever waits for a write."""
+"""Reads and writes segments on threads of their own, so that no request waits for a write."""
 
 from __future__ import annotations
 
@@ -13,51 +13,54 @@ from core.kv_cache.prefix_cache.disk_folder import SegmentFolder
 from core.kv_cache.prefix_cache.segment import Blob, SegmentHeader
 
 _log = logging.getLogger(__name__)
-# What may wait to be written; more is dropped.
+# Bytes that may wait to be written; further segments are not written.
 _MOST_QUEUED = 128 << 20
-# While requests are at work, which need the cores, each write waits so many seconds.
+# Seconds by which each write is delayed while requests run, because they need the cores.
 _LONGEST_DELAY = 2.0
-# After a failure the disk is left alone for so many seconds.
+# Seconds without writes after a failed one.
 _PAUSE = 30.0
 
 
 class FoundOnDisk(NamedTuple):
-    """A piece of an earlier run is on disk."""
+    """The scan has found a segment of an earlier run."""
 
-    piece: SegmentHeader
+    header: SegmentHeader
 
 
 class WrittenToDisk(NamedTuple):
-    """A piece is on disk now."""
+    """A segment was written."""
 
     id: bytes
 
 
 class LostOnDisk(NamedTuple):
-    """A piece could not be written."""
+    """A segment could not be written."""
 
     id: bytes
 
 
 class ReadFromDisk(NamedTuple):
-    """A piece was read; ``blob`` None: the file is gone, or was damaged and is gone now."""
+    """A segment was read. ``blob`` is None if the file is gone or was damaged."""
 
     id: bytes
     blob: Blob | None
 
 
 class FolderEmptied(NamedTuple):
-    """Somebody has deleted the folder; what was written before is gone."""
+    """Another program has deleted the folder, and with it all segments written before."""
 
 
 DiskEvent = FoundOnDisk | WrittenToDisk | LostOnDisk | ReadFromDisk | FolderEmptied
 
 
 class DiskTier:
-    """One folder behind two threads, so that a slow write holds up no read. ``poll`` says what they have done."""
+    """One folder with a thread for reads and one for writes, so that a slow write delays no read.
+
+    ``poll`` gives results.
+    """
 
     def __init__(self, folder: SegmentFolder, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin to look through ``folder``; until that is done, nothing is written."""
+        """Start to scan ``folder``; until that is done, nothing is written."""
         self._folder = folder
         self._clock = clock
         self._events: queue.SimpleQueue[DiskEvent] = queue.SimpleQueue()
@@ -85,39 +88,39 @@ class DiskTier:
 
     @property
     def is_ready(self) -> bool:
-        """True where a write would be accepted."""
+        """True if ``write`` would accept a segment now."""
         return self._is_open and self._n_queued < _MOST_QUEUED and self._clock() >= self._ready_at
 
     @property
     def is_busy(self) -> bool:
-        """True while there is something to be done or to be told."""
+        """True while reads or writes are pending, or events wait for ``poll``."""
         return self._n_busy > 0 or not self._events.empty()
 
     def defer_writes(self, is_working: bool) -> None:
-        """Requests are at work, or are not any more: what can wait to be written does."""
+        """Delay writes while requests run (``is_working``)."""
         if is_working is self._is_quiet.is_set():
             (self._is_quiet.clear if is_working else self._is_quiet.set)()
 
-    def write(self, piece: SegmentHeader, blob: Blob) -> bool:
-        """Write a piece some time, and say ``WrittenToDisk`` or ``LostOnDisk``; False where it will not be written."""
+    def write(self, header: SegmentHeader, blob: Blob) -> bool:
+        """Queue a segment, which ends in ``WrittenToDisk`` or ``LostOnDisk``; False if it is not accepted."""
         if not self.is_ready:
             return False
         self._add(blob.nbytes)
-        self._writes.put(lambda: self._write(piece, blob))
+        self._writes.put(lambda: self._write(header, blob))
         return True
 
     def remove(self, name: bytes) -> None:
-        """Delete a piece's file some time, after what was asked before."""
+        """Queue the deletion of a segment's file, after the writes before it."""
         self._add(0)
         self._writes.put(lambda: self._remove(name))
 
     def read(self, name: bytes) -> None:
-        """Read a piece some time, and say ``ReadFromDisk``."""
+        """Queue a read, which ends with ``ReadFromDisk``."""
         self._add(0)
         self._reads.put(name)
 
     def poll(self) -> list[DiskEvent]:
-        """Return what happened since this was last asked."""
+        """Return the events since the last call."""
         self._news.clear()
         events = []
         while not self._events.empty():
@@ -125,11 +128,11 @@ class DiskTier:
         return events
 
     def wait(self, seconds: float) -> None:
-        """Wait until something happens, at most so long."""
+        """Wait for the next event, at most ``seconds``."""
         self._news.wait(seconds)
 
     def close(self) -> None:
-        """End the threads after what they are at; what waits to be written is dropped."""
+        """End the threads after their present job; queued writes are dropped."""
         self._is_closed = True
         self._is_quiet.set()
         self._reads.put(None)
@@ -142,8 +145,8 @@ class DiskTier:
     def _work_reads(self) -> None:
         try:
             self._folder.open()
-            for piece in self._folder.scan():
-                self._say(FoundOnDisk(piece))
+            for header in self._folder.scan():
+                self._say(FoundOnDisk(header))
             self._is_open = True
         except OSError as error:
             self._complain(error)
@@ -156,15 +159,15 @@ class DiskTier:
         while (job := self._writes.get()) is not None and not self._is_closed:
             job()
 
-    def _write(self, piece: SegmentHeader, blob: Blob) -> None:
+    def _write(self, header: SegmentHeader, blob: Blob) -> None:
         self._is_quiet.wait(_LONGEST_DELAY)
-        event: DiskEvent = LostOnDisk(piece.id)
+        event: DiskEvent = LostOnDisk(header.id)
         if self._clock() >= self._ready_at:
             try:
                 if self._folder.make():
                     self._say(FolderEmptied())
-                self._folder.write(piece, blob)
-                event = WrittenToDisk(piece.id)
+                self._folder.write(header, blob)
+                event = WrittenToDisk(header.id)
             except OSError as error:
                 self._ready_at = self._clock() + _PAUSE
                 self._complain(error)

@@ -1,4 +1,4 @@
-"""Which of many things to give up first: those that save least for their size, and were of use longest ago. Pure."""
+"""The order of eviction: first those items that save least for their size and were used longest ago. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 class GreedyDual(Generic[T]):
     """Greedy-Dual-Size-Frequency (Cherkasova, HP Labs report HPL-98-69R1, 1998).
 
-    A thing's priority is its worth when it was last of use, on top of an age that rises to the priority of whatever
-    is given up. So what is of no use any more sinks below what comes, whatever it was worth.
+    An item's priority is its worth plus the cache's age at its last use. The age rises to the priority of each evicted
+    item. So an unused item falls below new ones in the end, whatever it was worth.
     """
 
     def __init__(self) -> None:
@@ -31,17 +31,17 @@ class GreedyDual(Generic[T]):
         return item in self._priorities
 
     def touch(self, item: T, worth: float) -> None:
-        """``item`` is new or of use again."""
+        """Add ``item``, or record a use of it."""
         entry = self._age + worth, next(self._order)
         self._priorities[item] = entry
         heapq.heappush(self._heap, (*entry, item))
 
     def forget(self, item: T) -> None:
-        """``item`` is gone for a reason of its own."""
+        """Remove ``item`` without an eviction."""
         self._priorities.pop(item, None)
 
     def evict(self, may_go: Callable[[T], bool]) -> T | None:
-        """Forget the thing of least priority among those that may go, and return it; None where none may."""
+        """Remove the item of least priority among those that ``may_go``, and return it; None if there is none."""
         kept = []
         found = None
         while self._heap:

@@ -14,11 +14,12 @@ import numpy as np
 
 from core.kv_cache.prefix_cache.prefix_tree import TokenIds
 
+# The sign bit makes an id negative; the two lowest bits are the flags.
 _SIGN, _FIRST, _SHARES_POSITION = -(2**31), 1, 2
 
 
 def image_ids(key: bytes, n_rows: int, n_positions: int) -> TokenIds:
-    """Return the ids of ``n_rows`` rows that take ``n_positions`` positions; ``key`` says which image they are of."""
+    """Return the ids of ``n_rows`` rows that take ``n_positions`` positions; ``key`` identifies the image."""
     noise = np.frombuffer(hashlib.shake_128(key).digest(4 * n_rows), "<i4")
     ids = (noise & ~(_FIRST | _SHARES_POSITION)) | np.int32(_SIGN)
     ids[0] |= _FIRST
@@ -27,7 +28,7 @@ def image_ids(key: bytes, n_rows: int, n_positions: int) -> TokenIds:
 
 
 def is_image(token: int) -> bool:
-    """Whether an id stands for a row of an image."""
+    """Return whether an id stands for a row of an image."""
     return token < 0
 
 
@@ -37,7 +38,7 @@ def shared_positions(ids: TokenIds) -> TokenIds:
 
 
 def whole_images(ids: TokenIds, size: int) -> int:
-    """Return ``size``, or where the image begins of which the first ``size`` ids would hold a part only."""
+    """Return ``size``, or, if that would cut an image in two, the position where that image begins."""
     while 0 < size < len(ids) and ids[size] < 0 and not ids[size] & _FIRST:
         starts = np.flatnonzero((ids[:size] < 0) & (ids[:size] & _FIRST != 0))
         size = int(starts[-1]) if len(starts) else 0

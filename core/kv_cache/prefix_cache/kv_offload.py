@@ -1,4 +1,4 @@
-"""Moves what sequences hold between the cells of a context and the store, piece by piece, in measured time."""
+"""Moves the contents of sequences between the cells of a context and the store, segment by segment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
 
-# Fewer tokens are not worth a piece of their own.
+# The least tokens of a segment.
 LEAST_SAVED = 16
 
 PositionOf = Callable[[int], int]
@@ -19,36 +19,36 @@ PositionOf = Callable[[int], int]
 
 
 class KvOffload:
-    """Moves pieces of texts between the sequences of a context and a ``store``."""
+    """Moves segments of texts between the sequences of a context and a ``store``."""
 
     def __init__(
         self,
         store: SegmentStore,
         transfer: KvTransfer,
         *,
-        piece_size: int,
+        segment_size: int,
         is_whole: bool,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """A piece has at most ``piece_size`` tokens.
+        """A segment has at most ``segment_size`` tokens.
 
-        ``is_whole`` is for what can only be kept as a whole: running states, and what is in sight of a window.
+        ``is_whole`` is for memory that can only be saved as a whole: running states and sliding windows.
         """
         self.tree = store.tree
         self.store = store
         self._transfer = transfer
-        self._piece_size = piece_size
+        self._segment_size = segment_size
         self._is_whole = is_whole
         self._clock = clock
         self._readings: list[DiskReadWait] = []
         store.on_read = self._on_read
 
     def links(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
-        """Return the pieces that lead a text on from its first ``start`` tokens, as far as they go."""
+        """Return the segments that continue a text behind its first ``start`` tokens, in order."""
         return self.store.chain(match, start)
 
     def loads(self, links: list[SegmentLink], read: Mapping[Segment, Blob]) -> list[tuple[SegmentLink, Blob]]:
-        """Return the links whose bytes are here, in RAM or among those just ``read``, up to the first whose are not."""
+        """Return the links up to the first whose bytes are neither in RAM nor in ``read``, each with its bytes."""
         loads = []
         for link in links:
             blob = link.segment.blob if link.segment.blob is not None else read.get(link.segment)
@@ -65,10 +65,10 @@ class KvOffload:
             self.store.read(segment)
         return reading
 
-    def save_piece(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
-        """Keep the next piece of the text that a sequence holds; False where all is kept, or nothing more can be.
+    def save_segment(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
+        """Save the next segment of the text that a sequence holds; False if all is saved, or no more can be.
 
-        An image is never cut: the piece ends before it or behind it.
+        An image is never cut: the segment ends before it or behind it.
         """
         if len(text) < LEAST_SAVED:
             return False
@@ -79,7 +79,7 @@ class KvOffload:
         if self._is_whole:
             blob = self._transfer.save_whole(sequence, len(text))
             return blob is not None and self.store.add(text, 0, None, blob, is_whole=True)
-        end = whole_images(text, min(n_saved + self._piece_size, len(text)))
+        end = whole_images(text, min(n_saved + self._segment_size, len(text)))
         if end <= n_saved:
             end = image_end(text, n_saved)
         blob = self._transfer.save(sequence, position(n_saved), position(end))
@@ -87,17 +87,17 @@ class KvOffload:
         return blob is not None and self.store.add(text[:end], n_saved, parent, blob)
 
     def load(self, link: SegmentLink, blob: Blob, sequence: int, start: int, position: PositionOf) -> bool:
-        """Let a sequence that holds ``start`` tokens go on to the link's end; False where cells have no room."""
+        """Extend a sequence that holds ``start`` tokens to the link's end; False if no cells are free."""
         if link.segment.is_whole:
             return self._transfer.load_whole(blob, sequence, link.end)
         return self._transfer.load(blob, sequence, position(start), position(link.end))
 
     def seconds_to_load(self, n_tokens: int) -> float:
-        """Return what bringing back so many tokens takes lately."""
+        """Return the seconds that loading ``n_tokens`` takes, from the latest loads."""
         return n_tokens * self._transfer.load_seconds
 
     def seconds_to_move(self, n_tokens: int) -> float:
-        """Return what it takes to save so many tokens and to bring them back."""
+        """Return the seconds that saving and loading ``n_tokens`` takes."""
         return n_tokens * (self._transfer.save_seconds + self._transfer.load_seconds)
 
     def _on_read(self, segment: Segment, blob: Blob | None) -> None:
@@ -105,13 +105,13 @@ class KvOffload:
             reading.arrived(segment, blob)
 
 
-# Until it was measured: seconds for each token.
+# Seconds per token, until they were measured; and the weight of the latest measurement in the moving average.
 _FIRST_ESTIMATE = 1e-5
 _WEIGHT = 0.2
 
 
 class TransferMemory(Protocol):
-    """What moving needs of a context."""
+    """The part of a context that saves and loads sequences."""
 
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
         """Drop positions [start, end)."""
@@ -127,14 +127,14 @@ class TransferMemory(Protocol):
 
 
 class KvTransfer:
-    """Saves and loads pieces of sequences.
+    """Saves and loads parts of sequences.
 
-    llama.cpp saves and loads whole sequences only. So a piece is first shared with a spare sequence, which costs no
-    copy, and saved as that one; and loaded into that one, and then shared.
+    llama.cpp saves and loads whole sequences only. So to save a part, it is first shared with a spare sequence, which
+    copies nothing, and the spare sequence is saved. Loading does the reverse.
     """
 
     def __init__(self, memory: TransferMemory, spare: int, clock: Callable[[], float] = time.perf_counter) -> None:
-        """``spare`` is a sequence id of ``memory`` that nobody else uses."""
+        """``spare`` is a sequence id of ``memory`` for this use alone."""
         self._memory = memory
         self._spare = spare
         self._clock = clock
@@ -150,7 +150,7 @@ class KvTransfer:
         return blob
 
     def load(self, blob: Blob, slot: int, start: int, end: int) -> bool:
-        """Let a sequence that ends at ``start`` go on to ``end`` with what ``blob`` holds; False: no room for it."""
+        """Extend a sequence from ``start`` to ``end`` with the contents of ``blob``; False if no cells are free."""
         began = self._clock()
         is_loaded = self._memory.write_cells(self._spare, blob)
         if is_loaded:
@@ -177,17 +177,17 @@ class KvTransfer:
 
 
 class DiskReadWait:
-    """The disk is reading what the request begins with. ``blobs`` is what has come."""
+    """A request waits for the disk to read its prefix. ``blobs`` holds what has been read."""
 
     def __init__(self, segments: list[Segment], deadline: float, clock: Callable[[], float]) -> None:
-        """Wait for ``segments`` until ``deadline``: by then computing would have been as fast."""
+        """Wait for ``segments`` until ``deadline``; from then on computing them is faster."""
         self.blobs: dict[Segment, Blob] = {}
         self._left = set(segments)
         self._deadline = deadline
         self._clock = clock
 
     def arrived(self, segment: Segment, blob: Blob | None) -> None:
-        """A segment was read; ``blob`` None: it is lost, and so is what comes behind it."""
+        """Take in a segment; ``blob`` None means that it is lost."""
         if segment in self._left:
             self._left.discard(segment)
             if blob is not None:
@@ -195,5 +195,5 @@ class DiskReadWait:
 
     @property
     def is_over(self) -> bool:
-        """True where all has come, or the time is over."""
+        """True if all segments have come, or the time is over."""
         return not self._left or self._clock() >= self._deadline

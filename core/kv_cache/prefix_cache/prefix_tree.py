@@ -1,4 +1,4 @@
-"""A radix tree over token ids: which stored texts begin like this one, and where their pieces are. Pure."""
+"""A radix tree over token ids: finds the stored texts with the longest common prefix, and who holds it. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PrefixHolder(Protocol):
 class PrefixNode:
     """An edge and its lower end: positions [start, end) of every text that passes through.
 
-    ``places`` are those that hold some of these positions, ``n_ends`` how many of them end here.
+    ``places`` are the holders of some of these positions, ``n_ends`` how many of them end here.
     """
 
     __slots__ = ("children", "n_ends", "parent", "places", "start", "tokens")
@@ -42,7 +42,7 @@ class PrefixNode:
 
 
 class PrefixMatch:
-    """How far a text is known: its first ``size`` tokens lead down ``path``."""
+    """The longest known prefix of a text: its first ``size`` tokens, along the nodes of ``path``."""
 
     __slots__ = ("path", "size")
 
@@ -51,7 +51,7 @@ class PrefixMatch:
         self.size = size
 
     def reaches(self) -> dict[PrefixHolder, int]:
-        """Return the places that hold something of the text, each with the position up to which it agrees."""
+        """Return the holders of a part of the text, each with the position up to which its text agrees."""
         reaches: dict[PrefixHolder, int] = {}
         for node in self.path:
             end = min(node.end, self.size)
@@ -61,7 +61,7 @@ class PrefixMatch:
         return reaches
 
     def continuation(self, n_most: int) -> TokenIds | None:
-        """Return up to ``n_most`` tokens with which a stored text goes on where this one leaves it; None where none."""
+        """Return up to ``n_most`` tokens that follow the common prefix in a stored text; None if none does."""
         if not self.path:
             return None
         last = self.path[-1]
@@ -73,14 +73,14 @@ class PrefixMatch:
 
 
 class PrefixTree:
-    """Texts by their common beginnings. Edges are as long as they can be: a node branches, or a place ends there."""
+    """Texts by common prefix. Edges are as long as possible: at each node the tree branches or a holder ends."""
 
     def __init__(self) -> None:
         """Begin empty."""
         self.root = PrefixNode(None, 0, np.empty(0, np.int32))
 
     def match(self, tokens: TokenIds) -> PrefixMatch:
-        """Return the longest known beginning of ``tokens``, in time proportional to its length."""
+        """Return the longest known prefix of ``tokens``, in time proportional to its length."""
         node, size, path = self.root, 0, []
         while size < len(tokens):
             child = node.children.get(int(tokens[size]))
@@ -94,7 +94,7 @@ class PrefixTree:
         return PrefixMatch(path, size)
 
     def insert(self, place: PrefixHolder, tokens: TokenIds) -> None:
-        """Say that ``place``, which was nowhere, holds positions from ``place.start`` to the end of ``tokens``."""
+        """Add ``place``, a new holder of the positions from ``place.start`` to the end of ``tokens``."""
         node = self._grow(self.root, tokens)
         place.node, place.end = node, len(tokens)
         node.n_ends += 1
@@ -103,7 +103,7 @@ class PrefixTree:
             node = node.parent
 
     def extend(self, place: PrefixHolder, tokens: TokenIds) -> None:
-        """The text of ``place`` goes on: it is now ``tokens``, which begin with what it was."""
+        """Extend the text of ``place`` to ``tokens``, which begin with its text so far."""
         old = place.node
         assert old is not None
         if len(tokens) == place.end:
@@ -119,7 +119,7 @@ class PrefixTree:
         self._tidy(old)
 
     def remove(self, place: PrefixHolder) -> None:
-        """Forget a place, and the texts that only it held."""
+        """Remove a holder, and the texts that only it held."""
         node = place.node
         assert node is not None
         place.node = None
@@ -131,7 +131,7 @@ class PrefixTree:
         self._tidy(node)
 
     def _grow(self, node: PrefixNode, tokens: TokenIds) -> PrefixNode:
-        """Return the node that ``tokens`` lead to from the lower end of ``node``; what is not there is made."""
+        """Return the node at the end of ``tokens`` below ``node``; missing nodes are made."""
         while len(tokens):
             child = node.children.get(int(tokens[0]))
             if child is None:
@@ -145,7 +145,7 @@ class PrefixTree:
         return node
 
     def _split(self, node: PrefixNode, size: int) -> PrefixNode:
-        """Cut an edge after ``size`` tokens; return the upper part. Places that pass keep their lower node."""
+        """Cut an edge after ``size`` tokens; return the upper part. Holders keep their lower node."""
         assert node.parent is not None
         upper = PrefixNode(node.parent, node.start, node.tokens[:size])
         node.parent.children[int(upper.tokens[0])] = upper
@@ -157,7 +157,7 @@ class PrefixTree:
         return upper
 
     def _tidy(self, node: PrefixNode) -> None:
-        """Drop nodes that nothing passes, and join edges where nothing ends or branches."""
+        """Drop unused nodes, and join edges at nodes without an end or a branch."""
         while node.parent is not None and not node.n_ends and not node.children:
             del node.parent.children[int(node.tokens[0])]
             node = node.parent
@@ -169,7 +169,7 @@ class PrefixTree:
             node.parent.children[int(child.tokens[0])] = child
 
     def check(self) -> None:
-        """Raise AssertionError where the tree contradicts itself; for tests."""
+        """Raise AssertionError if the tree is inconsistent; for tests."""
         stack = [self.root]
         while stack:
             node = stack.pop()
@@ -200,12 +200,13 @@ def common_prefix(some: TokenIds, other: TokenIds) -> int:
     return first if size and differs[first] else size
 
 
+# Tokens that a cache miss shows of each text.
 _MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first ``position`` tokens are alike; then come ``stored`` in the text that is kept and ``prompt`` here."""
+    """Where a prompt first differs from a stored text: at ``position``, with the next tokens of each."""
 
     position: int
     stored: tuple[int, ...]
@@ -213,9 +214,9 @@ class Divergence:
 
 
 def divergence(match: PrefixMatch, prompt: TokenIds) -> Divergence | None:
-    """Return where ``prompt``, which was matched but for its last token, parts from what is stored.
+    """Return where ``prompt``, matched without its last token, first differs from a stored text.
 
-    None where nothing begins alike, or where it just goes on from what is stored.
+    None if no stored text has a common prefix, or if the prompt only extends it.
     """
     other = match.continuation(_MOST_SHOWN)
     if other is None or match.size >= len(prompt) - 1:

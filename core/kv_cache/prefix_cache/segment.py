@@ -1,4 +1,4 @@
-"""A stored piece of a text: the keys and values of some positions, in RAM, on disk, or both; and its file."""
+"""A segment: the keys and values of some positions of a text, in RAM, on disk, or both; and its file format."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ import numpy.typing as npt
 from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, TokenIds
 
 Blob = npt.NDArray[np.uint8]
-"""What llama.cpp gave for the cells of a sequence; its own format."""
+"""The cells of a sequence in llama.cpp's own format."""
 
+# Bytes of an id: too many for two texts to share one by chance.
 ID_BYTES = 16
 
 
 @dataclass(eq=False, slots=True)
 class Segment:
-    """Positions [start, end) of one text; those before ``start`` are held by ``parent`` and what is above it.
+    """Positions [start, end) of one text; ``parent`` and its ancestors hold those before ``start``.
 
     ``is_whole`` marks a running state: it stands for the whole text up to ``end`` and cannot be cut. ``blob`` is None
-    where the piece is not in RAM; ``is_pending`` says that it is on its way to the disk.
+    if the segment is not in RAM. ``is_pending`` is True while it waits to be written to disk.
     """
 
     id: bytes
@@ -42,17 +43,17 @@ class Segment:
 
     @property
     def is_readable(self) -> bool:
-        """True where what it holds can be had."""
+        """True if its bytes are in RAM or on disk."""
         return self.blob is not None or self.is_on_disk
 
     @property
     def worth(self) -> float:
-        """Tokens that it saved and will save for each byte, in the sense of Greedy-Dual-Size-Frequency."""
+        """Its worth in Greedy-Dual-Size-Frequency: tokens saved per byte, times its hits."""
         return self.n_hits * (self.end - self.start) / self.n_bytes
 
 
 def segment_id(parent: Segment | None, start: int, tokens: TokenIds, *, is_whole: bool) -> bytes:
-    """Return the id of a piece: it follows from the tokens of the whole text up to its end, and where it begins."""
+    """Return the id of a segment: a hash of its start and of all tokens of the text up to its end."""
     digest = hashlib.blake2b(parent.id if parent is not None else b"", digest_size=ID_BYTES)
     digest.update(start.to_bytes(4, "little") + bytes([is_whole]))
     digest.update(np.ascontiguousarray(tokens, "<i4").tobytes())
@@ -64,16 +65,16 @@ _HEAD = struct.Struct("<8s16s16s16sQIIB7x16s")
 _MAGIC = b"SLIPKV1\n"
 _NO_PARENT = bytes(ID_BYTES)
 _DIGEST_BYTES = 16
-# No context is longer: a damaged length must not ask for gigabytes.
+# No context is longer. The limit keeps a damaged length from allocating gigabytes.
 _MOST_TOKENS = 1 << 24
 
 
 class NotASegmentFile(Exception):
-    """The file is not a whole piece of this model."""
+    """The file is damaged, or belongs to another model."""
 
 
 class SegmentHeader(NamedTuple):
-    """What a file says of itself; ``n_bytes`` is the size of the blob."""
+    """The header of a segment's file; ``n_bytes`` is the size of the blob behind it."""
 
     id: bytes
     parent_id: bytes | None
@@ -84,7 +85,7 @@ class SegmentHeader(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position behind the last."""
+        """The position after the last token."""
         return self.start + len(self.tokens)
 
 
@@ -93,17 +94,17 @@ def digest_of(blob: Blob) -> bytes:
     return hashlib.blake2b(blob.data, digest_size=_DIGEST_BYTES).digest()
 
 
-def pack_head(key: bytes, piece: SegmentHeader, blob: Blob) -> bytes:
-    """Return what comes before the blob in a file of the model ``key``."""
-    parent = piece.parent_id or _NO_PARENT
-    sizes = blob.nbytes, piece.start, len(piece.tokens), piece.is_whole
-    head = _HEAD.pack(_MAGIC, key, piece.id, parent, *sizes, digest_of(blob))
-    head += np.ascontiguousarray(piece.tokens, "<i4").tobytes()
+def pack_head(key: bytes, header: SegmentHeader, blob: Blob) -> bytes:
+    """Return the bytes before the blob in a file of the model ``key``."""
+    parent = header.parent_id or _NO_PARENT
+    sizes = blob.nbytes, header.start, len(header.tokens), header.is_whole
+    head = _HEAD.pack(_MAGIC, key, header.id, parent, *sizes, digest_of(blob))
+    head += np.ascontiguousarray(header.tokens, "<i4").tobytes()
     return head + _digest(head)
 
 
 def read_head(file: BinaryIO, key: bytes, n_file_bytes: int) -> tuple[SegmentHeader, bytes]:
-    """Return the piece of a file and its blob's digest; the blob comes next. Raises NotAPiece and OSError."""
+    """Return a file's header and its blob's digest; the blob comes next. Raises NotASegmentFile and OSError."""
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:
         raise NotASegmentFile

@@ -1,4 +1,4 @@
-"""Pieces of texts outside the device: in RAM, and on disk where there is a folder for them."""
+"""Segments outside the device: in RAM, and on disk if there is a folder for them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from core.kv_cache.prefix_cache.segment import Blob, Segment, SegmentHeader, seg
 
 
 class SegmentLink(NamedTuple):
-    """A segment, and up to which position it serves a text."""
+    """A segment, and the position up to which it matches a text."""
 
     segment: Segment
     end: int
 
 
 class SegmentStore:
-    """Segments by the texts that they are pieces of. No stored piece is unreachable: what a child needs stays.
+    """Segments by the text that they belong to. A segment stays as long as one that continues it.
 
-    What RAM has no room for goes on to the disk. Both tiers give up first what saves least for its bytes, and of one
-    text always the end before the beginning.
+    Segments that do not fit into RAM move to the disk. Both tiers evict first what saves least for its bytes, and the
+    end of a text before its beginning.
     """
 
     def __init__(self, tree: PrefixTree, *, ram_limit: int, disk: DiskTier | None = None) -> None:
@@ -50,9 +50,9 @@ class SegmentStore:
         return len(self._segments)
 
     def chain(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
-        """Return the segments that lead a text from ``start`` tokens on as far as they go, in order.
+        """Return the segments that continue a text behind its first ``start`` tokens, in order.
 
-        A running state is one link, from nothing.
+        A running state is a single link, which starts at 0.
         """
         spans = [(place, end) for place, end in match.reaches().items() if isinstance(place, Segment)]
         readable = [(place, end) for place, end in spans if place.is_readable]
@@ -60,13 +60,13 @@ class SegmentStore:
         if whole:
             best = max(whole, key=lambda link: link.segment.end)
             return [SegmentLink(best.segment, best.segment.end)] if best.segment.end > start else []
-        pieces = sorted(((p, end) for p, end in readable if not p.is_whole), key=lambda span: span[0].start)
+        parts = sorted(((p, end) for p, end in readable if not p.is_whole), key=lambda span: span[0].start)
         links: list[SegmentLink] = []
         index = 0
-        while index < len(pieces):
+        while index < len(parts):
             best_link = None
-            while index < len(pieces) and pieces[index][0].start <= start:
-                place, end = pieces[index]
+            while index < len(parts) and parts[index][0].start <= start:
+                place, end = parts[index]
                 if end > start and (best_link is None or end > best_link.end):
                     best_link = SegmentLink(place, end)
                 index += 1
@@ -77,14 +77,14 @@ class SegmentStore:
         return links
 
     def add(self, text: TokenIds, start: int, parent: Segment | None, blob: Blob, *, is_whole: bool = False) -> bool:
-        """Keep positions from ``start`` to the end of ``text``, behind those of ``parent``; False: there is no room."""
+        """Keep positions from ``start`` to the end of ``text``, as a child of ``parent``; False if there is no room."""
         own = text[start:].copy()
         name = segment_id(parent, start, own, is_whole=is_whole)
         found = self._segments.get(name)
         if found is not None:
             return found.is_readable or self._to_ram(found, blob)
         segment = Segment(name, parent, start, len(text), own, blob.nbytes, is_whole)
-        # Now its parent has a child and cannot go to make room for it.
+        # A parent with a child is not evicted, so enter the child before making room for it.
         self._enter(segment, text)
         if self._to_ram(segment, blob) or self._to_disk(segment, blob):
             return True
@@ -92,7 +92,7 @@ class SegmentStore:
         return False
 
     def touch(self, links: list[SegmentLink]) -> None:
-        """Segments were of use."""
+        """Record a use of segments."""
         for link in links:
             segment = link.segment
             segment.n_hits += 1
@@ -109,7 +109,7 @@ class SegmentStore:
     # -- RAM ----------------------------------------------------------------------------------------------------
 
     def _to_ram(self, segment: Segment, blob: Blob) -> bool:
-        """Keep a segment's bytes in RAM, if the limit allows."""
+        """Keep a segment's bytes in RAM; False if the limit does not allow it."""
         if segment.n_bytes > self.ram_limit:
             return False
         while self.n_ram_bytes + segment.n_bytes > self.ram_limit:
@@ -123,7 +123,7 @@ class SegmentStore:
         return True
 
     def _free_ram(self) -> bool:
-        """Take one segment out of RAM; False where none may go."""
+        """Evict one segment from RAM; False if none may go."""
         segment = self._in_ram.evict(lambda one: one.is_on_disk or not one.children)
         if segment is None:
             return False
@@ -146,7 +146,7 @@ class SegmentStore:
     # -- disk ---------------------------------------------------------------------------------------------------
 
     def write_behind(self) -> bool:
-        """Hand the disk one segment that only RAM holds; False where there is none, or the disk is busy."""
+        """Queue one segment for the disk that only RAM holds; False if there is none, or the disk is busy."""
         if self._disk is None or not self._unwritten or not self._disk.is_ready:
             return False
         for segment in list(self._unwritten):
@@ -157,7 +157,7 @@ class SegmentStore:
 
     @property
     def is_writing(self) -> bool:
-        """True while the disk has something to do or to say."""
+        """True while reads, writes or events of the disk are pending."""
         return self._disk is not None and self._disk.is_busy
 
     def poll(self) -> None:
@@ -166,8 +166,8 @@ class SegmentStore:
             return
         for event in self._disk.poll():
             match event:
-                case FoundOnDisk(piece):
-                    self._found(piece)
+                case FoundOnDisk(header):
+                    self._found(header)
                 case WrittenToDisk(name):
                     self._written(name)
                 case LostOnDisk(name):
@@ -179,18 +179,18 @@ class SegmentStore:
                         self._lost(segment.id)
 
     def read(self, segment: Segment) -> None:
-        """Ask the disk for a segment; ``on_read`` is told."""
+        """Read a segment from disk; ``on_read`` is called with the result."""
         assert self._disk is not None
         self._disk.read(segment.id)
 
     def wait(self, seconds: float) -> None:
-        """Wait until the disk has something to say, at most so long, and take it in."""
+        """Wait for an event of the disk, at most ``seconds``, and handle it."""
         if self._disk is not None:
             self._disk.wait(seconds)
             self.poll()
 
     def defer_writes(self, is_working: bool) -> None:
-        """Requests are at work, or are not any more."""
+        """Delay writes while requests run (``is_working``)."""
         if self._disk is not None:
             self._disk.defer_writes(is_working)
 
@@ -208,12 +208,12 @@ class SegmentStore:
         while self.n_disk_bytes + segment.n_bytes > disk.limit:
             oldest = self._on_disk.evict(lambda one: one is not parent and _may_leave_disk(one))
             if oldest is None:
-                self._unwritten.pop(segment, None)  # there will be no room for it soon
+                self._unwritten.pop(segment, None)  # the disk will not have room for it soon
                 return False
             self._out_of_disk(oldest)
             if not oldest.is_readable:
                 self._leave(oldest)
-        piece = SegmentHeader(
+        header = SegmentHeader(
             segment.id,
             parent.id if parent is not None else None,
             segment.start,
@@ -221,7 +221,7 @@ class SegmentStore:
             segment.n_bytes,
             segment.is_whole,
         )
-        if not disk.write(piece, blob):
+        if not disk.write(header, blob):
             return False
         segment.is_pending = True
         self._unwritten.pop(segment, None)
@@ -236,18 +236,20 @@ class SegmentStore:
             segment.is_on_disk = segment.is_pending = False
             self.n_disk_bytes -= segment.n_bytes
 
-    def _found(self, piece: SegmentHeader) -> None:
-        """A file of an earlier run: parents come before their children."""
-        parent = self._segments.get(piece.parent_id) if piece.parent_id is not None else None
-        segment = self._segments.get(piece.id)
-        if segment is not None and (segment.is_pending or segment.n_bytes != piece.n_bytes):
-            return  # it was kept again meanwhile; writing it replaces the file
-        if piece.parent_id is not None and (parent is None or not (parent.is_on_disk or parent.is_pending)):
+    def _found(self, header: SegmentHeader) -> None:
+        """Take in a file of an earlier run; parents come before their children."""
+        parent = self._segments.get(header.parent_id) if header.parent_id is not None else None
+        segment = self._segments.get(header.id)
+        if segment is not None and (segment.is_pending or segment.n_bytes != header.n_bytes):
+            return  # it was added again meanwhile; writing it replaces the file
+        if header.parent_id is not None and (parent is None or not (parent.is_on_disk or parent.is_pending)):
             assert self._disk is not None
-            self._disk.remove(piece.id)
+            self._disk.remove(header.id)
             return
         if segment is None:
-            segment = Segment(piece.id, parent, piece.start, piece.end, piece.tokens, piece.n_bytes, piece.is_whole)
+            segment = Segment(
+                header.id, parent, header.start, header.end, header.tokens, header.n_bytes, header.is_whole
+            )
             self._enter(segment, _text_of(segment))
         segment.is_on_disk = True
         self._unwritten.pop(segment, None)
@@ -261,7 +263,7 @@ class SegmentStore:
             self._on_disk.touch(segment, segment.worth)
 
     def _lost(self, name: bytes) -> None:
-        """A segment could not be written, or its file is gone or not what it should be."""
+        """Handle a segment that could not be written, or whose file is gone or damaged."""
         segment = self._segments.get(name)
         if segment is None or not (segment.is_pending or segment.is_on_disk):
             return
@@ -292,7 +294,7 @@ class SegmentStore:
             segment.parent.children.add(segment)
 
     def _leave(self, segment: Segment) -> None:
-        """Nothing holds the segment any more: who waits for it need not."""
+        """Remove a segment that neither tier holds any more, and tell ``on_read``."""
         assert not segment.children
         self.on_read(segment, None)
         del self._segments[segment.id]
@@ -301,7 +303,7 @@ class SegmentStore:
             segment.parent.children.discard(segment)
 
     def _drop(self, segment: Segment) -> None:
-        """Forget a segment and all that needs it."""
+        """Remove a segment and all that continue it."""
         for child in list(segment.children):
             self._drop(child)
         if segment.id in self._segments:
@@ -310,7 +312,7 @@ class SegmentStore:
             self._leave(segment)
 
     def check(self) -> None:
-        """Raise AssertionError where the store contradicts itself; for tests."""
+        """Raise AssertionError if the store is inconsistent; for tests."""
         segments = self._segments.values()
         in_ram = [segment for segment in segments if segment.blob is not None]
         on_disk = [segment for segment in segments if segment.is_on_disk or segment.is_pending]
@@ -327,9 +329,9 @@ class SegmentStore:
             parent = segment.parent
             assert all(self._segments.get(child.id) is child for child in segment.children)
             if parent is None:
-                assert segment.start == 0 or segment.is_whole, "a piece without a beginning"
+                assert segment.start == 0 or segment.is_whole, "a segment without a beginning"
                 continue
-            assert self._segments.get(parent.id) is parent, "a piece that cannot be reached"
+            assert self._segments.get(parent.id) is parent, "a segment that cannot be reached"
             assert segment in parent.children
             assert parent.start < segment.start <= parent.end
             if segment.is_on_disk:

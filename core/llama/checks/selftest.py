@@ -18,6 +18,7 @@ from models.formatting.program import PROGRAM, advice
 
 _CHILD = "--in-child"
 _STARTER = Path(__file__).resolve().parents[3] / "models" / "starter" / "ember-q8_0.gguf"
+# Seconds for all checks; they take about one.
 _SECONDS = 120
 # Structures are passed to C by value: sizes of another version would corrupt memory silently.
 _STRUCT_SIZES = {"llama_model_params": 80, "llama_context_params": 160, "llama_batch": 56, "llama_token_data": 12}
@@ -98,7 +99,7 @@ def check_decode() -> None:
     batch.clear()
     batch.add(1, 32, 0)
     if context.decode(batch) is not DecodeStatus.ABORTED:
-        raise SelfTestFailed("llama.cpp does not heed the abort flag.")
+        raise SelfTestFailed("llama.cpp ignores the abort flag.")
     context.close()
     model.close()
 
@@ -120,7 +121,7 @@ def run_checks() -> int:
 
 
 def explain(code: int, output: str) -> str | None:
-    """Return the sentence for a child's exit code and output; None where all is well."""
+    """Return the sentence for a child's exit code and output; None if all is well."""
     if code == 0:
         return None
     if code > 0:
@@ -135,7 +136,7 @@ def explain(code: int, output: str) -> str | None:
 
 
 def run_in_child() -> str | None:
-    """Run the checks in a child process; return None where all is well, else a sentence."""
+    """Run the checks in a child process; return a sentence on what failed, None if nothing did."""
     try:
         child = run_module("core.llama.checks.selftest", _CHILD, seconds=_SECONDS)
     except subprocess.TimeoutExpired:

@@ -20,8 +20,6 @@ from core.values.errors import SlipstreamError
 # Features that packaging/first_start/llama_sources.cmake adds. This one marks a build with Slipstream's own CPU
 # attention, which reads only the cells of each sequence.
 OWN_ATTENTION = "SLIPSTREAM"
-# This one marks a build that keeps the graphs of narrow batches.
-KEEPS_GRAPHS = "SLIPSTREAM_GRAPHS"
 
 
 @dataclass(frozen=True, slots=True)

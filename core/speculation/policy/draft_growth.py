@@ -23,7 +23,8 @@ class DraftGrowth:
     """Asks proposers for tokens and puts them behind drafts.
 
     ``spent`` is what paid proposers took since it was last set to 0 (seconds), and ``times`` who took it for whom.
-    ``reading_seconds`` is what the step leaves for reading texts that they are far behind in.
+    ``reading_seconds`` is what the step leaves for reading texts that they are far behind in. A draft whose chance is
+    below ``least_reach`` stops growing.
     """
 
     def __init__(
@@ -32,22 +33,20 @@ class DraftGrowth:
         *,
         n_ctx: int,
         most: int,
-        least_reach: float,
         end_tokens: Collection[int],
         checkpoints: AttentionMemory | None,
         clock: Callable[[], float],
     ) -> None:
-        """Drafts get ``most`` tokens and texts ``n_ctx``; a draft whose chance is below ``least_reach`` stops growing.
+        """Drafts get ``most`` tokens and texts ``n_ctx``.
 
         Nothing is drafted beyond one of ``end_tokens``. ``checkpoints`` is asked what rejections cost, None: nothing.
         ``states`` are told where a proposer fails.
         """
-        self.spent = self.reading_seconds = 0.0
+        self.spent = self.reading_seconds = self.least_reach = 0.0
         self.times: list[DraftingTime] = []
         self._states = states
         self._n_ctx = n_ctx
         self._most = most
-        self._least_reach = least_reach
         self._end_tokens = end_tokens
         self._checkpoints = checkpoints
         self._clock = clock
@@ -106,13 +105,16 @@ class DraftGrowth:
         return charged(reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
 
     def grow(self, proposer: CostlyProposer, chains: list[DraftChain], cost: StepCost) -> None:
-        """Let chains grow where it promises most, by as many tokens in each round as pay."""
+        """Let chains grow where it promises most, by as many tokens in each round as pay.
+
+        Where texts must bring equally many rows, all grow or none.
+        """
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
             live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
             n_drafted = sum(len(chain.tokens) for chain in chains)
             n_chains = self._round_value(proposer, live, cost.with_rows(n_drafted)).n_chains
-            if not n_chains:
+            if n_chains < (len(chains) if cost.n_even else 1):
                 return
             grown = live[:n_chains]
             self.extend(proposer, [chain for chain in grown if chain.tokens or self._has_caught_up(proposer, chain)])
@@ -221,4 +223,4 @@ class DraftGrowth:
                 chain.is_done = True  # what the grammar forbids need not be verified
                 continue
             chain.add(guess)
-            chain.is_done = chain.probability < self._least_reach
+            chain.is_done = chain.probability < self.least_reach

@@ -12,11 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from core.speculation.policy.step_cost import DraftCandidate, StepCost
+from core.speculation.policy.step_cost import LOOKAHEAD, DraftCandidate, StepCost
 from core.speculation.proposer import DraftChain
-
-# Tokens to look ahead: a step in the cost curve may make the first extra row dear and the next ones free.
-LOOKAHEAD = (1, 2, 4, 8)
 
 
 class GrowthCandidate(NamedTuple):
@@ -134,14 +131,13 @@ def keep_what_pays(chains: list[DraftChain], cost: StepCost, gains_of: Callable[
         chain.truncate(sizes.get(id(chain), 0))
 
 
-def keep_evenly(
-    chains: list[DraftChain], n_sequences: int, cost: StepCost, gains_of: Callable[[DraftChain], list[float]]
-) -> None:
-    """Keep equally many tokens of each chain, as many as pay; none where one of ``n_sequences`` has no chain.
+def keep_evenly(chains: list[DraftChain], cost: StepCost, gains_of: Callable[[DraftChain], list[float]]) -> None:
+    """Keep equally many tokens of each chain, as many as pay; none where one of ``cost.n_even`` texts has no chain.
 
     Of models with a running state llama.cpp evaluates sequences with different numbers of rows one after the other
     (``llama_batch_allocr::split_equal``): a row more for one of them is another pass over the weights.
     """
+    n_sequences = cost.n_even
     most = min([len(chain.tokens) for chain in chains]) if len(chains) == n_sequences else 0
     gains = [gains_of(chain) for chain in chains]
     least = cost.step_seconds(cost.n_rows)

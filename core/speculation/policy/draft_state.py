@@ -15,6 +15,9 @@ from core.speculation.proposer import CostlyProposer, DraftChain, ExpectedGain, 
 FIRST_PROBE = 8
 # Where a proposer has failed, it is asked again after so many tokens, twice as many each time.
 _FIRST_PAUSE, _LONGEST_PAUSE = 8, 512
+# A draft of n-grams has at most so many tokens, or this many times as many as were right in the text's last one: only
+# that tells a text that is copied from one that is copied with changes before many wrong tokens were verified.
+_NGRAM_LIMIT, _NGRAM_GROWTH = 8, 2
 # A new sequence starts with the speed-up of others, which counts as so many steps; each step fades by this factor.
 _FIRST_STEPS, _FADE = 2.0, 0.9
 # Weight of the latest draft in what drafts are worth beyond their promise. In fixed step times, with prompts of four
@@ -100,7 +103,7 @@ class RiskBudget:
 class TrialSchedule:
     """When a paid proposer was last tried on a sequence, and from when on it may be again if it has failed.
 
-    Both by the count of the sequence's verified tokens.
+    Both by the count of the sequence's verified tokens; below 0: in a text before.
     """
 
     tried_at: int = 0
@@ -140,7 +143,7 @@ class DraftState:
     fast, time is worth three times as much as in code of which little can be guessed. ``debts`` are the seconds in
     which proposers have read the text, as far as they are not booked yet: they pay over the whole reply. Free drafts
     (n-grams) and paid proposers back off on their own; in the last ``n_rested`` steps neither was considered.
-    ``drafted_by`` names who drafted last.
+    ``drafted_by`` names who drafted last. A draft of n-grams may have ``ngram_limit`` tokens.
     """
 
     acceptance: dict[str, SequenceAcceptance]
@@ -151,6 +154,7 @@ class DraftState:
     n_verified: int = 0
     drafted_by: str = ""
     n_rested: int = 0
+    ngram_limit: int = _NGRAM_LIMIT
     debts: dict[str, float] = field(default_factory=dict)
     _surprises: dict[str, float] = field(default_factory=dict)
     _plain: float = 0.0
@@ -167,6 +171,10 @@ class DraftState:
         """
         known = self._surprises.get(promise.source, 0.0)
         self._surprises[promise.source] = known + _SURPRISE_WEIGHT * (worth - promise.worth - known)
+
+    def learn_ngram(self, n_accepted: int) -> None:
+        """So many tokens of a draft of n-grams were right."""
+        self.ngram_limit = max(_NGRAM_LIMIT, _NGRAM_GROWTH * n_accepted)
 
     @property
     def is_backing_off(self) -> bool:
@@ -218,12 +226,13 @@ class DraftStates:
         # Of texts before.
         self._speedup = 1.0
         self._paid_backoff, self._ngram_backoff_length = Backoff(), 0
+        self._trials = {proposer.name: TrialSchedule() for proposer in self._paid}
 
     def admit(self, sequence: Sequence) -> None:
         """Begin a state."""
         self.by_id[sequence.id] = DraftState(
             {name: SequenceAcceptance(mean) for name, mean in self._means.items()},
-            {proposer.name: TrialSchedule() for proposer in self._paid},
+            {name: replace(trial) for name, trial in self._trials.items()},
             paid_backoff=replace(self._paid_backoff) if self._paid else Backoff(_FOR_EVER),
             ngram_backoff=Backoff(length=self._ngram_backoff_length) if self._has_ngrams else Backoff(_FOR_EVER),
             speedup=math.sqrt(self._speedup),
@@ -237,6 +246,11 @@ class DraftStates:
         weight = min(_MOST_SPEEDUP_WEIGHT, state.n_verified / 100.0)
         self._speedup += weight * (state.speedup - self._speedup)
         self._paid_backoff, self._ngram_backoff_length = state.paid_backoff, state.ngram_backoff.length
+        # The wait for the next probe goes on in the next text. A failure concerns this one alone.
+        self._trials = {
+            name: TrialSchedule(trial.tried_at - state.n_verified, trial.interval)
+            for name, trial in state.trials.items()
+        }
         for name, seen in state.acceptance.items():
             if seen.n_seen:
                 weight = min(0.5, seen.n_seen / 100.0)

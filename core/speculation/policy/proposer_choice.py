@@ -14,8 +14,9 @@ from core.speculation.proposer import CostlyProposer, DraftChain, ExpectedGain
 from core.speculation.proposers.grammar import GrammarProposer
 from core.speculation.proposers.ngram import SHARED, NgramProposer
 
-# Most tokens between two trials of a proposer that is not used.
-_LONGEST_PROBE = 256
+# Most tokens between two probes of a proposer that is not used; more where they would take more than this share of the
+# time.
+_LONGEST_PROBE, _PROBE_SHARE = 256, 0.004
 
 
 class ProposerChoice:
@@ -43,7 +44,7 @@ class ProposerChoice:
         """Return chains of n-grams (but for those that back off) or of grammars, whichever promise more.
 
         If all that n-grams propose is wrong, their budget must afford that: the more they have won, the longer they
-        may draft.
+        may draft. A text's first ones are short, and grow with what is right.
         """
         found: dict[str, DraftChain] = {}
         ngram, states = self._ngram, self._states
@@ -53,7 +54,8 @@ class ProposerChoice:
             n_affordable = cost.rows_within(cost.step_seconds(cost.n_rows) + stake, cost.room)
             for sequence in looking:
                 chain = states.chain(sequence, ngram)
-                self._growth.extend_free(chain, min(max(n_affordable, 1), cost.room))
+                limit = min(n_affordable, states.by_id[sequence.id].ngram_limit)
+                self._growth.extend_free(chain, min(max(limit, 1), cost.room))
                 if chain.tokens:
                     found[sequence.id] = chain
         for sequence in decoding:
@@ -69,7 +71,8 @@ class ProposerChoice:
     def choose_and_draft(self, awake: list[Sequence], found: list[DraftChain], cost: StepCost) -> list[DraftChain]:
         """Let the paid proposer draft that promises most, where that is more than what was found, while it pays.
 
-        Return what was drafted, and what was found for the others.
+        Return what was drafted, and what was found for the others. Where texts must bring equally many rows and one
+        of them has no draft, those of the others would be in vain.
         """
         found_free = {chain.sequence.id: chain for chain in found}
         chosen: dict[str, list[DraftChain]] = {}
@@ -87,11 +90,15 @@ class ProposerChoice:
             if is_better:
                 chosen.setdefault(chain.proposer.name, []).append(chain)
         for proposer in self._paid:
-            self._probe(proposer, awake)
-        return self._grow(chosen, found, cost) if chosen else found
+            self._probe(proposer, awake, cost.step_seconds(cost.n_rows))
+        n_covered = len(found_free.keys() | {chain.sequence.id for chains in chosen.values() for chain in chains})
+        return self._grow(chosen, found, cost) if chosen and n_covered >= cost.n_even else found
 
-    def _probe(self, proposer: CostlyProposer, sequences: list[Sequence]) -> None:
-        """Let a proposer that is not used read along now and then, each time later, to learn whether it would pay."""
+    def _probe(self, proposer: CostlyProposer, sequences: list[Sequence], step_seconds: float) -> None:
+        """Let a proposer that is not used read along now and then, each time later, to learn whether it would pay.
+
+        A plain step takes ``step_seconds``.
+        """
         for sequence in sequences:
             state = self._states.by_id[sequence.id]
             trial = state.trials[proposer.name]
@@ -102,7 +109,8 @@ class ProposerChoice:
                 continue
             if not self._growth.catch_up(proposer, sequence):
                 continue
-            trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
+            longest = max(int(seconds / (_PROBE_SHARE * step_seconds)), _LONGEST_PROBE)
+            trial.interval = min(trial.interval * 2, longest)
             if not self._growth.run_charged(proposer, [sequence], partial(proposer.read_along, sequence)):
                 trial.tried_at = state.n_verified
                 state.paid_backoff.n_left = 0
@@ -158,5 +166,5 @@ class ProposerChoice:
 
 def _source(chain: DraftChain) -> str:
     """Return what a draft was found by: n-grams of the text itself and of others are right for different reasons."""
-    is_shared = isinstance(chain.proposer, NgramProposer) and chain.evidence[0] == SHARED
+    is_shared = isinstance(chain.proposer, NgramProposer) and chain.evidence[0] >= SHARED
     return f"{chain.proposer.name} of others" if is_shared else chain.proposer.name

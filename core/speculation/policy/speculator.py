@@ -105,8 +105,6 @@ class Speculator:
             self._states,
             n_ctx=n_ctx,
             most=min(MAX_DRAFT_DEPTH, memory.reach) if memory is not None else MAX_DRAFT_DEPTH,
-            # A fixed depth is one also where it is hopeless.
-            least_reach=_HOPELESS if fixed_depth is None else 0.0,
             end_tokens=end_tokens,
             checkpoints=self._checkpoints,
             clock=clock,
@@ -118,8 +116,8 @@ class Speculator:
         self._cut_away: dict[str, DraftChain] = {}
         # Seconds that drafting took since the last ``learn``.
         self._seconds = 0.0
-        # In so many further steps nobody is asked.
-        self._n_resting = 0
+        # In so many further steps of so many texts nobody is asked.
+        self._n_resting = self._n_texts_resting = 0
         # Seconds it takes to find no n-gram, and to find that nothing pays.
         self._search_seconds = self._decision_seconds = 0.0
 
@@ -130,13 +128,20 @@ class Speculator:
 
     # -- before a step ------------------------------------------------------------------------------------------
 
+    def is_resting(self, decoding: list[Sequence]) -> bool:
+        """Return whether ``propose`` has nothing to say of the next step; where it has not, it need not be called."""
+        # After a step the processor's caches hold weights and nothing else: what is not touched costs nothing.
+        if not self._n_resting or len(decoding) != self._n_texts_resting:
+            return False
+        self._n_resting -= 1
+        return True
+
     def propose(self, decoding: list[Sequence], step: StepCapacity) -> dict[str, tuple[int, ...]]:
         """Return the drafts to verify in the next ``step``, by request id; none is a normal answer."""
         for sequence in decoding:
             if sequence.id not in self._states.by_id:
                 self._admit(sequence)
         if self._n_resting:
-            # After a step the processor's caches hold weights and nothing else: what is not touched costs nothing.
             self._n_resting -= 1
             return {}
         growth = self._growth
@@ -175,7 +180,7 @@ class Speculator:
             is_awake = is_awake or len(missed) < len(looking)
         if is_awake or any(sequence.sampler.grammar is not None for sequence in decoding):
             return True
-        self._n_resting = states.skip_steps(decoding)
+        self._n_resting, self._n_texts_resting = states.skip_steps(decoding), len(decoding)
         return False
 
     def _longest_rest(self, seconds: float, n_texts: int, share: float = _DECIDING_SHARE) -> int:
@@ -217,7 +222,9 @@ class Speculator:
             states.by_id[sequence.id].settle_backoff(plain)
         speedup = sum([states.by_id[sequence.id].speedup for sequence in decoding])
         latency_bound = LatencyBound([*decoding, *step.beside], plain)
-        step_cost = StepCost(n_rows, speedup / step_seconds(len(decoding)), step_seconds, step.room, latency_bound)
+        rate = speedup / step_seconds(len(decoding))
+        step_cost = StepCost(n_rows, rate, step_seconds, step.room, latency_bound, n_even=step.n_even)
+        growth.least_reach = max(step_cost.row_price(), _HOPELESS)
         chains = self._choice.find_free(decoding, step_cost)
         if not awake and not chains:
             return []
@@ -225,7 +232,7 @@ class Speculator:
             chains = self._choice.choose_and_draft(awake, chains, step_cost)
             step_cost = step_cost._replace(spent=growth.spent)
         if chains and step.n_even:
-            keep_evenly(chains, step.n_even, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
+            keep_evenly(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
         elif chains:
             keep_what_pays(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
         self._back_off(began, decoding, chains)
@@ -286,6 +293,7 @@ class Speculator:
             self.stats.count(n_drafted, n_accepted, len(choices))
             if chain.proposer is self._ngram:
                 n_drafted_by_ngrams = min(len(choices), n_drafted)
+                state.learn_ngram(n_accepted)
             elif chain.proposer in self.paid:
                 sequence.n_judged += min(len(choices), n_drafted)
                 sequence.n_right += n_accepted
@@ -346,6 +354,8 @@ class Speculator:
         if sequence.id not in self._states.by_id:
             return
         self._states.forget(sequence)
+        # Another text may take its place.
+        self._n_texts_resting = 0
         self._growth.learn_reply_length(sequence.n_generated)
         for proposer in self.proposers:
             proposer.end(sequence)

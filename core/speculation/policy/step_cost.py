@@ -13,6 +13,8 @@ from core.scheduler.sequence import Sequence
 
 # A step that is beyond a lane's target without drafts may become longer by this factor with them.
 _SLACK = 1.25
+# Rows to look ahead: a step in the cost curve may make the first extra row dear and the next ones free.
+LOOKAHEAD = (1, 2, 4, 8)
 # Sums of chances are not exact.
 _ROUNDING = 1.0 - 1e-9
 
@@ -95,7 +97,7 @@ class StepCost(NamedTuple):
     """A step has ``n_rows`` rows anyway and room for ``room`` more; ``step_seconds`` predicts its time by its rows.
 
     ``rate`` is what a second is worth elsewhere, in tokens. ``latency_bound`` is that of those who share the step.
-    They have waited ``spent`` seconds for drafts.
+    They have waited ``spent`` seconds for drafts. ``n_even`` of them must bring equally many rows, 0: none must.
     """
 
     n_rows: int
@@ -104,6 +106,7 @@ class StepCost(NamedTuple):
     room: int
     latency_bound: LatencyBound = _UNBOUNDED
     spent: float = 0.0
+    n_even: int = 0
 
     def within_latency(self, count: int, candidates: Iterable[DraftCandidate]) -> int:
         """Return how many of the first ``count`` drafted tokens can be verified with nobody waiting too long.
@@ -141,6 +144,12 @@ class StepCost(NamedTuple):
             return before + (step_seconds(n_rows + n_alike * (rows - n_rows)) - before) / n_alike
 
         return self._replace(step_seconds=share)
+
+    def row_price(self) -> float:
+        """Return what a further row costs at least, in tokens: no token with a lower chance is worth verifying."""
+        n_rows, step_seconds = self.n_rows, self.step_seconds
+        before = step_seconds(n_rows)
+        return self.rate * min([(step_seconds(n_rows + more) - before) / more for more in LOOKAHEAD])
 
     def with_rows(self, n_taken: int) -> StepCost:
         """Return the cost of a step in which ``n_taken`` further rows are taken."""

@@ -1,4 +1,4 @@
-"""A head drafts from the target's own hidden states: what is common to MTP and EAGLE-3."""
+"""Heads that draft token after token from the target's hidden states: the common part of MTP and EAGLE-3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadSpan
 
-# While catching up, this many of the latest tokens are compared with what the head would have said.
+# While reading along, this many of the latest tokens are compared with the head's own choice.
 _MOST_SHADOWED = 16
 # Rows of one batch whose logits may be wanted.
 MOST_OUTPUTS = 32
@@ -24,9 +24,9 @@ MOST_OUTPUTS = 32
 class AutoregressiveHead(HiddenStateProposer):
     """Drafts with a head in a context of its own, fed with the target's hidden states, for all sequences at once.
 
-    It reads pairs: a token and the target's state before it. A drafted token is paired with the head's own state
-    instead; once it is accepted it is read again with the target's (as common/speculative.cpp does). What the head
-    has read with true states is kept by longest common prefix.
+    It reads pairs of a token and the target's state before it. A drafted token is paired with the head's own state;
+    once accepted, it is read again with the target's (as common/speculative.cpp does). Rows read with the target's
+    states are kept by longest common prefix.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class AutoregressiveHead(HiddenStateProposer):
     ) -> None:
         """Take over ``own``; ``target`` is lent.
 
-        The target hands out features of ``feature_width`` numbers, from which states of ``state_width`` are made.
-        ``first_position`` is where the head puts the token at position 0.
+        The target exports features of ``feature_width`` numbers, which become states of ``state_width`` numbers.
+        ``first_position`` is the head's position of the token at position 0.
         """
         super().__init__(own, target, feature_width, first_position)
         self._state_width = state_width
@@ -46,7 +46,7 @@ class AutoregressiveHead(HiddenStateProposer):
 
     @abstractmethod
     def _states(self, features: StateRows) -> StateRows:
-        """Return what the head makes of features: shape (n, state_width)."""
+        """Return the head's states of features, shape (n, state_width)."""
 
     # -- what it costs ------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ class AutoregressiveHead(HiddenStateProposer):
     # -- drafting -----------------------------------------------------------------------------------------------
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return the head's next token for each chain; None where the target's states were not kept.
+        """Return the head's next token for each chain; None if the target's states were not kept.
 
         Raises DraftFailed.
         """
@@ -101,7 +101,7 @@ class AutoregressiveHead(HiddenStateProposer):
         return guesses
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read what a sequence has said since, and note how often the head would have been right. Drafts nothing.
+        """Read the new tokens of a sequence, and note how often the head would have been right.
 
         Raises DraftFailed.
         """
@@ -121,7 +121,7 @@ class AutoregressiveHead(HiddenStateProposer):
     # -- helpers ------------------------------------------------------------------------------------------------
 
     def _unread(self, sequence: Sequence) -> UnreadSpan | None:
-        """Return the tokens to read before one can be drafted, the last included; None where states are missing."""
+        """Return the tokens to read before the next can be drafted, with the last one; None if states are missing."""
         features, tokens = self._slot_features(sequence), sequence.tokens.view
         known = features.window.known(tokens[:-1])
         if known.stop < len(tokens) - 1 or not known:
@@ -142,9 +142,9 @@ class AutoregressiveHead(HiddenStateProposer):
         }
 
     def _add_span(self, span: UnreadSpan, states: dict[str, StateRows]) -> None:
-        """Add rows for a span, all of whose logits are wanted.
+        """Add rows for a span, all of them outputs.
 
-        Either all rows of a batch are outputs or none: some graphs hand out the first rows instead of the chosen ones.
+        Either all rows of a batch are outputs or none: some graphs return the first rows instead of the chosen ones.
         """
         self._make_way(span)
         slot = span.sequence.slot
@@ -156,7 +156,7 @@ class AutoregressiveHead(HiddenStateProposer):
         span.features.read.extend(tokens)
 
     def _add_drafted(self, chain: DraftChain) -> None:
-        """Add the row of a token that the head has drafted itself."""
+        """Add the row of the head's own drafted token."""
         slot = chain.sequence.slot
         row = self._batch.n_tokens
         self._batch.add(chain.tokens[-1], chain.position - 1 + self._shift, slot.id)
@@ -179,7 +179,7 @@ class AutoregressiveHead(HiddenStateProposer):
         return span.n_rows
 
     def _judge(self, span: UnreadSpan) -> None:
-        """Read a span and compare what the head says after each token with what came."""
+        """Read a span, and compare the head's choice after each token with the text."""
         sequence = span.sequence
         states = self._states_of([span])
         self._batch.clear()

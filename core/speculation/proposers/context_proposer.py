@@ -1,4 +1,4 @@
-"""What all proposers with a context of their own share: choosing tokens, costs, and whose texts are held."""
+"""The common part of proposers with a context of their own: choosing tokens, costs, and making room for texts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98
 _MIDDLES = (0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.965, 0.985, 0.99, 0.995)
 _TRUST = 0.9
 _N_BINS = len(_MIDDLES)
-# Sampled tokens have bins of their own: agreement means something else there.
+# Sampled tokens have bins of their own, because there agreement also depends on the noise.
 PRIORS = tuple(middle * _TRUST for middle in _MIDDLES) * 2
 
 
 class DraftSampler:
     """Chooses draft tokens with the request's own sampler and the same keyed noise as the target's.
 
-    So two models that think alike tend to draw the same token also at temperatures above 0.
+    So two models with similar probabilities tend to draw the same token also at temperatures above 0.
     """
 
     def __init__(self, n_vocab: int) -> None:
@@ -42,10 +42,10 @@ class DraftSampler:
     def choose(
         self, sequence: Sequence, logits: npt.NDArray[np.float32], position: int, ahead: Series[int] | None = None
     ) -> ProposedToken | None:
-        """Return what ``logits``, one for each token of the drafting model, say of ``position``.
+        """Return the token for ``position`` by ``logits``, shape (n_vocab of the drafting model,).
 
-        None where the numbers are none or the grammar allows nothing that is known here. The evidence is a bin of
-        ``PRIORS``. ``ahead`` are the tokens drafted so far; None where the sequence went on from here already.
+        None if the logits are not finite or the grammar allows none of these tokens. The evidence is a bin of
+        ``PRIORS``. ``ahead`` are the tokens drafted so far; None if the position is already part of the text.
         """
         sampler = sequence.sampler
         if len(logits) != self._n_vocab:
@@ -67,7 +67,7 @@ class DraftSampler:
         return ProposedToken(token, first_bin + int(np.searchsorted(_EDGES, chance)))
 
     def _fitted(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return the logits of the target's tokens: it cannot read others, and its samplers expect all of them."""
+        """Return the logits of exactly the target's vocabulary, which its samplers expect."""
         n_missing = self._n_vocab - len(logits)
         if n_missing <= 0:
             return logits[: self._n_vocab]
@@ -77,14 +77,14 @@ class DraftSampler:
 class ContextProposer(ABC):
     """Drafts with a context of its own, which it frees.
 
-    The next turn of a conversation begins with what is held of the last one, so that is kept for as long as there is
-    room: the context has as many cells as the target's, and shares none of them between slots.
+    The text of a slot is kept as long as there is room, because the next turn of a conversation begins with it. The
+    context has as many cells as the target's, and shares none of them between slots.
     """
 
     name: str
 
     def __init__(self, own: MeasuredContext, priors: tuple[float, ...], n_vocab: int) -> None:
-        """Take over ``own``; ``priors`` are those of its bins of evidence, ``n_vocab`` the target's vocabulary."""
+        """Take over ``own``; ``priors`` are those of the bins of evidence, ``n_vocab`` the target's vocabulary."""
         self.table = AcceptanceTable(priors)
         self.cost = own.cost
         self._observe = own.observe
@@ -94,29 +94,29 @@ class ContextProposer(ABC):
         self._bytes_read = 0
         self._sampler = DraftSampler(n_vocab)
         self._samples: list[AcceptanceSample] = []
-        # The slots that were read, and for which of their requests.
+        # The slots whose texts are held, each with the number of the request that it had (``Slot.n_tenants``).
         self._tenancies: dict[int, tuple[Slot, int]] = {}
 
     @abstractmethod
     def _drop(self, slot: int) -> None:
-        """Forget what is held for a slot."""
+        """Drop the text of a slot."""
 
     def begin(self, sequence: Sequence) -> None:  # noqa: B027 (nothing on purpose)
-        """Do nothing yet: a text is read when drafting first pays."""
+        """Do nothing: a text is read when drafting first pays."""
 
     def end(self, sequence: Sequence) -> None:  # noqa: B027
-        """Keep what is held: the next turn of the conversation begins with it."""
+        """Do nothing: the next turn of the conversation begins with this text."""
 
     def round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of a round."""
         return self.cost.time(n_chains)
 
     def first_round_seconds(self, n_chains: int) -> float:
-        """Return nothing: a first round costs what others cost."""
+        """Return 0: a first round costs as much as the others."""
         return 0.0
 
     def take_samples(self) -> list[AcceptanceSample]:
-        """Return what reading along has shown, once."""
+        """Return the samples since the last call."""
         taken, self._samples = self._samples, []
         return taken
 
@@ -132,14 +132,15 @@ class ContextProposer(ABC):
     # -- for those that draft -----------------------------------------------------------------------------------
 
     def _use(self, sequence: Sequence) -> None:
-        """A slot is read for the request that has it now."""
+        """Record that a slot's text is that of its present request."""
         slot = sequence.slot
         self._tenancies[slot.id] = slot, slot.n_tenants
 
     def _decode(self, batch: Batch, sequences: Series[Sequence], n_cells: int | None) -> None:
-        """Evaluate a batch for ``sequences``, which attends to ``n_cells`` tokens altogether; None: it reads little.
+        """Evaluate a batch for ``sequences``, which attends to ``n_cells`` tokens altogether; None: count no bytes.
 
-        While there is no room, the oldest idle texts leave. Raises DraftFailed: nothing is known of these slots then.
+        While there is no room, the oldest idle texts are dropped. Raises DraftFailed; the texts of ``sequences`` are
+        dropped then.
         """
         status = self._context.decode(batch)
         while status is DecodeStatus.NO_KV_SLOT and (slot := self._oldest_idle()) is not None:
@@ -152,18 +153,18 @@ class ContextProposer(ABC):
             self._bytes_read += self.reads.step(batch.n_tokens, n_cells, len(sequences))
 
     def _oldest_idle(self) -> Slot | None:
-        """Return the slot left longest ago; one that has another request by now only where no other is left."""
+        """Return the least recently used slot whose request has ended; reused slots come last."""
         idle = [slot for slot, tenancy in self._tenancies.values() if slot.is_free or slot.n_tenants != tenancy]
         return min(idle, key=lambda slot: (not slot.is_free, slot.last_used), default=None)
 
     def _fail(self, sequences: Series[Sequence]) -> NoReturn:
-        """After a failed decode nothing is known of these slots; where cells were short, others get theirs."""
+        """Drop the texts of these slots after a failed decode, which also frees their cells."""
         for sequence in sequences:
             self._drop(sequence.slot.id)
         raise DraftFailed(sequences)
 
     def _compare(self, sequence: Sequence, position: int, guess: ProposedToken | None) -> bool:
-        """Note whether a guess is what came at a position; return whether it is."""
+        """Record whether a guess equals the token at a position, and return it."""
         if guess is None:
             return False
         was_right = guess.token == int(sequence.tokens.view[position])

@@ -16,11 +16,11 @@ from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadS
 
 
 class DFlashProposer(HiddenStateProposer):
-    """Fills in a block of masks behind the last token, all at once, while it sees what the target made of the text.
+    """Fills in a block of masks behind the last token in one decode.
 
-    What went into some of the target's layers at a position is kept in the head's cache at that position. A block is
-    the last token and masks behind it, whose logits are those of the tokens in their places (common/speculative.cpp,
-    draft-dflash). It is evaluated when the first token of a step is asked for; the others only have to be chosen.
+    The inputs of some of the target's layers at a position are kept in the head's cache at that position. A block is
+    the last token followed by masks, whose logits are those of the tokens in their places (common/speculative.cpp,
+    draft-dflash). It is evaluated for the first token of a step; the others only have to be chosen.
     """
 
     name = "dflash"
@@ -28,8 +28,8 @@ class DFlashProposer(HiddenStateProposer):
     def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int, n_block: int) -> None:
         """Take over ``model`` and ``own``, whose context evaluates blocks of ``n_block`` rows, all of them outputs.
 
-        The target must be able to hand out the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
-        ``target_width`` is the width of these.
+        The target must be able to export the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
+        ``target_width`` is their width.
         """
         self._model = model
         self._inputs = LayerInputs(model, target, target_width)
@@ -38,7 +38,8 @@ class DFlashProposer(HiddenStateProposer):
         self._mask = heads.mask_token(model)
         self._batch = Batch(own.context.n_outputs)
         self._features_batch = TargetBatch(own.context.n_batch, self._inputs.width, heads.n_axes(model))
-        # The logits of what was drafted for each slot in this step, and which of them lie where the next will.
+        # The logits of each slot's block in this step, and the slots whose logits are still in llama.cpp's buffer,
+        # which the next decode overwrites.
         self._blocks: dict[int, StateRows] = {}
         self._in_place: set[int] = set()
 
@@ -46,7 +47,7 @@ class DFlashProposer(HiddenStateProposer):
         return self._inputs.rows(n_rows)
 
     def observe(self, evaluated: Series[Evaluated]) -> None:
-        """Keep the states of the rows that the target has just evaluated; what was drafted is over."""
+        """Keep the states of the rows that the target has just evaluated, and drop the blocks of the step before."""
         self._forget_blocks()
         super().observe(evaluated)
 
@@ -58,7 +59,7 @@ class DFlashProposer(HiddenStateProposer):
         return span.n_rows + 1 if span is not None else 1
 
     def round_seconds(self, n_chains: int) -> float:
-        """Return nothing: within a block, tokens only have to be chosen."""
+        """Return 0: within a block, tokens only have to be chosen."""
         return 0.0
 
     def first_round_seconds(self, n_chains: int) -> float:
@@ -68,12 +69,12 @@ class DFlashProposer(HiddenStateProposer):
     # -- drafting -----------------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forget what every slot holds."""
+        """Drop the texts of all slots."""
         super().clear()
         self._forget_blocks()
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return the next token of each chain; None behind a block, or where the target's states were not kept.
+        """Return the next token of each chain; None behind a block, or if the target's states were not kept.
 
         Raises DraftFailed.
         """
@@ -90,7 +91,7 @@ class DFlashProposer(HiddenStateProposer):
         return [self._next(chain) for chain in chains]
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read what a sequence has said since, and note how far a block would have been right. Drafts nothing.
+        """Read the new tokens of a sequence, and note how far a block would have been right.
 
         Raises DraftFailed.
         """
@@ -113,7 +114,7 @@ class DFlashProposer(HiddenStateProposer):
         return sequence.slot.id
 
     def _unread(self, sequence: Sequence) -> UnreadSpan | None:
-        """Return the tokens before the last one that are to be read; None where states are missing."""
+        """Return the unread tokens before the last one; None if states are missing."""
         features, tokens = self._slot_features(sequence), sequence.tokens.view
         end = len(tokens) - 1
         known = features.window.known(tokens[:-1])
@@ -150,7 +151,7 @@ class DFlashProposer(HiddenStateProposer):
         began, n_read = self._clock(), sum([span.n_rows for span in spans])
         self._read(spans)
         logits = self._evaluate([span.sequence for span in spans], [span.end for span in spans])
-        # What usually came since the step before is part of what a block costs; to catch up is not.
+        # Reading the tokens of one step is part of a block's cost; catching up with more is not.
         if n_read <= self._batch.n_tokens:
             self._observe(self._batch.n_tokens, 0, self._clock() - began)
         for span, rows in zip(spans, logits, strict=True):
@@ -158,7 +159,7 @@ class DFlashProposer(HiddenStateProposer):
             self._in_place.add(self._slot(span.sequence))
 
     def _evaluate(self, sequences: list[Sequence], anchors: list[int]) -> list[StateRows]:
-        """Return the logits behind each anchor, the position of a token; the cache is left as it was."""
+        """Return the logits of the block behind each anchor (a position); the cache is left as it was."""
         batch, size = self._batch, self._n_block
         batch.clear()
         for sequence, anchor in zip(sequences, anchors, strict=True):
@@ -181,7 +182,7 @@ class DFlashProposer(HiddenStateProposer):
         return self._deeper(guess) if depth else guess
 
     def _judge(self, sequence: Sequence, anchor: int) -> None:
-        """Compare a block behind ``anchor`` with what came there, as far as it is right."""
+        """Compare a block behind ``anchor`` with the text, up to the first difference."""
         (rows,) = self._evaluate([sequence], [anchor])
         tokens = sequence.tokens.view[anchor + 1 :].tolist()
         for depth in range(min(len(tokens), len(rows))):
@@ -191,7 +192,7 @@ class DFlashProposer(HiddenStateProposer):
                 return
 
     def _keep_blocks(self) -> None:
-        """Keep what was drafted in this step from being written over by the next decode."""
+        """Copy the logits of this step's blocks before the next decode overwrites them."""
         for slot in self._in_place & self._blocks.keys():
             self._blocks[slot] = self._blocks[slot].copy()
         self._in_place.clear()

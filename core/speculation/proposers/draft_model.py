@@ -13,10 +13,11 @@ from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.context_proposer import PRIORS, ContextProposer
+from core.values.step_kind import attended
 
-# So many unread tokens of a text are read in one decode with what others draft; more take decodes of their own.
+# Up to this many unread tokens of a text are read in the decode that drafts; more take decodes of their own.
 _FEW = 8
-# A long text moves by at least so many rows, however little time a step leaves.
+# The least rows by which a long text is read in a step.
 _SMALLEST_PIECE = 16
 
 
@@ -34,7 +35,7 @@ class DraftModelProposer(ContextProposer):
         self._batch = Batch(own.context.n_batch)
 
     def clear(self) -> None:
-        """Forget what every slot holds."""
+        """Drop the texts of all slots."""
         self._context.clear()
         for held in self._held:
             held.truncate(0)
@@ -45,12 +46,12 @@ class DraftModelProposer(ContextProposer):
 
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the expected seconds of reading ``n_behind`` tokens."""
-        return self.cost.time(n_behind, _kv(n_behind, 0))
+        return self.cost.time(n_behind, attended(n_behind, 0))
 
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        """Read a piece of what is unread of a text, in about ``seconds``; return whether a draft can begin behind it.
+        """Read a part of a text's unread tokens in about ``seconds``; return whether a draft can begin now.
 
-        What is left then is read beside the draft itself. Raises DraftFailed.
+        The last few tokens are read together with the draft. Raises DraftFailed.
         """
         n_unread = self._n_unread(sequence)
         if n_unread <= _FEW:
@@ -61,21 +62,21 @@ class DraftModelProposer(ContextProposer):
         self._use(sequence)
         n_past = len(self._held_for(sequence))
         rows = min(n_unread, self._batch.capacity)
-        while rows > _SMALLEST_PIECE and self.cost.time(rows, _kv(rows, n_past)) > seconds:
+        while rows > _SMALLEST_PIECE and self.cost.time(rows, attended(rows, n_past)) > seconds:
             rows //= 2
         self._read_some(sequence, rows)
         self._context.synchronize()
-        self._observe(rows, _kv(rows, n_past), self._clock() - began)
+        self._observe(rows, attended(rows, n_past), self._clock() - began)
         return n_unread - rows <= _FEW
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return the draft model's next token for each chain, None where its numbers are none. Raises DraftFailed."""
+        """Return the draft model's next token for each chain; None if its logits are not finite. Raises DraftFailed."""
         began = self._clock()
         for chain in chains:
             self._use(chain.sequence)
         n_read, unread = self._read_what_is_far_behind(chains)
         self._batch.clear()
-        # For each row with logits: None, or the sequence and position that it can be judged by.
+        # For each row with logits: None for a draft, else the sequence and position whose token it is compared with.
         outputs: list[tuple[Sequence, int] | None] = []
         for chain in chains:
             self._add(chain, unread, outputs)
@@ -92,7 +93,7 @@ class DraftModelProposer(ContextProposer):
         return found
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read what a sequence has said since, and note how often the draft would have been right. Drafts nothing.
+        """Read the new tokens of a sequence, and note how often the draft model would have been right.
 
         Raises DraftFailed.
         """
@@ -111,9 +112,9 @@ class DraftModelProposer(ContextProposer):
         return self._held[sequence.slot.id]
 
     def _read_what_is_far_behind(self, chains: list[DraftChain]) -> tuple[int, set[str]]:
-        """Leave at most a few tokens of each text unread, which can be read beside the drafts themselves.
+        """Read all but the last few unread tokens of each text; those are read together with the drafts.
 
-        Return how many rows that took, and the ids of the requests of which something is left.
+        Return how many rows that took, and the ids of the requests with tokens left.
         """
         n_rows, unread = 0, set()
         room = self._context.n_outputs - len(chains)
@@ -129,7 +130,7 @@ class DraftModelProposer(ContextProposer):
         return n_rows, unread
 
     def _add(self, chain: DraftChain, unread: set[str], outputs: list[tuple[Sequence, int] | None]) -> None:
-        """Add the row whose logits give the next token of a chain, behind what is unread of its text."""
+        """Add the row whose logits give the next token of a chain, after the unread tokens of its text."""
         sequence, batch = chain.sequence, self._batch
         slot, held, tokens = sequence.slot, self._held_for(sequence), sequence.tokens.view
         if not chain.tokens and sequence.id in unread:
@@ -147,7 +148,7 @@ class DraftModelProposer(ContextProposer):
         outputs.append(None)
 
     def _n_unread(self, sequence: Sequence) -> int:
-        """Drop what is not a sequence's text; return how many of its tokens are to be read, the last one left out."""
+        """Drop held tokens that differ from the text; return how many of its tokens are unread, without the last."""
         held, tokens = self._held_for(sequence), sequence.tokens
         n_known = min(held.common_prefix(tokens.view), len(tokens) - 1)
         if n_known < len(held):
@@ -185,7 +186,7 @@ class DraftModelProposer(ContextProposer):
             self._judge(sequence, position, row)
 
     def _judge(self, sequence: Sequence, position: int, row: npt.NDArray[np.float32]) -> None:
-        """Compare what the draft model says behind ``position`` with what came."""
+        """Compare the draft model's choice after ``position`` with the text."""
         self._compare(sequence, position + 1, self._sampler.choose(sequence, row, position + 1))
 
     def _cut(self, slot: int, size: int) -> None:
@@ -196,8 +197,3 @@ class DraftModelProposer(ContextProposer):
 
     def _drop(self, slot: int) -> None:
         self._cut(slot, 0)
-
-
-def _kv(n_rows: int, n_past: int) -> int:
-    """Return the tokens that rows of one text attend to altogether, behind ``n_past`` others."""
-    return n_rows * n_past + n_rows * (n_rows + 1) // 2

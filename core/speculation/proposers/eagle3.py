@@ -14,7 +14,7 @@ from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 
 
 class Eagle3Proposer(AutoregressiveHead):
-    """Reads each token with an encoding of what went into some of the target's layers before it.
+    """Reads each token with an encoding of the inputs of some of the target's layers before it.
 
     The token after position p is kept at p, beside the encoding of p (common/speculative.cpp, draft-eagle3).
     """
@@ -24,7 +24,7 @@ class Eagle3Proposer(AutoregressiveHead):
     def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int) -> None:
         """Take over ``model`` and ``own``; ``target_width`` is the width of the target's layers.
 
-        The target must be able to hand out the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
+        The target must be able to export the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
         """
         self._model = model
         self._inputs = LayerInputs(model, target, target_width)

@@ -1,4 +1,4 @@
-"""Drafts what a reply's grammar leaves no choice about: the keys of a schema, the marks between them. Costs little."""
+"""Drafts the tokens that a reply's grammar forces: the keys of a schema and the marks between them. Costs little."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
 
-# The bytes are certain, their tokens are not: a model may spell them in other pieces. Behind a piece that came as
-# expected the next one is likelier to. Bins: the first token of a run, those behind it.
+# The bytes are certain, but a model may split them into other tokens. After a token that came as expected, the next one
+# is likelier. Bins: the first token of a run, and the later ones.
 _FIRST, _LATER = 0, 1
 _PRIORS = (0.9, 0.97)
 
 
 class GrammarProposer:
-    """Proposes the tokens that must come next, in the pieces in which the tokenizer spells them."""
+    """Proposes the forced bytes, split into tokens as the tokenizer does."""
 
     name = "grammar"
 
@@ -22,21 +22,21 @@ class GrammarProposer:
         self._runs: dict[str, list[int]] = {}
 
     def begin(self, sequence: Sequence) -> None:
-        """Do nothing: all that counts is where the reply stands in its grammar."""
+        """Do nothing: forced tokens depend only on the state of the grammar."""
 
     def end(self, sequence: Sequence) -> None:
         """Drop the run of a sequence that has ended."""
         self._runs.pop(sequence.id, None)
 
     def clear(self) -> None:
-        """Nothing is kept of texts."""
+        """Do nothing: nothing is kept of texts."""
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return the next forced token of each chain; what the grammar says is asked once for each new chain."""
+        """Return the next forced token of each chain; the grammar is asked once for each new chain."""
         return [self._next(chain) for chain in chains]
 
     def take_samples(self) -> list[AcceptanceSample]:
-        """Nothing is learnt in passing."""
+        """Return nothing: grammars are not sampled."""
         return []
 
     def _next(self, chain: DraftChain) -> ProposedToken | None:

@@ -1,4 +1,4 @@
-"""A proposer that keeps what the target hands out beside its tokens: what is common to all heads."""
+"""Proposers that use the target's hidden states: the common part of all heads."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from core.scheduler.sequence import Sequence
 from core.speculation.proposer import Evaluated, ProposedToken
 from core.speculation.proposers.context_proposer import PRIORS, ContextProposer
 
-# So many of the latest states are kept for a head that has not read them yet. A head that starts late begins there:
-# what lies further back matters little to it and would cost time and memory.
+# This many of the latest states are kept for a head that has not read them yet. A head that starts late begins there:
+# earlier ones matter little and would cost time and memory.
 LONGEST_WINDOW = 512
 
 TokenIds = npt.NDArray[np.int32]
@@ -27,7 +27,7 @@ TokenIds = npt.NDArray[np.int32]
 class HiddenStateWindow:
     """Hidden states of the target by position, with the tokens that led to them.
 
-    States of drafted tokens are kept too: whether they hold shows in the tokens, once those are decided.
+    States of drafted tokens are kept too. Once the text is known, comparing the tokens shows which states are valid.
     """
 
     def __init__(self, width: int, size: int = LONGEST_WINDOW) -> None:
@@ -43,7 +43,8 @@ class HiddenStateWindow:
     def take(self, before: TokenIds, tokens: TokenIds, parts: tuple[StateRows, ...]) -> None:
         """Add the states of ``tokens``, which came after ``before``.
 
-        ``parts`` have one row per token and lie side by side. What was kept of other texts, or from there on, goes.
+        ``parts`` have one row per token and are joined along the columns. States of other texts, or from there on, are
+        dropped.
         """
         start, count = len(before), len(tokens)
         if self._tokens.common_prefix(before) < start or start < self._first:
@@ -85,7 +86,7 @@ class HiddenStateWindow:
 
 
 class SlotFeatures:
-    """What a head knows of one slot: states of the target, and the tokens [first, end) that it has read with them."""
+    """A head's data of one slot: the target's states, and the tokens from ``first`` on that it has read with them."""
 
     def __init__(self, width: int) -> None:
         """Keep states of ``width`` numbers."""
@@ -94,13 +95,13 @@ class SlotFeatures:
         self.first = 0
 
     def forget(self) -> None:
-        """Nothing is in the head's cache any more."""
+        """Record that the head's cache holds nothing of the slot."""
         self.read.truncate(0)
         self.first = 0
 
 
 class UnreadSpan(NamedTuple):
-    """Tokens [start, end) of a sequence to read; ``is_fresh`` where they do not continue what the head has read."""
+    """Tokens [start, end) of a sequence to read; ``is_fresh`` if they do not continue the tokens already read."""
 
     sequence: Sequence
     features: SlotFeatures
@@ -110,7 +111,7 @@ class UnreadSpan(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """How many tokens that is."""
+        """The number of tokens."""
         return self.end - self.start
 
     def split(self, place: int) -> tuple[UnreadSpan, UnreadSpan]:
@@ -121,17 +122,17 @@ class UnreadSpan(NamedTuple):
 
 
 class HiddenStateProposer(ContextProposer):
-    """Keeps features of the target for each slot, and a context of its own with what was read of them.
+    """Keeps the target's features of each slot, and reads them into a context of its own.
 
-    What was read is kept by longest common prefix.
+    The tokens read are kept by longest common prefix.
     """
 
     def __init__(self, own: MeasuredContext, target: Context, feature_width: int, first_position: int) -> None:
-        """Take over ``own``; ``target`` is lent, and hands out features of ``feature_width`` numbers.
+        """Take over ``own``; ``target`` is lent, and exports features of ``feature_width`` numbers.
 
-        ``first_position`` is where what belongs to the token at position 0 is put.
+        ``first_position`` is the head's position of the token at position 0.
         """
-        # What comes after a token of the target's and what comes after one of its own are different questions.
+        # Tokens after the target's own token and after a drafted one have separate bins.
         super().__init__(own, PRIORS * 2, target.n_vocab)
         self._target = target
         self._shift = first_position
@@ -139,12 +140,12 @@ class HiddenStateProposer(ContextProposer):
 
     @abstractmethod
     def _features(self, n_rows: int) -> tuple[StateRows, ...]:
-        """Return the features of the target's last batch, as parts that lie side by side."""
+        """Return the features of the target's last batch, in parts to be joined along the columns."""
 
     # -- what the target does -----------------------------------------------------------------------------------
 
     def observe(self, evaluated: Series[Evaluated]) -> None:
-        """Keep the states of the rows that the target has just evaluated, for those who may be drafted for."""
+        """Keep the states of the rows that the target has just evaluated, for requests that may be drafted for."""
         if not any(one.sequence.request.may_draft for one in evaluated):
             return
         self._target.synchronize()
@@ -162,7 +163,7 @@ class HiddenStateProposer(ContextProposer):
             window.take(tokens[: one.start], read, tuple([part[begin:row] for part in parts]))
 
     def clear(self) -> None:
-        """Forget what every slot holds."""
+        """Drop the texts of all slots."""
         self._context.clear()
         for features in self._features_of:
             features.forget()
@@ -172,7 +173,7 @@ class HiddenStateProposer(ContextProposer):
         return self.cost.time(n_behind)
 
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        """Leave what is unread to the draft itself: the states of a few hundred tokens are kept at most."""
+        """Do nothing: the draft itself reads the few hundred tokens whose states are kept."""
         return True
 
     # -- helpers ------------------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ class HiddenStateProposer(ContextProposer):
         return self._features_of[sequence.slot.id]
 
     def _make_way(self, span: UnreadSpan) -> None:
-        """Drop what the head's cache holds from the span's start on: drafted tokens, and what was rejected."""
+        """Drop the head's cache from the span's start on: drafted and rejected tokens."""
         slot, features = span.sequence.slot, span.features
         if not span.is_fresh and self._context.remove(slot.id, span.start + self._shift):
             features.read.truncate(span.start)

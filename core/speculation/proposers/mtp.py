@@ -12,7 +12,7 @@ from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 class MtpProposer(AutoregressiveHead):
     """Reads each token with the target's last hidden state before it (common/speculative.cpp, draft-mtp).
 
-    Of several prediction layers the first one is used for every token.
+    If there are several prediction layers, the first one drafts every token.
     """
 
     name = "mtp"

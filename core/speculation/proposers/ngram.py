@@ -1,4 +1,7 @@
-"""Prompt lookup: what followed the same words before, in this text or in earlier ones. Costs next to nothing."""
+"""Prompt lookup: proposes what followed the same tokens before, in this text or in earlier ones.
+
+Costs hardly any time.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,18 @@ from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
 
-# The longer the match, the likelier the next token: bins of match length, and what they are worth unseen.
+# The longer the match, the likelier the next token: the bins of match length, and their prior acceptance rates.
 _MATCH_EDGES = (4, 6, 9, 16, 32)
 _LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
+# Behind them two bins of other requests' n-grams: with what followed once, and with what followed the last two times.
 SHARED = len(_LOCAL_PRIORS)
-_SHARED_PRIOR = 0.3
+_SHARED_PRIORS = (0.3, 0.7)
 _LONGEST_MATCH = _MATCH_EDGES[-1]
-# Matches of the longer size are looked for first.
+# Sizes of n-grams in a text's own index; the longer is looked up first.
 _SIZES = (8, 3)
 _SHARED_SIZE = 4
 _SHARED_LIMIT = 400_000
-# Tokens of a prompt that are indexed in one step: about a millisecond, so that a long prompt holds up no step.
+# Tokens of a prompt that are indexed in one step, which takes about a millisecond.
 _PIECE = 1024
 
 
@@ -27,7 +31,7 @@ class NgramIndex:
     """Where each n-gram of a text last occurred."""
 
     def __init__(self, tokens: list[int]) -> None:
-        """Index a text; the last n-gram is left out until it is known what follows it."""
+        """Index a text. Its last n-gram is left out until the next token is known."""
         self.tokens: list[int] = []
         self._places: tuple[dict[tuple[int, ...], int], ...] = tuple({} for _ in _SIZES)
         self.extend(tokens)
@@ -42,7 +46,7 @@ class NgramIndex:
             places.update(zip(seen, range(start, len(self.tokens)), strict=False))
 
     def append(self, token: int) -> None:
-        """Add a token: it is what follows the n-grams before it."""
+        """Add a token, which follows the n-grams before it."""
         place = len(self.tokens)
         for size, places in zip(_SIZES, self._places, strict=True):
             if place >= size:
@@ -50,7 +54,7 @@ class NgramIndex:
         self.tokens.append(token)
 
     def find(self) -> tuple[int, int] | None:
-        """Return (place that followed the latest earlier occurrence of the text's end, length of the match)."""
+        """Return the place after the latest earlier occurrence of the text's end, and the length of the match."""
         for size, places in zip(_SIZES, self._places, strict=True):
             place = places.get(tuple(self.tokens[-size:]))
             if place is not None:
@@ -77,7 +81,7 @@ class _Track:
         self.match = 0
 
     def read_on(self, sequence: Sequence) -> bool:
-        """Index the next piece of what is not indexed yet of a text; return whether that is all."""
+        """Index the next part of a text; return whether all of it is indexed."""
         n_read, n_tokens = len(self.index.tokens), sequence.tokens.size
         if n_read < n_tokens:
             self.index.extend(sequence.tokens.view[n_read : n_read + _PIECE].tolist())
@@ -85,56 +89,59 @@ class _Track:
 
 
 class NgramProposer:
-    """Drafts by looking up what followed the latest tokens before: in the text itself, else in other requests'."""
+    """Drafts what followed the latest tokens before: in the text itself, else in the texts of other requests."""
 
     name = "lookup"
 
     def __init__(self) -> None:
-        self.table = AcceptanceTable((*_LOCAL_PRIORS, _SHARED_PRIOR))
+        self.table = AcceptanceTable((*_LOCAL_PRIORS, *_SHARED_PRIORS))
         self._tracks: dict[str, _Track] = {}
+        # What followed an n-gram the last time, and whether the time before too: the token times two, plus one if so.
         self._shared: dict[tuple[int, ...], int] = {}
         self._observations: list[AcceptanceSample] = []
 
     def begin(self, sequence: Sequence) -> None:
-        """Begin to index a prompt; the rest of a long one is indexed a piece at a time, as lookups are asked for."""
+        """Begin to index a prompt; the rest of a long one is indexed with the next lookups."""
         track = self._tracks[sequence.id] = _Track()
         track.read_on(sequence)
 
     def end(self, sequence: Sequence) -> None:
-        """Keep what the finished text teaches for others."""
+        """Add the finished text to the shared index."""
         if self._tracks.pop(sequence.id, None) is not None:
             self.add_text(sequence.tokens.view[max(sequence.n_prompt - _SHARED_SIZE, 0) :].tolist())
 
     def clear(self) -> None:
-        """Forget what finished texts taught for others."""
+        """Empty the shared index."""
         self._shared.clear()
 
     def add_text(self, tokens: list[int]) -> None:
-        """Let others look things up in a text."""
-        self._shared.update(zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False))
-        if len(self._shared) > _SHARED_LIMIT:
-            keys = list(itertools.islice(self._shared, len(self._shared) - _SHARED_LIMIT // 2))
+        """Add a text to the shared index."""
+        shared = self._shared
+        for key, token in zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False):
+            shared[key] = 2 * token + (shared.get(key, -1) // 2 == token)
+        if len(shared) > _SHARED_LIMIT:
+            keys = list(itertools.islice(shared, len(shared) - _SHARED_LIMIT // 2))
             for key in keys:
-                del self._shared[key]
+                del shared[key]
 
     @property
     def n_shared(self) -> int:
-        """How many n-grams of finished texts are known."""
+        """The number of n-grams in the shared index."""
         return len(self._shared)
 
     def has_match(self, sequence: Sequence) -> bool:
-        """Return whether there is anything to propose for a sequence."""
+        """Return whether there is a token to propose for a sequence."""
         track = self._tracks.get(sequence.id)
         return track is not None and track.read_on(sequence) and self._first(track) is not None
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return what followed before."""
+        """Return the next token of each chain, by lookup."""
         return [self._next(chain) for chain in chains]
 
     def advance(self, sequence: Sequence, tokens: list[int], n_drafted_here: int) -> None:
         """Take in new tokens of a sequence; the first ``n_drafted_here`` were this proposer's own and are judged.
 
-        Where others before them are not indexed yet, they are with those.
+        If earlier tokens are not indexed yet, nothing is done: they are indexed together later.
         """
         track = self._tracks.get(sequence.id)
         if track is None or len(track.index.tokens) + len(tokens) < sequence.tokens.size:
@@ -147,7 +154,7 @@ class NgramProposer:
             track.index.append(token)
 
     def take_samples(self) -> list[AcceptanceSample]:
-        """Return how lookups that were not used would have done."""
+        """Return the samples of lookups that were not used, since the last call."""
         taken, self._observations = self._observations, []
         return taken
 
@@ -172,13 +179,13 @@ class NgramProposer:
         return ProposedToken(track.index.tokens[track.place], _bin(track.match))
 
     def _token_at(self, track: _Track, drafted: list[int]) -> int:
-        """Return the token at the followed place; a repetition runs on into the drafted tokens themselves."""
+        """Return the token at the followed place; a repetition continues into the drafted tokens themselves."""
         beyond = track.place - len(track.index.tokens)
         return track.index.tokens[track.place] if beyond < 0 else drafted[beyond]
 
     def _from_others(self, tokens: list[int]) -> ProposedToken | None:
-        token = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
-        return None if token is None else ProposedToken(token, SHARED)
+        known = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
+        return None if known is None else ProposedToken(known // 2, SHARED + known % 2)
 
 
 def _bin(match: int) -> int:

@@ -1,4 +1,4 @@
-"""Whether a model fits a machine, and the best way to place it there.
+"""Whether a model fits a machine, and the best plan for loading it there.
 
 Begin with ``plan.py``, then ``search.py``.
 """

@@ -1,4 +1,4 @@
-"""The memory that is free, and an estimate of what a model needs before it is loaded."""
+"""Free memory, and an estimate of the memory that a model needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from models.facts.model_facts import ModelFacts
 
 # llama.cpp rounds the number of cells up to this.
 CELL_PADDING = 256
-# Some memory must be left for everything else.
+# The share of free memory that a model may take; the rest is left for other uses.
 USABLE_SHARE = 0.95
 _F32, _F16 = 4, 2
 
@@ -21,7 +21,7 @@ _F32, _F16 = 4, 2
 class MemoryNeed:
     """Bytes that a loaded model takes.
 
-    ``draft`` are those of everything that drafts for it, ``projector`` those of what turns images into rows.
+    ``draft`` are those of its draft models and heads.
     """
 
     weights: int
@@ -38,11 +38,11 @@ class MemoryNeed:
 
 @dataclass(frozen=True, slots=True)
 class EngineShape:
-    """What an engine takes memory for besides a model's weights and the tokens in its cache.
+    """The sizes that decide how much memory an engine takes besides weights and cached tokens.
 
     ``n_states`` running states are kept for each of ``n_slots`` requests. A step has ``n_ubatch`` rows, of which
     ``n_outputs`` may want logits (None: one for each slot), and ``draft_outputs`` in a draft model. ``uses_heads``: the
-    prediction heads in the model's file draft, from a cache of their own. A projector takes ``projector_bytes``.
+    prediction heads in the model's file draft, with a cache of their own. A projector takes ``projector_bytes``.
     """
 
     n_slots: int = 1
@@ -55,7 +55,7 @@ class EngineShape:
     projector_bytes: int = 0
 
     def need(self, facts: ModelFacts, n_cells: int, kv_type: str, draft: ModelFacts | None = None) -> MemoryNeed:
-        """Estimate what such an engine takes with ``n_cells`` KV cells, and all that drafts for it."""
+        """Estimate the memory of such an engine with ``n_cells`` KV cells, with its draft models and heads."""
         need = estimate(
             facts,
             n_cells,
@@ -89,10 +89,10 @@ def estimate(
     flash_attention: bool = True,
     cuts_windows: bool = False,
 ) -> MemoryNeed:
-    """Estimate what a context of ``n_cells`` KV cells takes; ``n_outputs`` rows of logits per step (one per slot).
+    """Estimate the memory of a context of ``n_cells`` KV cells; ``n_outputs`` None is one per slot.
 
-    KV cache is what llama.cpp allocates; compute buffers follow its graph for dense and expert layers.
-    ``cuts_windows`` is for a context that keeps what is in sight where that saves much (``cells_in_window``).
+    The KV cache is as llama.cpp allocates it; compute buffers follow its graph for dense and expert layers. With
+    ``cuts_windows`` layers with a sliding window keep only the window if that saves much (``cells_in_window``).
     """
     n_kv = -(-n_cells // CELL_PADDING) * CELL_PADDING
     state = facts.state_bytes * n_slots
@@ -107,7 +107,7 @@ def estimate(
 def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int) -> int:
     """Return how many of ``n_cells`` cells layers with a sliding window keep (llama_kv_cache_iswa); all without one.
 
-    They keep all where that takes at most twice as much: texts can then be shared and cut anywhere.
+    They keep all if that takes at most twice as much, because texts can then be shared and cut anywhere.
     """
     if not facts.window:
         return n_cells
@@ -116,27 +116,27 @@ def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int
 
 
 def fits(need: MemoryNeed, free: int) -> bool:
-    """Whether ``need`` fits into ``free`` bytes and leaves a little."""
+    """Whether ``need`` fits into the usable share of ``free`` bytes."""
     return need.total <= free * USABLE_SHARE
 
 
 def free_memory() -> int:
-    """Bytes that a process can still take on this machine, within the limit of its control group if that is lower."""
+    """Bytes that a process can still allocate on this machine, within the limit of its control group."""
     limits = [psutil.virtual_memory().available, *cgroup_free(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))]
     return max(0, min(limits))
 
 
 def cgroup_free(membership: Path, mount: Path) -> list[int]:
-    """Bytes left below each memory limit that holds for this process; empty where there is no limit.
+    """Bytes left below each memory limit of this process; empty without limits.
 
-    ``membership`` is this process's /proc/<pid>/cgroup and ``mount`` where control groups are mounted.
+    ``membership`` is the process's /proc/<pid>/cgroup, ``mount`` the place where control groups are mounted.
     """
     left = (_left_in(folder) for folder in _cgroup_folders(membership, mount))
     return [n_bytes for n_bytes in left if n_bytes is not None]
 
 
 def _compute_bytes(facts: ModelFacts, n_kv: int, n_rows: int, n_outputs: int, flash_attention: bool) -> int:
-    """The larger of a layer's and the output's intermediate results, plus the logits handed out."""
+    """The larger of a layer's and the output's intermediate results, plus the logits."""
     n_attention = max(facts.n_embd, facts.n_heads * facts.key_length)
     # Gate, up and their product, once per chosen expert.
     n_feed_forward = 3 * max(facts.n_ff, (facts.n_ff_expert or facts.n_ff) * facts.n_experts_used)
@@ -148,7 +148,7 @@ def _compute_bytes(facts: ModelFacts, n_kv: int, n_rows: int, n_outputs: int, fl
 
 
 def _cgroup_folders(membership: Path, mount: Path) -> Iterator[Path]:
-    """The groups of this process and those above them, which limit it too; version 2 first, then version 1."""
+    """The groups of this process and their parents, which limit it too; version 2 first, then version 1."""
     try:
         lines = membership.read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""A way to load a model: what goes where, and the memory that each device needs for it. Pure."""
+"""A plan for loading a model: what goes to which device, and the memory that each needs. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from models.gguf.tensor_types import BY_NAME
 
 @dataclass(frozen=True, slots=True)
 class LoadSetting:
-    """What is decided: layers on GPUs (the output counts as one), the first ``n_cpu_moe`` of them without experts.
+    """The settings of a load: layers on GPUs (the output counts as one), the first ``n_cpu_moe`` without their experts.
 
     ``n_ctx`` is the context in tokens, ``kv_type`` the type of keys and values.
     """
@@ -36,7 +36,7 @@ class LoadSetting:
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeed:
-    """Bytes that one device must have, and those that are free there. ``draft`` is all that drafting takes."""
+    """Bytes that one device needs, and those that are free there. ``draft`` is all that drafting takes."""
 
     device: str
     kind: DeviceKind
@@ -54,7 +54,7 @@ class DeviceNeed:
 
 @dataclass(frozen=True, slots=True)
 class PlacementPlan:
-    """A setting, where it places what, what each device that takes part needs, and whether a draft is in it."""
+    """A setting, its placement, the memory needs of each device in use, and whether it includes a draft."""
 
     setting: LoadSetting
     placement: Placement
@@ -67,21 +67,21 @@ class PlacementPlan:
         return sum(need.total for need in self.needs)
 
     def use(self) -> float:
-        """The fullest device's need as a share of what is free there; GPUs without memory of their own take the host's.
+        """The need of the fullest device as a share of its free memory; integrated GPUs use the host's memory.
 
-        Infinite where something is needed and nothing is free.
+        Infinite if something is needed and nothing is free.
         """
         _, needed, free = self.fullest
         return _share(needed, free)
 
     @property
     def host_use(self) -> float:
-        """The same of host memory alone."""
+        """The same for host memory alone."""
         return _share(self._host_need, self.needs[0].free)
 
     @property
     def gpu_use(self) -> float:
-        """The same of the fullest GPU alone; 0 where none takes part."""
+        """The same for the fullest GPU alone; 0 without GPUs."""
         gpus = (need for need in self.needs if need.kind is not DeviceKind.CPU)
         return max((_share(need.total, need.free) for need in gpus), default=0.0)
 
@@ -91,14 +91,14 @@ class PlacementPlan:
 
     @property
     def fullest(self) -> tuple[str, int, int]:
-        """The memory of which the largest share is needed: name of the device, bytes needed, bytes free."""
+        """The memory with the largest share needed: name of the device, bytes needed, bytes free."""
         gpus = [(need.device, need.total, need.free) for need in self.needs if need.kind is not DeviceKind.CPU]
         host = (self.needs[0].device, self._host_need, self.needs[0].free)
         return max([host, *gpus], key=lambda memory: _share(memory[1], memory[2]))
 
     @property
     def is_split(self) -> bool:
-        """Whether some of it is on GPUs and some is not: then GPUs are as full as they may be."""
+        """Whether the model is partly on GPUs, which are then as full as they may be."""
         used = {*self.placement.layers, *self.placement.experts, self.placement.output}
         return 0 in used and len(used) > 1
 
@@ -115,7 +115,7 @@ def plan_of(
     shape: EngineShape = ONE_REQUEST,
     compute: int | None = None,
 ) -> PlacementPlan:
-    """Place a model as llama.cpp does with these settings, and add up the memory; ``compute`` None is estimated."""
+    """Place a model as llama.cpp does with these settings, and add up the memory; ``compute`` None: estimate it."""
     placement = place(facts.n_layers, machine, setting)
     devices = machine.devices
     need = shape.need(facts, setting.n_ctx, setting.kv_type, draft)
@@ -124,14 +124,14 @@ def plan_of(
     for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
         weights[where] += layer.n_bytes - layer.expert_bytes
         weights[of_experts] += layer.expert_bytes
-    # Tables stay in host memory, and so does what is in no layer that answers.
+    # Tables, and weights outside of the main layers, stay in host memory.
     on_gpus = sum(weights[1:])
     if placement.output:
         n_output = facts.weight_map.output.n_bytes
         weights[placement.output] += n_output
         on_gpus += n_output if not _is_tied(facts) else 0
     weights[0] = max(0, facts.weight_bytes - on_gpus)
-    # mtmd takes the first GPU where layers are on GPUs.
+    # mtmd takes the first GPU if layers are on GPUs.
     weights[machine.gpus[0] if machine.gpus and setting.n_gpu_layers else 0] += need.projector
     in_window = cells_in_window(facts, setting.n_ctx, shape.n_slots, shape.n_ubatch)
     caches = _caches(facts, placement, setting, in_window, need.kv_cache, len(devices))
@@ -159,7 +159,7 @@ def plan_of(
 
 
 def place(n_layers: int, machine: Machine, setting: LoadSetting) -> Placement:
-    """Where layers go: the last ``n_gpu_layers`` to GPUs, in proportion to free memory.
+    """Place layers: the last ``n_gpu_layers`` go to GPUs, in proportion to free memory.
 
     As ``load_tensors`` in llama-model.cpp does. The processor keeps the others, and the experts of the first
     ``n_cpu_moe`` layers.
@@ -184,7 +184,7 @@ def place(n_layers: int, machine: Machine, setting: LoadSetting) -> Placement:
 def _is_tied(facts: ModelFacts) -> bool:
     """Whether the output is the table of embeddings, which stays in host memory too.
 
-    Half an output is room for sums that are not exact: those of files whose sizes were scaled from another's header.
+    Half an output is tolerance for inexact sizes, which were scaled from another file's header.
     """
     parts = facts.weight_map
     inside = sum(layer.n_bytes for layer in parts.layers)
@@ -194,7 +194,7 @@ def _is_tied(facts: ModelFacts) -> bool:
 def _caches(
     facts: ModelFacts, placement: Placement, setting: LoadSetting, in_window: int, n_bytes: int, n_devices: int
 ) -> list[int]:
-    """Share the bytes of the cache among the devices by what their layers keep: ``in_window`` tokens where cut."""
+    """Split the bytes of the cache by the layers of each device; layers with a cut window keep ``in_window`` tokens."""
     sizes = list(_cache_sizes(facts, setting, in_window))
     whole = sum(size for _, size in sizes)
     found = [0] * n_devices

@@ -1,9 +1,9 @@
 """The best plan of a model on a machine: a search over layers on GPUs, experts on the processor, KV type, context.
 
-The context that is wanted comes first: it is only shortened where nothing fits. Among plans of one context the
-predicted speed at the end of that context decides, and where it is not known, how much of the model is on GPUs. A
-coarser KV type is looked at only where the finer one leaves a part of the model beside the GPUs, or does not fit at
-all, and must then be clearly faster to be chosen. What a user has asked for is never changed.
+The wanted context comes first: it is only shortened if nothing fits. Among plans of one context the predicted speed at
+the end of that context decides; if it is unknown, the bytes on GPUs do. A coarser KV type is tried only if the finer
+one does not fit or leaves a part of the model off the GPUs, and must then be clearly faster. A user's own settings are
+never changed.
 
 Fit reports and loads both take their plans from here, so a model is loaded as its report says.
 """
@@ -22,25 +22,26 @@ from models.facts.model_facts import ModelFacts
 from models.gguf.tensor_types import BY_NAME
 
 KV_TYPES = ("f16", "q8_0", "q4_0")
+# Tokens: the default context, the shortest one that is offered, and the step of a search for the longest.
 USUAL_CTX = 8192
 SHORTEST_CTX = 2048
 CTX_STEP = 256
-# What a coarser KV type must gain.
+# A coarser KV type must be faster by this factor.
 _WORTH_COARSER = 1.25
-# With experts, about so many numbers of layers are tried.
+# With experts, about this many numbers of GPU layers are tried.
 _TRIED_LAYERS = 32
-# A plan that takes such a share of the free memory is tried by llama.cpp: an estimate may decide wrongly.
+# A plan that takes a share of the free memory in this range is checked by a dry run of llama.cpp, because an estimate
+# could decide wrongly.
 _CLOSE = (0.7, 1.3)
 
 
 @dataclass(frozen=True, slots=True)
 class FitRequest:
-    """What a plan is looked for: context in tokens, KV types that may be used (the wanted one first), a draft.
+    """What to plan for: context in tokens, allowed KV types (the wanted one first), a draft.
 
-    ``n_gpu_layers`` and ``n_cpu_moe`` None are chosen, and other values kept. The context is shortened where nothing
-    fits only if it ``may_shorten``, and a draft that need not be there (``must_draft`` False) is left out where it
-    would cost context or precision of the cache. ``shape`` is the engine's; ``compute`` are the bytes of compute
-    buffers where they are known better than they can be estimated.
+    ``n_gpu_layers`` and ``n_cpu_moe`` are chosen if None. The context may be shortened if it ``may_shorten`` and
+    nothing fits. Without ``must_draft`` a draft is left out if it would cost context or precision of the cache.
+    ``shape`` is the engine's; ``compute`` are the bytes of compute buffers if a dry run has measured them.
     """
 
     n_ctx: int
@@ -55,12 +56,12 @@ class FitRequest:
 
 
 def usual_ctx(facts: ModelFacts) -> int:
-    """The context that is wanted where nobody says: what the model was trained for, at most 8,192 tokens."""
+    """The default context: what the model was trained for, at most 8,192 tokens."""
     return min(facts.n_ctx_train or USUAL_CTX, USUAL_CTX)
 
 
 def best_plan(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> PlacementPlan | None:
-    """Return the plan to choose, or None where none fits."""
+    """Return the best plan, or None if none fits."""
     if wanted.draft is None or wanted.must_draft:
         return _best(facts, machine, wanted)
     alone = _best(facts, machine, replace(wanted, draft=None))
@@ -100,7 +101,7 @@ def least_plan(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> Place
 
 
 def longest_plan(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> PlacementPlan | None:
-    """Return the plan with the longest context, up to the wanted one, that fits; None where none does."""
+    """Return the plan with the longest context that fits, up to the wanted one; None if none fits."""
 
     def plan(n_steps: int) -> PlacementPlan | None:
         return best_plan(facts, machine, replace(wanted, n_ctx=n_steps * CTX_STEP, may_shorten=False))
@@ -110,22 +111,22 @@ def longest_plan(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> Pla
 
 
 def fits(plan: PlacementPlan) -> bool:
-    """Whether every device has the memory, and keeps a little."""
+    """Whether every device has enough usable memory."""
     return plan.use() <= USABLE_SHARE
 
 
 def _fits_gpus(plan: PlacementPlan) -> bool:
-    """Whether every GPU has the memory. The fewer layers are there the more likely it is, and host memory the less."""
+    """Whether every GPU has enough memory: fewer layers make that likelier, and need more host memory."""
     return plan.gpu_use <= USABLE_SHARE
 
 
 def is_close(plan: PlacementPlan) -> bool:
-    """Whether it nearly fits or nearly does not, so that llama.cpp itself should say what it takes."""
+    """Whether the estimate is too close to call, so that a dry run of llama.cpp should decide."""
     return _CLOSE[0] <= plan.use() <= _CLOSE[1]
 
 
 def seconds_of(facts: ModelFacts, machine: Machine, plan: PlacementPlan, n_past: int) -> float | None:
-    """Predicted seconds of a token behind ``n_past`` others; None where the machine is not known well enough."""
+    """Predicted seconds of a token after ``n_past`` others; None if too little of the machine was measured."""
     amounts = work(facts, plan.placement, machine.traits, n_past=n_past, kv_type=plan.setting.kv_type)
     return machine.efficiency.seconds(amounts)
 
@@ -158,7 +159,7 @@ def _asked(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> tuple[int
 def _plans(
     facts: ModelFacts, machine: Machine, wanted: FitRequest, kv_type: str, n_ctx: int
 ) -> Iterator[PlacementPlan]:
-    """All that can be best: everything on the processor, and as much as fits on GPUs, layers or experts first."""
+    """All candidates: everything on the processor, and as much as fits on GPUs, layers or experts first."""
     most, fewest = _asked(facts, machine, wanted)
 
     def plan(n_gpu_layers: int, n_cpu_moe: int = fewest) -> PlacementPlan:
@@ -174,14 +175,14 @@ def _plans(
     yield plan(whole)
     if wanted.n_cpu_moe is not None or not facts.n_experts or (whole == most and fits(plan(most))):
         return
-    # Further layers have room where experts of the first ones stay behind.
+    # Further layers fit if experts of the first ones stay in host memory.
     for n in range(most, whole, -max(1, most // _TRIED_LAYERS)) if may_choose else (most,):
         kept = most_possible(facts.n_layers, lambda k, n=n: _fits_gpus(plan(n, facts.n_layers - k)))  # type: ignore[misc]
         yield plan(n, facts.n_layers - kept)
 
 
 def most_possible(limit: int, is_possible: Callable[[int], bool]) -> int:
-    """The largest number up to ``limit`` that is possible, where fewer always are; 0 where none is."""
+    """The largest possible number up to ``limit``, if all smaller ones are possible; 0 if none is."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""What is said of a model before it is loaded: does it fit, and how fast it is. Values only."""
+"""The verdict on a model before it is loaded: does it fit, and how fast would it be. Values only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from models.estimate.speed.speeds import DraftSpeed, MeasuredSpeed, SpeedPredict
 
 
 class FitVerdict(StrEnum):
-    """Does it fit."""
+    """Whether a model fits."""
 
     GREEN = "green"
     TIGHT = "tight"
@@ -49,9 +49,9 @@ class FitFacts:
 class FitSummary:
     """The verdict on a model on a machine.
 
-    ``sentence`` gives the verdict with its numbers, which ``facts`` has too; ``notes`` what else to know. ``speed`` is
-    None where it does not fit or this machine was not measured. ``with_draft`` is the speed at an empty context with
-    the draft model that was given, or with the heads that draft.
+    ``sentence`` gives the verdict with its numbers, which ``facts`` has too; ``notes`` further facts. ``speed`` is None
+    if it does not fit or this machine was not measured. ``with_draft`` is the speed at an empty context with a draft
+    model or heads.
     """
 
     verdict: FitVerdict

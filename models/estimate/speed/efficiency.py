@@ -1,4 +1,4 @@
-"""What each kind of work costs a machine: what is known before a model has run there, and what its runs taught. Pure.
+"""The seconds that each kind of work costs on a machine: guessed before the first run, and learnt from runs. Pure.
 
 A decoded token takes the sum of amounts (``work.py``) times constants: bytes of each tensor type over the
 rate at which the device reads and multiplies that type, and a time for each layer and each step. Before the first run
@@ -62,20 +62,20 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """The constants of a machine, by "DEVICE: AMOUNT"; ``n_runs`` runs have taught it."""
+    """The constants of a machine, by "DEVICE: AMOUNT", learnt from ``n_runs`` runs."""
 
     constants: Mapping[str, Constant]
     n_runs: int = 0
 
     def seconds(self, amounts: Amounts) -> float | None:
-        """Seconds of a token with these amounts; None where a constant is not known."""
+        """Seconds of a token with these amounts; None if a constant is unknown."""
         if not amounts or any(name not in self.constants for name in amounts):
             return None
         return sum(amount * self.constants[name].seconds for name, amount in amounts.items())
 
 
 def prior(key: str, *, is_cpu: bool, bandwidth: float | None, probe: Probe | None) -> dict[str, Constant]:
-    """The constants of the device ``key`` before any run; empty where neither its bandwidth nor a probe is there."""
+    """The constants of the device ``key`` before any run; empty without its bandwidth and a probe."""
     rates = _rates(bandwidth, probe)
     if not rates:
         return {}
@@ -100,9 +100,9 @@ def prior(key: str, *, is_cpu: bool, bandwidth: float | None, probe: Probe | Non
 
 
 def over_link(key: str, step: Constant, latency: float, bandwidth: float) -> dict[str, Constant]:
-    """The constants that the network changes for the device ``key``, which takes ``step`` where it is.
+    """The constants of the device ``key`` that the network changes; ``step`` is the one without a network.
 
-    A step waits for one round trip: ggml's RPC sends what a graph needs without waiting, and then asks for its result.
+    A step waits for one round trip: ggml's RPC sends a graph and its inputs without waiting, then asks for the result.
     """
     return {
         f"{key}: {STEP}": Constant(step.seconds + latency, _OVERHEAD),
@@ -129,7 +129,7 @@ def _rates(bandwidth: float | None, probe: Probe | None) -> dict[str, _Rate]:
 
 
 def learn(before: Mapping[str, Constant], runs: Sequence[Observation]) -> Efficiency:
-    """Move the constants as far as the runs say so: those that the runs tell apart, and all of them together.
+    """Fit the constants to the runs: one factor for each that runs have used, and a common one for all.
 
     Maximum a posteriori for log-normal constants and log-normal errors, by Gauss-Newton, with Huber's weights (Huber
     1964), so that runs on a busy machine do little.
@@ -142,7 +142,7 @@ def learn(before: Mapping[str, Constant], runs: Sequence[Observation]) -> Effici
     names = sorted({name for run in known for name in run.amounts})
     parts = np.array([[run.amounts.get(name, 0.0) * before[name].seconds for name in names] for run in known])
     measured = np.log([run.seconds for run in known])
-    # The last one moves all constants: a machine that runs slower today does so with every type.
+    # The last one is the common factor: a machine that is slower today is so with every type.
     spread = np.array([*(before[name].spread for name in names), _COMMON_SPREAD])
     moves = _fit(parts, measured, spread)
     common = float(np.exp(moves[-1]))
@@ -150,7 +150,7 @@ def learn(before: Mapping[str, Constant], runs: Sequence[Observation]) -> Effici
         name: Constant(before[name].seconds * common * float(np.exp(move)), before[name].spread)
         for name, move in zip(names, moves[:-1], strict=True)
     }
-    # What no run has used moves with its device's others.
+    # Constants that no run has used get the common factor.
     rest = {name: Constant(value.seconds * common, value.spread) for name, value in before.items()}
     return Efficiency(rest | moved, len(known))
 
@@ -158,7 +158,7 @@ def learn(before: Mapping[str, Constant], runs: Sequence[Observation]) -> Effici
 def _fit(
     parts: npt.NDArray[np.float64], measured: npt.NDArray[np.float64], spread: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Logarithms of the factors, one per column of ``parts`` and a common one, that explain what was measured best."""
+    """Logarithms of the best factors: one per column of ``parts``, and the common one last."""
     import numpy as np
 
     moves = np.zeros(len(spread))

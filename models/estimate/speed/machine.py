@@ -1,4 +1,4 @@
-"""A machine as models are judged for it: devices with their memory, and what each kind of work costs there."""
+"""A machine as predictions see it: devices with their memory, and the cost of each kind of work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from models.facts.model_facts import ModelFacts
 
 
 class DeviceKind(StrEnum):
-    """What computes: the processor and its memory, or a GPU with memory of its own or shared."""
+    """A processor with its memory, or a GPU with memory of its own or shared."""
 
     CPU = "cpu"
     GPU = "gpu"
@@ -30,7 +30,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """What is known of a device that ``worker`` (rpc://HOST:PORT) lends: what it is there, and how fast."""
+    """The facts of a device that ``worker`` (rpc://HOST:PORT) lends: its kind and speed there."""
 
     worker: str
     kind: DeviceKind
@@ -41,9 +41,9 @@ class Lent:
 
 @dataclass(frozen=True, slots=True)
 class MachineDevice:
-    """One device: bytes of memory in ``total`` and ``free``, ``bandwidth`` in bytes per second where it is known.
+    """One device: bytes of memory in ``total`` and ``free``, ``bandwidth`` in bytes per second if it is known.
 
-    One that is ``lent`` by another machine is placed on as a GPU is.
+    A device ``lent`` by another machine is used like a GPU.
     """
 
     name: str
@@ -56,7 +56,7 @@ class MachineDevice:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether this is the processor, whose memory always takes part."""
+        """Whether this is this machine's processor, whose memory is always used."""
         return self.kind is DeviceKind.CPU
 
     @property
@@ -73,7 +73,7 @@ class MachineDevice:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The processor first, then GPUs; ``efficiency`` says what work costs there, as far as that is known."""
+    """The processor first, then GPUs; ``efficiency`` has the known costs of work."""
 
     devices: tuple[MachineDevice, ...]
     efficiency: Efficiency
@@ -90,7 +90,7 @@ class Machine:
 
 
 def machine_of(devices: Iterable[MachineDevice], runs: Sequence[Observation] = ()) -> Machine:
-    """The machine with these devices, taught by ``runs`` there; raises ValueError where the processor is missing."""
+    """The machine with these devices, learnt from ``runs``; raises ValueError without a processor."""
     ordered = tuple(sorted(devices, key=lambda device: not device.is_cpu))
     if not ordered or not ordered[0].is_cpu:
         raise ValueError("a machine needs a processor and its memory")
@@ -105,9 +105,9 @@ def machine_of(devices: Iterable[MachineDevice], runs: Sequence[Observation] = (
 
 
 def peak_of(facts: ModelFacts, placement: Placement, machine: Machine) -> float | None:
-    """Return bytes per second, None where it was not measured for a device that holds some of them.
+    """Return the peak in bytes per second; None if a device that holds weights was not measured.
 
-    Devices work one after the other, each at the highest rate that was measured there.
+    Devices work one after the other, each at its highest measured rate.
     """
     share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
     read = bytes_on(facts, placement, len(machine.devices), share)

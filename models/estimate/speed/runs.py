@@ -1,4 +1,4 @@
-"""What models did on this machine: runs in one small file, from which the speed model learns."""
+"""Measured runs of models on this machine, in one small file; the speed model learns from them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ FILE_NAME = "runs.json"
 _FORMAT = 2
 # Runs that are kept of one model with the same options and about the same context, and of all models.
 _KEPT_EACH, _KEPT = 7, 600
-# A run that differs by more than this factor from those kept of the same thing is doubted: other programs may have
-# been at work. After this many doubted runs in a row, the kept ones are dropped instead.
+# A run that differs by more than _FAR from the kept ones with the same key is doubted: other programs may have
+# disturbed it. After _WITNESSES doubted runs in a row that agree, the kept ones are dropped instead.
 _FAR, _WITNESSES = 1.5, 3
 _MOST_CHARACTERS = 8 << 20
 _MOST_AMOUNTS = 64
@@ -36,9 +36,8 @@ class ModelRun:
 
     ``model`` and ``n_bytes`` name the file, ``options`` what it was loaded with, ``draft`` the file that drafted, "mtp"
     for prediction heads, or "": of ``n_drafted`` of its tokens that the model judged, ``n_accepted`` were right.
-    ``seconds`` is what a token takes in plain steps that were seen, ``rate`` the tokens per second that came;
-    ``n_past`` tokens were attended to in the middle of the ``n_tokens``. ``at`` is the time of day in seconds since
-    1970.
+    ``seconds`` is the time of a token in observed plain steps, ``rate`` the tokens per second of the reply. ``n_past``
+    tokens were attended to in the middle of its ``n_tokens``. ``at`` is the time in seconds since 1970.
     """
 
     model: str
@@ -56,7 +55,7 @@ class ModelRun:
 
     @property
     def key(self) -> tuple[str, int, str, str, int]:
-        """Runs with the same key measure the same thing; contexts count as one up to the next power of two."""
+        """Runs with the same key measure the same thing; contexts are grouped by powers of two."""
         return self.model, self.n_bytes, self.options, self.draft, (self.n_past + 255).bit_length()
 
 
@@ -66,7 +65,7 @@ def read_runs(folder: Path, machine: str) -> tuple[ModelRun, ...]:
 
 
 def add_runs(folder: Path, machine: str, runs: Sequence[ModelRun]) -> None:
-    """Add runs to the file and forget the oldest; raises OSError where the folder cannot be written.
+    """Add runs to the file and drop the oldest; raises OSError if the folder cannot be written.
 
     Runs that contradict the kept ones are doubted until others confirm them.
     """
@@ -83,7 +82,7 @@ def add_runs(folder: Path, machine: str, runs: Sequence[ModelRun]) -> None:
 
 
 def _take_in(run: ModelRun, kept: list[ModelRun], doubted: list[ModelRun]) -> None:
-    """Keep a run or doubt it. Enough doubted runs that agree take the place of the kept ones."""
+    """Keep or doubt a run. Enough doubted runs that agree replace the kept ones."""
     same = [one for one in kept if one.key == run.key]
     if not same or _agrees(run, median(one.seconds for one in same)):
         kept.append(run)
@@ -101,7 +100,7 @@ def _agrees(run: ModelRun, seconds: float) -> bool:
 
 
 def observations(runs: Iterable[ModelRun]) -> list[Observation]:
-    """One observation for each thing that was measured: the median of its runs."""
+    """One observation per key: the median of its runs."""
     by_key: dict[object, list[ModelRun]] = defaultdict(list)
     for run in runs:
         by_key[run.key].append(run)
@@ -109,7 +108,7 @@ def observations(runs: Iterable[ModelRun]) -> list[Observation]:
 
 
 def measured(runs: Iterable[ModelRun], model: str, n_bytes: int) -> MeasuredSpeed | None:
-    """What this file reached with the options and the context it ran with last."""
+    """The speed of this file with the options and context of its latest run."""
     mine = [run for run in runs if (run.model, run.n_bytes) == (model, n_bytes)]
     if not mine:
         return None
@@ -120,13 +119,13 @@ def measured(runs: Iterable[ModelRun], model: str, n_bytes: int) -> MeasuredSpee
 
 
 def judged(runs: Iterable[ModelRun], model: str, n_bytes: int, draft: str) -> tuple[int, int]:
-    """How many tokens of ``draft`` this file judged, and how many of them were right."""
+    """How many tokens of ``draft`` were compared with this file's own, and how many were equal."""
     mine = [run for run in runs if (run.model, run.n_bytes, run.draft) == (model, n_bytes, draft)]
     return sum(run.n_drafted for run in mine), sum(run.n_accepted for run in mine)
 
 
 def _read(folder: Path, machine: str) -> tuple[tuple[ModelRun, ...], tuple[ModelRun, ...]]:
-    """The runs that are kept, and those that are doubted."""
+    """The kept runs and the doubted ones."""
     try:
         with open(folder / FILE_NAME, encoding="utf-8") as file:
             content = json.loads(file.read(_MOST_CHARACTERS))
@@ -155,7 +154,7 @@ def _kept(runs: Iterable[ModelRun]) -> list[ModelRun]:
 
 
 def _run(entry: Any) -> ModelRun | None:
-    """The run in a JSON object; None where it is none, or has values that no machine reaches."""
+    """The run in a JSON object; None if it is none, or its values are impossible."""
     try:
         run = value_of(ModelRun, entry)
     except (ValueError, KeyError, TypeError, OverflowError):

@@ -16,9 +16,9 @@ class SpeedPrediction:
 
 @dataclass(frozen=True, slots=True)
 class DraftSpeed:
-    """Tokens per second with ``depth`` tokens drafted each step, 0 where drafting does not pay.
+    """Tokens per second with ``depth`` tokens drafted each step (0: drafting would be slower).
 
-    ``is_measured``: this pair was tested here, and the rate is the predicted one of the model times what that gained.
+    ``is_measured``: this pair was tested here; the rate is the model's predicted one times the measured gain.
     """
 
     rate: float
@@ -30,7 +30,7 @@ class DraftSpeed:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSpeed:
-    """What a model reached lately: tokens per second, without drafts too, behind ``n_past`` tokens, in ``n_runs``."""
+    """Tokens per second of the latest ``n_runs`` runs, after ``n_past`` tokens; ``plain_rate`` is without drafts."""
 
     rate: float
     plain_rate: float

@@ -1,4 +1,4 @@
-"""What one decoded token makes each device do, counted from a model's header. Pure."""
+"""The work of one decoded token on each device, counted from a model's header. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from models.facts.model_facts import LayerCache, ModelFacts
 from models.gguf.tensor_types import BY_NAME
 
 STEP, LAYER, EXPERT_LAYER, STATE, LINK = "step", "layer", "expert layer", "state", "link"
-# Weights stay in a device's cache that has room for all of them and for what else a step reads. Of weights that are
-# clearly larger than the cache, none stay: each byte is evicted before it is read again. In between, a part stays
-# (sizes as shares of the cache's; measured on deep models of 8 to 500 MB).
+# Weights up to _ALL_STAYS of the cache's size stay in it beside what else a step reads. Weights above _NONE_STAYS of it
+# do not: each byte is evicted before it is read again. In between, a part stays (measured on deep models of 8 to 500
+# MB).
 _ALL_STAYS, _NONE_STAYS = 0.6, 1.2
 Amounts = Mapping[str, float]
-"""How much of everything: "weights Q4_0" in bytes, "layer" in layers, and so on."""
+"""Amounts of work by name: "weights Q4_0" in bytes, "layer" in layers, and so on."""
 
 
 def weights(type_name: str) -> str:
@@ -30,12 +30,12 @@ def experts(type_name: str) -> str:
 
 
 def near(name: str) -> str:
-    """Name of the amount: what of another amount of bytes is found in the device's own cache."""
+    """Name of the amount: the bytes of another amount that are found in the device's own cache."""
     return f"near {name}"
 
 
 def cached(kv_type: str) -> str:
-    """Name of the amount: bytes of keys and values of this type that attention goes through."""
+    """Name of the amount: bytes of keys and values of this type that attention reads."""
     return f"cached {kv_type.upper()}"
 
 
@@ -55,10 +55,10 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTraits:
-    """``key`` names the device in what was measured; on a processor each head goes through the keys on its own.
+    """``key`` names the device in measurements; on a processor each head reads the keys on its own.
 
-    ``cache`` is how many bytes of weights it finds in its own cache when they are read once more; 0: none are. What a
-    remote device computes crosses a network.
+    ``cache`` is how many bytes of weights stay in its own cache between two reads (0: none). Data of a remote device
+    crosses a network.
     """
 
     key: str
@@ -70,7 +70,7 @@ class DeviceTraits:
 def work(
     facts: ModelFacts, placement: Placement, devices: Sequence[DeviceTraits], *, n_past: int, kv_type: str = "f16"
 ) -> Amounts:
-    """Amounts of one decoded token behind ``n_past`` others; names are "DEVICE: AMOUNT"."""
+    """Amounts of one decoded token after ``n_past`` others; names are "DEVICE: AMOUNT"."""
     share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
     done: list[dict[str, float]] = [defaultdict(float) for _ in devices]
     # Each token chooses other experts, so all of them compete for the cache.
@@ -114,7 +114,7 @@ def work(
 
 
 def bytes_on(facts: ModelFacts, placement: Placement, n_devices: int, expert_share: float = 1.0) -> list[float]:
-    """Bytes of weights on each device, with such a share of its experts."""
+    """Bytes of weights on each device, with ``expert_share`` of the experts."""
     sizes = [0.0] * n_devices
     for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
         sizes[where] += layer.n_bytes - layer.expert_bytes
@@ -124,7 +124,7 @@ def bytes_on(facts: ModelFacts, placement: Placement, n_devices: int, expert_sha
 
 
 def _far_share(device: DeviceTraits, size: float) -> float:
-    """The share of weights of ``size`` bytes altogether that a device reads from its memory, and not from its cache."""
+    """The share of ``size`` bytes of weights that a device reads from memory instead of its cache."""
     if not device.cache:
         return 1.0
     return min(max((size / device.cache - _ALL_STAYS) / (_NONE_STAYS - _ALL_STAYS), 0.0), 1.0)
@@ -142,9 +142,9 @@ def _bytes(cache: LayerCache, kv_type: str) -> int:
 
 
 def reads_of_file(head: ModelFacts, target: ModelFacts) -> LayerWeights:
-    """What a head in a file of its own reads for a token, beside the model ``target``.
+    """The weights that a head in a file of its own reads for a token, beside the model ``target``.
 
-    The map from the model's hidden states counts with it: it is read for what is accepted, not for each drafted token.
+    The encoder of the model's hidden states is included, although it is read for accepted tokens only.
     """
     borrowed = () if head.has_output else (target.weight_map.output,)
     layers = head.weight_map.layers

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fork_server import forked_library_command
-from tests.support.library_client import LibraryClient
+from tests.support.library_client import LibraryClient, give_places
 from tools.stand_ins.hub_server import HubServer
 from tools.stand_ins.library_server import LibraryServer
 
@@ -23,16 +23,7 @@ def hub() -> Iterator[HubServer]:
 @pytest.fixture
 def open_library(hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Opens a library on the test's folder, again and again; its process is forked, or started by a command."""
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HF_ENDPOINT", hub.address)
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
-    (tmp_path / "home").mkdir()
-    (tmp_path / "xdg").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "slipstream"))
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    give_places(tmp_path, hub.address, monkeypatch)
     opened: list[LibraryClient] = []
 
     def open_one(command: Callable[[], list[str]] = forked_library_command, **environment: str) -> LibraryClient:

@@ -82,24 +82,19 @@ def test_a_copy_is_made_with_news_and_listed(library: LibraryClient, fox: Path, 
     assert made.exists()
 
 
-def test_one_is_made_after_the_other_and_a_name_only_once(library: LibraryClient, slow_fox: Path) -> None:
+def test_one_is_made_after_the_other_a_name_only_once_and_a_cancelled_one_leaves_nothing(
+    library: LibraryClient, slow_fox: Path, models_folder: Path
+) -> None:
     library.get(ask.Quantise("deep-F16", "Q4_K_M"))
     assert "being made already" in library.ask(ask.Quantise("deep-F16", "Q4_K_M")).sentence
     library.get(ask.Quantise("deep-F16", "Q8_0"))
     library.wait_for(lambda: len(library.quantisings) == 2 and library.quantisings[0].phase != QuantisePhase.QUEUED)
     assert phases(library)[1] == QuantisePhase.QUEUED
+    library.wait_for(lambda: is_at_work(library))
     library.get(ask.CancelQuantise(library.quantisings[0].number))
     library.wait_for(lambda: phases(library) == ["done"])
+    assert files_of(models_folder) == ["deep-F16.gguf", "deep-Q8_0.gguf"]
     assert "already" in library.ask(ask.Quantise("deep-F16", "Q8_0")).sentence
-
-
-def test_a_cancelled_copy_leaves_nothing(library: LibraryClient, slow_fox: Path, models_folder: Path) -> None:
-    begun = library.get(ask.Quantise("deep-F16", "Q4_K_M"))
-    library.wait_for(lambda: is_at_work(library))
-    library.get(ask.CancelQuantise(begun.number))
-    library.wait_for(lambda: library.quantisings == ())
-    library.close()
-    assert files_of(models_folder) == ["deep-F16.gguf"]
 
 
 def test_it_ends_with_the_server_and_leaves_nothing(
@@ -134,18 +129,15 @@ def test_a_child_that_dies_is_told_and_the_next_copy_is_made(open_library, slow_
     library.wait_for(lambda: phases(library) == [QuantisePhase.FAILED, QuantisePhase.DONE])
 
 
-@pytest.mark.parametrize(
-    ("request_", "words"),
-    [
+def test_what_cannot_be_made_is_told(library: LibraryClient, fox: Path) -> None:
+    (fox.parent / "broken.gguf").write_bytes(b"no model")
+    for request, words in (
         (ask.OfferQuantise("gone"), "any more"),
         (ask.Quantise("fox-F16", "Q4_0", output="../x"), "cannot be a model's name"),
         (ask.Quantise("fox-F16", "F16"), "neither smaller nor better"),
         (ask.Quantise("fox-F16", "Q9"), "no type 'Q9'"),
         (ask.Quantise("broken", "Q4_0"), "broken cannot be made smaller"),
-    ],
-)
-def test_what_cannot_be_made_is_told(library: LibraryClient, fox: Path, request_: object, words: str) -> None:
-    (fox.parent / "broken.gguf").write_bytes(b"no model")
-    sentence = library.ask(request_).sentence
-    assert words in sentence
-    assert "--" not in sentence
+    ):
+        sentence = library.ask(request).sentence
+        assert words in sentence
+        assert "--" not in sentence

@@ -25,7 +25,9 @@ def problems(sheet: SettingsSheet) -> dict[str, str]:
     return {setting.name: setting.problem for setting in sheet.settings if setting.problem is not None}
 
 
-def test_a_sheet_has_every_setting_with_what_is_recommended(library: LibraryClient) -> None:
+def test_a_sheet_has_every_setting_with_what_is_recommended_and_marks_what_counts_later(
+    library: LibraryClient,
+) -> None:
     sheet = library.get(ask.GetSettings(EMBER))
     assert tuple(setting.name for setting in sheet.settings) == NAMES
     assert given(sheet) == {}
@@ -33,10 +35,7 @@ def test_a_sheet_has_every_setting_with_what_is_recommended(library: LibraryClie
     assert (recommended["temperature"], recommended["speed"]) == ("0.8", "standard")
     assert recommended["kv_type"] == "chosen for this machine"
     assert sheet.drafts == ("ember-draft-q8_0",)
-
-
-def test_what_a_loaded_model_takes_later_is_marked(library: LibraryClient) -> None:
-    later = {setting.name for setting in library.get(ask.GetSettings(EMBER)).settings if not setting.counts_at_once}
+    later = {setting.name for setting in sheet.settings if not setting.counts_at_once}
     assert later == {"ctx", "kv_type", "gpu_layers", "threads", "draft", "worker"}
 
 

@@ -1,14 +1,10 @@
-"""A library of its own with a deep Ember, for which the bundled models can draft."""
+"""A home without a network."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-
-from tools.model_factory import gguf_factory
-from tools.model_factory.gguf_factory import Recipe
 
 
 @pytest.fixture
@@ -17,12 +13,3 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return tmp_path / "home"
-
-
-@pytest.fixture
-def library(home: Path) -> Path:
-    """The models folder, with deep.gguf in it."""
-    folder = home / "data" / "models"
-    folder.mkdir(parents=True)
-    shutil.copyfile(gguf_factory.cached(Recipe(n_layers=30)), folder / "deep.gguf")
-    return folder

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
 from app.environment.paths import model_settings_file
 from app.library.find_model import UnknownModel, catalog, find_model
 from app.pairing.automatic import draft_for
-from app.pairing.service import CannotPair, choose, choose_automatically, forget_choice, pairing, partners
+from app.pairing.service import CannotPair, choose, choose_automatically, pairing, partners
 from app.server.calls.model_host import GivenModel
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
@@ -52,10 +51,6 @@ def test_the_bundled_model_has_the_bundled_partner(home):
     assert drafts(GivenModel("draft", EMBER_DRAFT)).path is None
 
 
-def test_a_model_of_the_library_has_the_best_partner_there(library):
-    assert drafts(deep()).path == EMBER_DRAFT
-
-
 @pytest.mark.parametrize("settings", [ServerSettings(uses_draft=False), ServerSettings(speculation="off")])
 def test_no_draft_is_looked_for_where_none_is_wanted(library, settings):
     assert drafts(deep(), settings).path is None
@@ -64,15 +59,6 @@ def test_no_draft_is_looked_for_where_none_is_wanted(library, settings):
 def test_a_named_draft_and_none_contradict_each_other():
     with pytest.raises(BadOption, match="leave out one"):
         ServerSettings(draft="x", uses_draft=False)
-
-
-def test_choices_by_hand_hold_until_they_are_forgotten(library):
-    assert choose(deep(), "ember-q8_0") is not None
-    assert drafts(deep()).path == EMBER
-    assert choose(deep(), None) is None
-    assert drafts(deep()).path is None
-    assert forget_choice(deep())
-    assert drafts(deep()).path == EMBER_DRAFT
 
 
 def test_a_chosen_file_outside_of_the_library_is_used_from_there(library, tmp_path):
@@ -127,6 +113,7 @@ def test_settings_of_the_model_go_before_choices_until_another_is_made(library):
     assert "ember-q8_0 drafts: the model's settings name it, which goes before automatic pairing." in found.why
     assert "Without that: you chose that none drafts." in found.why
     assert choose(deep(), "ember-q8_0") is not None
+    assert drafts(deep()).path == EMBER
     assert drafts(deep()).why.startswith("You chose ember-q8_0")
     set_draft(deep(), "None")
     assert drafts(deep()).path is None
@@ -197,13 +184,6 @@ def test_a_head_made_for_the_model_can_be_chosen(library):
     assert drafts(deep()).path == head
 
 
-def test_heads_in_the_file_need_no_file_of_their_own(home, library):
-    shutil.copyfile(head_factory.cached_mtp_counter(16), library / "counter.gguf")
-    choose(find_model("counter"), "mtp")
-    found = drafts(find_model("counter"))
-    assert (found.path, found.name, found.uses_heads) == (None, "mtp", True)
-
-
 def test_none_is_none_also_for_heads_in_the_file(home, library):
     head_factory.mtp_counter(library / "counter.gguf", 16)
     counter = find_model("counter")
@@ -212,6 +192,9 @@ def test_none_is_none_also_for_heads_in_the_file(home, library):
     choose(counter, None)
     assert (drafts(counter).path, drafts(counter).uses_heads) == (None, False)
     assert "You chose that none drafts." in drafts(counter).why
+    choose(counter, "mtp")
+    found = drafts(counter)
+    assert (found.path, found.name, found.uses_heads) == (None, "mtp", True)
     choose_automatically(counter)
     set_draft(counter, "none")
     assert not drafts(counter).uses_heads
@@ -259,12 +242,6 @@ def test_a_folder_that_cannot_be_written_is_said(home, library):
     with pytest.raises(Exception, match=r"cannot be written"):
         choose(deep(), None)
     (home / "data").chmod(0o700)
-
-
-def test_the_partners_of_a_model_of_the_library_are_values(library):
-    found = partners(deep())
-    assert next(one.name for one in found if one.is_usable) == "ember-draft-q8_0"
-    assert Path(str(found[0].as_dict()["path"])) == EMBER_DRAFT
 
 
 def test_what_a_draft_reached_in_replies_replaces_what_was_published(home, library):

@@ -97,12 +97,6 @@ def test_a_model_in_parts_becomes_one_file(tmp_path):
     assert read_header(done.path).integer("split.count") is None
 
 
-def test_quantising_again_when_allowed(tmp_path):
-    again = plan(tmp_path, source=EMBER, may_requantise=True)
-    done = QuantiseJob(again, tmp_path).run()
-    assert read_model(done.path).quantisation == "Q4_0"
-
-
 def test_a_type_that_would_grow_the_file_is_refused_before_it_is_written(tmp_path):
     """Ember's rows hold no blocks of 256: as Q4_K_M most of a Q4_1 would grow."""
     small = QuantiseJob(plan(tmp_path, "Q4_1"), tmp_path).run()

@@ -15,6 +15,7 @@ from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
 from app.client.server_process import ServerProcess
 from tests.support import measured
+from tools.model_factory.embedder_factory import bert
 
 MODEL = "ember-q8_0"
 
@@ -116,5 +117,14 @@ def own_server(home: Path) -> Iterator[RunningServer]:
 def paired(home: Path) -> Iterator[RunningServer]:
     """A server with a draft model, which can answer too."""
     running = RunningServer(ServerProcess(["--parallel", "2"]))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def reranker(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server of a model that scores documents."""
+    path = bert(tmp_path_factory.mktemp("reranker") / "tiny-reranker.gguf", "rank")
+    running = RunningServer(ServerProcess(["--model", str(path)]))
     yield running
     running.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import anthropic
 import httpx
 import pytest
@@ -117,19 +119,46 @@ def test_a_wrong_key_is_an_authentication_error_and_a_foreign_page_is_refused(se
     assert (page.status_code, page.json()["error"]["type"]) == (403, "permission_error")
 
 
-def test_the_death_of_the_engine_ends_a_stream_with_an_error_event(own_server):
-    body = {
-        **STORY,
-        "max_tokens": 900,
-        "stream": True,
-        "messages": [{"role": "user", "content": "Tell me a long story."}],
-    }
-    engine, lines = own_server.engine, []
-    with own_server.http.stream("POST", "/v1/messages", json=body) as answer:
-        for line in answer.iter_lines():
-            lines.append(line)
-            if line == "event: content_block_delta" and lines.count(line) == 1:
-                engine.suspend()  # so that the reply cannot end before
-                engine.kill()
-    assert [line for line in lines if line.startswith("event: ")][-1] == "event: error"
-    own_server.wait_until(lambda state: state["phase"] == "ready")
+FORM = {"type": "json_schema", "schema": {"type": "object", "properties": {"a": {"const": 7}}, "required": ["a"]}}
+FORM["schema"]["additionalProperties"] = False
+
+
+@pytest.mark.parametrize("how", [{"output_config": {"format": FORM, "effort": "max"}}, {"output_format": FORM}])
+def test_a_message_has_the_form_that_is_asked_for(server, how):
+    body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 40, **how}
+    answer = server.http.post("/v1/messages", json=body).json()
+    assert json.loads(answer["content"][0]["text"]) == {"a": 7}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"mcp_servers": [{"type": "url", "url": "http://x"}]}, {"output_config": {"format": {"type": "text"}}}]
+)
+def test_what_a_message_cannot_have_is_refused_by_name(server, wrong):
+    answer = server.http.post("/v1/messages", json={"messages": [{"role": "user", "content": "Hi"}], **wrong})
+    assert (answer.status_code, next(iter(wrong)) in answer.json()["error"]["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "fox"}]}},
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "fox"}},
+        {"type": "search_result", "source": "u", "title": "t", "content": [{"type": "text", "text": "fox"}]},
+    ],
+)
+def test_documents_of_text_are_read(server, block):
+    said = [{"role": "user", "content": [block, {"type": "text", "text": "Hi"}]}]
+    with_it = server.http.post("/v1/messages/count_tokens", json={"messages": said}).json()["input_tokens"]
+    plain = [{"role": "user", "content": "Hi"}]
+    assert with_it > server.http.post("/v1/messages/count_tokens", json={"messages": plain}).json()["input_tokens"]
+
+
+def test_a_conversation_that_began_at_anthropic_goes_on_here(server):
+    searched = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "fox"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+        {"type": "text", "text": "A fox."},
+    ]
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": searched}]
+    body = {"messages": [*turns, {"role": "user", "content": "And?"}], "max_tokens": 2}
+    assert server.http.post("/v1/messages", json=body).status_code == 200

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from app.server.http.errors import is_ollama
 from tests.app.server.conftest import RunningServer
 
 USER = [{"role": "user", "content": "Hi"}]
@@ -34,6 +35,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "/apply-template": {"messages": USER},
     "/models/load": {"model": "ember-q8_0"},
     "/slipstream/load": {"model": "ember-q8_0"},
+    "/api/v1/models/load": {"model": "ember-q8_0"},
+    "/api/v1/chat": {"model": "ember-q8_0", "input": "Hi", "max_output_tokens": 1, "store": False},
     "/api/show": {"model": "ember-q8_0"},
     "/api/chat": {"messages": USER, **OLLAMA},
     "/api/generate": {"prompt": "Hi", **OLLAMA},
@@ -107,10 +110,10 @@ def problem(case: Case, answer: httpx.Response) -> str | None:
     if not 400 <= answer.status_code < 500:
         return f"{case.path} {case.field}={case.value[:60]}: {answer.status_code} {answer.text[:200]}"
     error = answer.json()["error"]
-    message = error if case.path.startswith("/api/") else error["message"]
+    message = error if is_ollama(case.path) else error["message"]
     if not message:
         return f"{case.path} {case.field}={case.value[:60]}: no message"
-    named = message if case.path.startswith("/api/") else f"{error.get('param')} {message}"
+    named = message if is_ollama(case.path) else f"{error.get('param')} {message}"
     if case.field in named or OTHERWISE.search(message):
         return None
     return f"{case.path} {case.field}={case.value[:60]} is not named: {answer.text[:300]}"

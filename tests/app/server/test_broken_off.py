@@ -17,7 +17,6 @@ import pytest
 from app.client.server_process import ServerProcess
 from tests.app.server.conftest import RunningServer
 from tools.model_factory import gguf_factory
-from tools.model_factory.embedder_factory import bert
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 LONG = {"model": "deep", "ignore_eos": True}
@@ -48,14 +47,6 @@ def deep(home: object) -> Iterator[RunningServer]:
     """A server whose model is so slow that its replies last."""
     path = gguf_factory.cached_file("deep-24.gguf", lambda path: gguf_factory.deep_ember(path, 24))
     running = RunningServer(ServerProcess(["--model", str(path), "--parallel", str(SLOTS), "--no-draft"]))
-    yield running
-    running.close()
-
-
-@pytest.fixture(scope="module")
-def reranker(home: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    path = bert(tmp_path_factory.mktemp("reranker") / "tiny-reranker.gguf", "rank")
-    running = RunningServer(ServerProcess(["--model", str(path)]))
     yield running
     running.close()
 

@@ -278,6 +278,7 @@ SAID = {"role": "assistant", "content": "Once upon a time"}
         ({"top_logprobs": 2}, "top_logprobs", "invalid_value"),
         ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name", "missing_required_parameter"),
         ({"reasoning_effort": "huge"}, "reasoning_effort", "invalid_value"),
+        ({"tool_choice": "required"}, "tool_choice", "invalid_value"),
         ({"reasoning_budget": -2}, "reasoning_budget", "integer_below_min_value"),
         ({"max_tokens": 1.5}, "max_tokens", "invalid_value"),
         ({"continue_final_message": True}, "continue_final_message", "invalid_value"),
@@ -315,6 +316,14 @@ HINTS = {
     "num_ctx": 4096,
     "stream_options": {"include_usage": True, "more": 1},
     "prompt_cache_key": "k",
+    "session_id": "s",
+    "usage": {"include": True},
+    "functions": None,
+    "guided_json": None,
+    "skip_special_tokens": True,
+    "min_tokens": 0,
+    "length_penalty": 1.0,
+    "use_beam_search": False,
 }
 
 
@@ -323,6 +332,12 @@ def test_hints_are_taken_and_change_nothing(server):
     told = server.chat(max_tokens=8, extra_body=HINTS)
     assert told.choices[0].message.content == plain.choices[0].message.content
     assert told.usage.prompt_tokens == plain.usage.prompt_tokens
+
+
+@pytest.mark.parametrize("field", [{"functions": []}, {"skip_special_tokens": False}, {"min_tokens": 3}, {"top_a": 1}])
+def test_what_other_servers_would_do_and_this_one_does_not_is_refused(server, field):
+    error = server.http.post("/v1/chat/completions", json={"messages": USER, **field}).json()["error"]
+    assert (error["param"], error["code"]) == (next(iter(field)), "unknown_parameter")
 
 
 def test_other_spellings_of_fields_are_taken(server):

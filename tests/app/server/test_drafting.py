@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -46,12 +45,11 @@ def state(server: ServerProcess) -> dict[str, Any]:
 
 
 def test_a_draft_model_changes_no_text(paired: RunningServer) -> None:
-    with ServerProcess(["--speculation", "off"]) as plain:
-        expected, plain_timings = ask(plain)
-        assert (plain_timings["drafted_tokens"], plain_timings["accepted_tokens"]) == (0, 0)
+    plain = paired.http.post("/v1/chat/completions", json=BODY | {"speculation": False}).json()
+    assert (plain["timings"]["drafted_tokens"], plain["timings"]["accepted_tokens"]) == (0, 0)
     text, timings = ask(paired.process)
     snapshot = paired.wait_until(lambda now: now["snapshot"] is not None)["snapshot"]
-    assert text == expected, "an answer without near-ties"
+    assert text == plain["choices"][0]["message"]["content"], "an answer without near-ties"
     assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
     assert timings["speedup"] is None or timings["speedup"] > 0
     assert (snapshot["n_active"], snapshot["is_in_cache"]) in ((0, True), (1, True))
@@ -75,13 +73,6 @@ def test_a_stream_says_which_characters_were_drafted_to_who_asks(paired: Running
     ]
     assert all(drafted)
     assert bool(drafted) == bool(marked[-1]["timings"]["accepted_tokens"])
-
-
-def test_a_chat_can_be_decoded_without_drafts(paired: RunningServer) -> None:
-    plain = paired.http.post("/v1/chat/completions", json=BODY | {"speculation": False}).json()
-    usual = paired.http.post("/v1/chat/completions", json=BODY).json()
-    assert plain["timings"]["drafted_tokens"] == 0
-    assert plain["choices"][0]["message"] == usual["choices"][0]["message"]
 
 
 def test_drafted_characters_are_found_in_what_the_parser_gives() -> None:
@@ -174,15 +165,3 @@ def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
         text, timings = ask(server)
         assert (state(server)["draft"]["name"], timings["drafted_tokens"]) == (None, 0)
     assert text == counted
-
-
-def test_a_draft_of_another_vocabulary_is_refused_with_the_reason() -> None:
-    other = gguf_factory.cached(gguf_factory.Recipe(n_vocab=20_000))
-    with ServerProcess(["--model", str(other), "--draft", "ember-draft-q8_0"]) as server:
-        server.wait_listening()
-        with pytest.raises(HTTPError) as caught:
-            ask(server)
-        reason = "It has 4,096 tokens and the model 20,000."
-        assert caught.value.code == 503
-        assert reason in json.load(caught.value)["error"]["message"]
-        assert reason in state(server)["problem"]

@@ -25,15 +25,6 @@ def encoder(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
     running.close()
 
 
-@pytest.fixture(scope="module")
-def reranker(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server of a model that scores documents."""
-    path = bert(tmp_path_factory.mktemp("reranker") / "tiny-reranker.gguf", "rank")
-    running = RunningServer(ServerProcess(["--model", str(path)]))
-    yield running
-    running.close()
-
-
 def vectors(server: RunningServer, texts: object = TEXTS, **fields) -> np.ndarray:
     found = server.client.embeddings.create(model=server.state["model"], input=texts, **fields)
     assert [one.index for one in found.data] == list(range(len(found.data)))

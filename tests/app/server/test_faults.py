@@ -7,13 +7,14 @@ import http.client
 import json
 import signal
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import ollama
 import openai
 import pytest
 
 from app.server.http.limits import MAX_BODY
+from tests.app.server.conftest import MODEL
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 
@@ -33,31 +34,31 @@ def test_two_hundred_requests_at_once_all_finish(own_server):
     assert all(answer.choices[0].finish_reason in ("length", "stop") for answer in answers)
 
 
-def test_an_engine_that_is_killed_ends_four_streams_with_an_error_and_comes_back(own_server):
-    has_begun = threading.Barrier(5, timeout=60)
-
-    def stream(seed: int) -> str:
-        own = openai.OpenAI(base_url=f"{own_server.url}/v1", api_key=own_server.process.api_key, max_retries=0)
-        with (
-            own,
-            own.chat.completions.create(
-                model="ember", messages=USER, seed=seed, stream=True, extra_body={"ignore_eos": True}
-            ) as chunks,
-        ):
-            try:
-                for n, _chunk in enumerate(chunks):
-                    if n == 3:
-                        has_begun.wait()
-            except openai.APIError as error:
-                return f"{error.code} {error.message}"
-            return "no error"
-
-    with ThreadPoolExecutor(4) as pool:
-        streams = [pool.submit(stream, seed) for seed in range(4)]
-        has_begun.wait()
-        own_server.engine.send_signal(signal.SIGKILL)
-        ends = [one.result(timeout=60) for one in streams]
-    assert all(end.startswith("engine_died The engine") for end in ends), ends
+def test_an_engine_that_is_killed_ends_a_stream_of_each_protocol_in_its_form_and_comes_back(own_server):
+    own, endless, many = own_server.client, {"ignore_eos": True}, {"max_tokens": 900, "stream": True}
+    chunks = own.chat.completions.create(model=MODEL, messages=USER, stream=True, extra_body=endless)
+    events = own.responses.create(model=MODEL, input="Tell me a story.", stream=True, extra_body=endless)
+    with (
+        ollama.Client(host=own_server.url, headers=own_server.headers) as client,
+        own_server.http.stream("POST", "/v1/messages", json={"model": MODEL, "messages": USER, **many}) as answer,
+    ):
+        pieces = client.chat(MODEL, USER, options={"num_predict": 900}, stream=True)
+        lines = answer.iter_lines()
+        next(chunks)
+        next(event for event in events if event.type == "response.output_text.delta")
+        next(line for line in lines if line == "event: content_block_delta")
+        next(pieces)
+        own_server.engine.suspend()  # so that no reply can end before
+        own_server.engine.kill()
+        with pytest.raises(openai.APIError, match="The engine") as caught:
+            list(chunks)
+        assert caught.value.code == "engine_died"
+        last = list(events)[-1]
+        assert (last.type, last.response.error.code) == ("response.failed", "engine_died")
+        assert last.response.output[0].content[0].text
+        assert [line for line in lines if line.startswith("event: ")][-1] == "event: error"
+        with pytest.raises(ollama.ResponseError, match="engine"):
+            list(pieces)
     assert own_server.chat(max_tokens=2).choices[0].finish_reason == "length"
 
 

@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -39,62 +40,40 @@ def http(library: LibraryClient) -> httpx.Client:
     return library.http
 
 
-def test_models_are_listed_as_one_answer_or_in_parts(library: LibraryClient, http: httpx.Client) -> None:
-    listed = http.get(f"{PREFIX}models").json()
-    assert [row["name"] for row in listed["rows"]] == ["ember-q8_0", "ember-draft-q8_0"]
-    assert listed["folders"]
-    with library.parts(ask.ListModels()) as parts:
-        *rows, last = parts
-    assert [row.name for part in rows for row in part.rows] == ["ember-q8_0", "ember-draft-q8_0"]
-    assert last.folders == tuple(listed["folders"])
-
-
-def test_a_download_is_begun_paused_resumed_and_told_to_all(library: LibraryClient, hub_server: HubServer) -> None:
-    hub_server.fault("fox-Q8_0.gguf", Fault(bytes_per_second=1e5))
-    library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].progress.n_done > 0)
-    (number,) = (one.number for one in library.get(ask.ListDownloads()))
-    library.get(ask.PauseDownload(number))
-    library.wait_for(lambda: library.downloads[0].phase == "paused")
-    late = LibraryClient(library.server)
-    late.wait_for(lambda: [one.phase for one in late.downloads] == ["paused"])
-    hub_server.heal()
-    library.get(ask.ResumeDownload(number))
-    for client in (library, late):
-        client.wait_for(lambda client=client: [one.phase for one in client.downloads] == ["done"])
-        client.wait_for(lambda client=client: client.heard("models"))
-    assert "fox-Q8_0" in [row.name for row in library.get(ask.ListModels()).rows]
-    late.close()
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "given", "status", "code", "words"),
-    [
-        ("GET", "models/one", {"params": {"name": "none"}}, 404, "missing", "no model called 'none'"),
-        ("GET", "models/one", {}, 400, "missing_required_parameter", "Missing required field: name."),
-        ("GET", "models/one", {"params": {"name": "a", "x": "b"}}, 400, "unknown_parameter", "field x is not known"),
-        ("POST", "downloads/pause", {"json": {"number": "one"}}, 400, "invalid_value", "number must be"),
-        ("POST", "downloads/pause", {"json": {"number": True}}, 400, "invalid_value", "number must be"),
-        ("POST", "models/settings", {"json": {"name": "a", "changes": [{}]}}, 400, None, "changes[0].name"),
-        ("POST", "downloads", {"json": []}, 400, "invalid_value", "must be an object"),
-        ("POST", "downloads", {"content": b"{"}, 400, "invalid_json", "not valid JSON"),
-        ("POST", "downloads", {"content": b"x", "headers": {"content-type": "text/plain"}}, 415, None, "as JSON"),
-        ("GET", "downloads/pause", {}, 405, "method_not_allowed", "but POST"),
-        ("GET", "nowhere", {}, 404, "not_found", f"POST {PREFIX}downloads/pause"),
-        ("GET", "hub/repository", {"params": {"repo_id": "acme/none"}}, 404, "missing", "no repository acme/none"),
-        ("GET", "hub/repository", {"params": {"repo_id": "../etc"}}, 400, "setting", "no name of a repository"),
-        ("POST", "hub/log-in", {"json": {"token": "hf_bad"}}, 403, "access", "does not accept"),
-        ("POST", "models/remove", {"json": {"name": "ember-q8_0"}}, 400, "other", "part of Slipstream"),
-    ],
+WRONG: tuple[tuple[str, str, dict[str, Any], int, str | None, str], ...] = (
+    ("GET", "models/one", {"params": {"name": "none"}}, 404, "missing", "no model called 'none'"),
+    ("GET", "models/one", {}, 400, "missing_required_parameter", "Missing required field: name."),
+    ("GET", "models/one", {"params": {"name": "a", "x": "b"}}, 400, "unknown_parameter", "field x is not known"),
+    ("POST", "downloads/pause", {"json": {"number": "one"}}, 400, "invalid_value", "number must be"),
+    ("POST", "downloads/pause", {"json": {"number": True}}, 400, "invalid_value", "number must be"),
+    ("POST", "models/settings", {"json": {"name": "a", "changes": [{}]}}, 400, None, "changes[0].name"),
+    ("POST", "downloads", {"json": []}, 400, "invalid_value", "must be an object"),
+    ("POST", "downloads", {"content": b"{"}, 400, "invalid_json", "not valid JSON"),
+    ("POST", "downloads", {"content": b"x", "headers": {"content-type": "text/plain"}}, 415, None, "as JSON"),
+    ("GET", "downloads/pause", {}, 405, "method_not_allowed", "but POST"),
+    ("GET", "nowhere", {}, 404, "not_found", f"POST {PREFIX}downloads/pause"),
+    ("GET", "hub/repository", {"params": {"repo_id": "acme/none"}}, 404, "missing", "no repository acme/none"),
+    ("GET", "hub/repository", {"params": {"repo_id": "../etc"}}, 400, "setting", "no name of a repository"),
+    ("POST", "hub/log-in", {"json": {"token": "hf_bad"}}, 403, "access", "does not accept"),
+    ("POST", "models/remove", {"json": {"name": "ember-q8_0"}}, 400, "refused", "part of Slipstream"),
 )
-def test_what_is_wrong_is_told_with_its_status(http: httpx.Client, method, path, given, status, code, words) -> None:
-    headers = {"content-type": "application/json"} | given.pop("headers", {})
-    answer = http.request(method, PREFIX + path, headers=headers, **given)
-    assert answer.status_code == status, answer.text
-    error = answer.json()["error"]
-    assert words in error["message"]
-    assert code is None or error["code"] == code
-    assert error["type"] == "invalid_request_error"
+
+
+def test_what_is_wrong_is_told_with_its_status(http: httpx.Client) -> None:
+    for method, path, given, status, code, words in WRONG:
+        headers = {"content-type": "application/json"} | given.get("headers", {})
+        answer = http.request(method, PREFIX + path, **given | {"headers": headers})
+        assert answer.status_code == status, (path, given, answer.text)
+        error = answer.json()["error"]
+        assert words in error["message"]
+        assert code is None or error["code"] == code
+        assert error["type"] == "invalid_request_error"
+
+
+def test_an_error_says_what_helps_and_leaves_the_words_to_who_shows_it(http: httpx.Client) -> None:
+    error = http.get(f"{PREFIX}hub/repository", params={"repo_id": "acme/none"}).json()["error"]
+    assert error["remedies"] == ["search", "log_in"]
+    assert "./slipstream" not in error["message"]
 
 
 def test_without_a_network_it_is_a_503_and_the_rest_works(library: LibraryClient, hub_server: HubServer) -> None:
@@ -108,17 +87,6 @@ def test_each_route_asks_for_the_key(http: httpx.Client) -> None:
     for method, path in [*((route.method, route.path) for route in ROUTES), ("GET", EVENTS)]:
         answer = httpx.request(method, f"{http.base_url}{path}", trust_env=False)
         assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
-
-
-def test_a_killed_library_comes_back_and_its_downloads_go_on(library: LibraryClient, hub_server: HubServer) -> None:
-    hub_server.fault("fox-Q8_0.gguf", Fault(bytes_per_second=1e5))
-    library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].progress.n_done > 0)
-    library.server.process.kill()
-    library.wait_for(lambda: library.heard("returned"))
-    assert library.heard("lost")
-    hub_server.heal()
-    library.wait_for(lambda: [one.phase for one in library.downloads] == ["done"])
 
 
 def test_who_waits_for_an_answer_of_a_killed_library_is_told(library: LibraryClient, hub_server: HubServer) -> None:
@@ -189,3 +157,35 @@ def test_models_that_are_moved_are_unloaded_and_found_after_a_restart(
         assert again.chat().choices[0].message.content
     finally:
         again.close()
+
+
+def test_a_model_that_is_removed_while_it_answers_leaves_memory_before_its_file(
+    start_server: Callable[..., RunningServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "trash"))
+    models_folder().mkdir(parents=True)
+    file = models_folder() / "mine.gguf"
+    shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", file)
+    server = start_server("--parallel", "1", "--no-draft", "--no-calibration", "--model", "mine")
+    asked = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 300, "ignore_eos": True}
+    removed: list[httpx.Response] = []
+    try:
+        with server.http.stream("POST", "/v1/chat/completions", json=asked | {"stream": True}) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            remove = lambda: server.http.post(f"{PREFIX}models/remove", json={"name": "mine"})  # noqa: E731
+            removing = threading.Thread(target=lambda: removed.append(remove()))
+            removing.start()
+            rest = list(lines)
+        assert rest[-2] == "data: [DONE]", "the reply that was under way is whole"
+        removing.join(60)
+        assert removed[0].status_code == 200
+        assert not file.exists()
+        assert server.engines == []
+        assert (server.state["phase"], server.state["model"]) == ("empty", None)
+        nobody = server.http.post("/v1/chat/completions", json=asked)
+        assert (nobody.status_code, "name one" in nobody.json()["error"]["message"]) == (503, True)
+        assert server.chat(model="ember-q8_0").choices[0].message.content
+    finally:
+        server.close()

@@ -137,6 +137,9 @@ def through(check, settings: ServerSettings, method: str = "GET", **headers: str
         ({}, "127.0.0.1.nip.io", 400),
         ({}, "localhost:1", 200),
         ({}, "host.docker.internal:8642", 200),
+        ({}, "127.0.0.2:8642", 200),
+        ({}, "app.localhost:8642", 200),
+        ({}, "127.evil.example", 400),
         ({"allowed_hosts": ("Box.Tailnet",)}, "box.tailnet:8642", 200),
         ({"allowed_hosts": ("box.tailnet",)}, "other.tailnet", 400),
         ({"api_key": "k"}, "evil.example", 200),
@@ -160,6 +163,7 @@ def test_without_a_key_only_known_names_are_let_in(settings, name, status):
         ({"cors": ("*",)}, "https://other.example", True),
         ({"api_key": "k"}, "http://localhost:3000", True),
         ({"api_key": "k"}, "tauri://localhost", True),
+        ({"api_key": "k"}, "http://tauri.localhost", True),
         ({"api_key": "k"}, "https://pages.example", False),
     ],
 )

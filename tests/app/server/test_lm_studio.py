@@ -67,3 +67,90 @@ def test_vectors_and_errors_have_openais_form(server, client):
     with pytest.raises(openai.NotFoundError, match="nobody"):
         client.models.retrieve("nobody")
     assert server.http.post("/api/v0/chat/completions", json={"messages": []}).json()["error"]["param"] == "messages"
+
+
+def chat(server, **body) -> dict:
+    answer = server.http.post("/api/v1/chat", json={"model": MODEL, "temperature": 0, "max_output_tokens": 20} | body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def events(server, **body) -> list[tuple[str, dict]]:
+    """The named events of a streamed chat."""
+    asked = {"model": MODEL, "temperature": 0, "max_output_tokens": 20, "stream": True} | body
+    with server.http.stream("POST", "/api/v1/chat", json=asked) as answer:
+        lines = [line.partition(": ")[2] for line in answer.iter_lines() if line]
+    return [(name, json.loads(data)) for name, data in zip(lines[::2], lines[1::2], strict=True)]
+
+
+def test_a_chat_answers_as_openais_does(server):
+    told = chat(server, input="Tell me a story about a fox.", context_length=8_000, ttl=60)
+    plain = server.http.post("/v1/chat/completions", json=STORY | {"max_tokens": 20}).json()
+    assert told["model_instance_id"] == MODEL
+    assert told["output"] == [{"type": "message", "content": plain["choices"][0]["message"]["content"]}]
+    assert told["stats"]["input_tokens"] == plain["usage"]["prompt_tokens"]
+    assert told["stats"]["total_output_tokens"] == 20
+    assert told["stats"]["tokens_per_second"] > 0
+    assert told["response_id"].startswith("resp_")
+    named = events(server, input=[{"type": "message", "content": "Tell me a story about a fox."}])
+    assert [name for name, _ in named][:4] == [
+        "chat.start",
+        "prompt_processing.start",
+        "prompt_processing.end",
+        "message.start",
+    ]
+    assert [name for name, _ in named][-2:] == ["message.end", "chat.end"]
+    assert all(name == data["type"] for name, data in named)
+    assert "".join(data["content"] for name, data in named if name == "message.delta") == told["output"][0]["content"]
+    assert named[-1][1]["result"]["output"] == told["output"]
+
+
+def test_a_chat_goes_on_from_what_was_stored(server):
+    first = chat(server, input="My name is Lily.", system_prompt="Be kind.")
+    second = chat(server, input="And my cat is Tom.", previous_response_id=first["response_id"])
+    third = chat(
+        server, input="Who?", system_prompt="Be short.", previous_response_id=second["response_id"], store=False
+    )
+    assert "response_id" not in third
+    said = [one["output"][0]["content"] for one in (first, second)]
+    users = ["My name is Lily.", "And my cat is Tom.", "Who?"]
+    turns = [{"role": "system", "content": "Be short."}, {"role": "user", "content": users[0]}]
+    turns += [{"role": "assistant", "content": said[0]}, {"role": "user", "content": users[1]}]
+    turns += [{"role": "assistant", "content": said[1]}, {"role": "user", "content": users[2]}]
+    plain = server.client.chat.completions.create(model=MODEL, messages=turns, temperature=0, max_tokens=20)
+    assert third["output"][0]["content"] == plain.choices[0].message.content
+    assert third["stats"]["input_tokens"] == plain.usage.prompt_tokens
+    assert server.client.responses.retrieve(second["response_id"]).output_text == said[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind", "param"),
+    [
+        ({"input": "Hi", "integrations": ["mcp/x"]}, 400, "invalid_request", "integrations"),
+        ({"input": "Hi", "reasoning": "on"}, 400, "invalid_request", "reasoning"),
+        ({"input": "Hi", "reasoning": "much"}, 400, "invalid_request", "reasoning"),
+        ({"input": "Hi", "previous_response_id": "resp_0"}, 400, "invalid_request", "previous_response_id"),
+        ({"input": "Hi", "max_output_tokens": 0}, 400, "invalid_request", "max_output_tokens"),
+        ({"input": "Hi", "nonsense": 1}, 400, "invalid_request", "nonsense"),
+        ({"input": []}, 400, "invalid_request", "input"),
+        ({"input": [{"type": "image"}]}, 400, "invalid_request", "input[0].data_url"),
+        ({"input": "word " * 9_000}, 400, "invalid_request", "input"),
+        ({}, 400, "invalid_request", "input"),
+    ],
+)
+@pytest.mark.parametrize("streams", [False, True])
+def test_what_a_chat_cannot_do_is_refused_by_name(server, body, status, kind, param, streams):
+    answer = server.http.post("/api/v1/chat", json={"model": MODEL, "stream": streams} | body)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"], error["param"]) == (status, kind, param)
+    assert error["code"]
+
+
+def test_a_model_is_loaded_and_unloaded(server):
+    loaded = server.http.post("/api/v1/models/load", json={"model": "ember-draft-q8_0", "context_length": 99}).json()
+    assert (loaded["instance_id"], loaded["status"], loaded["type"]) == ("ember-draft-q8_0", "loaded", "llm")
+    gone = server.http.post("/api/v1/models/unload", json={"instance_id": "ember-draft-q8_0"})
+    assert gone.json()["instance_id"] == "ember-draft-q8_0"
+    assert server.http.post("/api/v1/models/load", json={"model": MODEL}).json()["instance_id"] == MODEL
+    missing = server.http.post("/api/v1/models/load", json={"model": "nobody"})
+    assert (missing.status_code, missing.json()["error"]["type"]) == (404, "model_not_found")

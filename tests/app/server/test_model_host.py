@@ -364,6 +364,66 @@ def test_a_model_is_unloaded_when_nobody_uses_it_and_comes_back_with_the_next_ca
     play(scenario)
 
 
+def test_a_models_file_goes_after_the_model_and_calls_behind_it_wait():
+    async def scenario(stage):
+        release, log = asyncio.Event(), []
+        first = asyncio.ensure_future(stage.hold("a", release, log))
+        stage.becomes_ready("a.gguf")
+        await stage.settle()
+
+        async def remove() -> None:
+            async with stage.pool.without(lambda file: file == A.path):
+                log.append(f"gone after {stage.engine.n_unloads} unloads")
+                await asyncio.sleep(0.01)
+                log.append("over")
+
+        removing = asyncio.ensure_future(remove())
+        await stage.settle()
+        waiting = asyncio.ensure_future(stage.hold("a", release, log))
+        await stage.settle()
+        assert (log, stage.engine.n_unloads) == (["a.gguf"], 0), "the call that runs is waited for"
+        release.set()
+        await asyncio.gather(first, removing)
+        assert log[1:] == ["gone after 1 unloads", "over"]
+        await stage.settle()
+        assert stage.engine.loads == ["a.gguf"] * 2, "now the call behind it may try"
+        stage.say(EnginePhase.FAILED, problem="There is no file a.gguf.")
+        with pytest.raises(EngineUnavailable, match="no file"):
+            await waiting
+        async with stage.pool.without(lambda file: True):
+            pass
+        assert stage.host.entry is None, "what is gone is forgotten"
+        with pytest.raises(EngineUnavailable, match="name one"):
+            await stage.hold(None, release, log)
+
+    play(scenario)
+
+
+def test_a_removal_that_is_given_up_lets_calls_through():
+    async def scenario(stage):
+        release, log = asyncio.Event(), []
+        first = asyncio.ensure_future(stage.hold("a", release, log))
+        stage.becomes_ready("a.gguf")
+        await stage.settle()
+        removing = asyncio.ensure_future(anext(aiter_of(stage.pool.without(lambda file: file == A.path))))
+        await stage.settle()
+        second = asyncio.ensure_future(stage.hold("a", release, log))
+        await stage.settle()
+        removing.cancel()
+        await stage.settle()
+        assert log == ["a.gguf"] * 2
+        release.set()
+        await asyncio.gather(first, second)
+        assert stage.engine.n_unloads == 0
+
+    play(scenario)
+
+
+async def aiter_of(context):
+    async with context as value:
+        yield value
+
+
 def test_an_idle_model_leaves_memory_but_never_one_that_answers():
     async def scenario(stage):
         release = asyncio.Event()

@@ -200,19 +200,6 @@ def test_the_model_is_loaded_and_unloaded_by_calls_without_a_prompt(own_server):
         assert client.chat(NAME, [], keep_alive="5m").done_reason == "load"
 
 
-def test_the_death_of_the_engine_ends_a_stream_with_an_error(own_server):
-    with client_of(own_server) as client:
-        client.generate(NAME)
-        engine = own_server.engine
-        stream = client.chat(NAME, STORY, options={"num_predict": 900}, stream=True)
-        next(stream)
-        engine.suspend()  # so that the reply cannot end before
-        engine.kill()
-        with pytest.raises(ollama.ResponseError, match="engine"):
-            list(stream)
-    own_server.wait_until(lambda state: state["phase"] == "ready")
-
-
 def test_a_pulled_model_answers_by_its_name_on_the_hub(hub_server: HubServer, start_server, tmp_path, monkeypatch):
     for name in ("SLIPSTREAM_HOME", "XDG_DATA_HOME", "HF_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))

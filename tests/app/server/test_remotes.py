@@ -16,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from app.client.server_process import ServerProcess
 from app.server.http.sse import PING
-from app.server.remotes.pass_through import PassThrough, Remotes
+from app.server.remotes.exchange import Remotes
+from app.server.remotes.pass_through import PassThrough
 from app.server.remotes.store import RemoteStore
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.scripted_remote import HEAD, ScriptedRemote, chunk, json_reply
@@ -81,12 +82,16 @@ def test_models_are_listed_and_answer_as_at_home(front, server):
     there = front.http.post("/v1/chat/completions", json=CHAT | {"model": f"rack/{MODEL}"})
     assert there.headers["x-slipstream-remote"] == "rack"
     assert there.json()["choices"] == here.json()["choices"]
+    tagged = front.http.post("/v1/chat/completions", json=CHAT | {"model": f"rack/{MODEL}:latest"})
+    assert (tagged.json()["model"], tagged.json()["choices"]) == (MODEL, here.json()["choices"])
     assert "x-slipstream-remote" not in front.http.post("/v1/chat/completions", json=CHAT).headers
 
 
 @pytest.mark.parametrize(
     ("path", "body"),
     [
+        ("/api/v0/completions", {"prompt": "Once", "max_tokens": 8, "temperature": 0, "seed": 1}),
+        ("/v1/responses/input_tokens", {"input": "Tell me."}),
         ("/v1/completions", {"prompt": "Once", "max_tokens": 8, "temperature": 0, "seed": 1}),
         ("/v1/responses", {"input": "Tell me.", "max_output_tokens": 8, "temperature": 0, "store": False}),
         ("/v1/messages", {"messages": MESSAGES, "max_tokens": 8, "temperature": 0}),
@@ -158,6 +163,211 @@ def test_an_early_end_reaches_the_remote(front, server, how):
 
 def requests(front: RunningServer) -> list[dict]:
     return front.http.get("/slipstream/requests").json()["data"]
+
+
+def ollama(front: RunningServer, path: str, **body) -> dict:
+    answer = front.http.post(path, json=body | {"stream": False})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+SETTLED = {"options": {"temperature": 0, "seed": 1, "num_predict": 12}}
+TIMES = {"created_at", "total_duration", "load_duration", "prompt_eval_duration", "eval_duration", "context", "model"}
+
+
+def without_times(answer: dict) -> dict:
+    return {name: value for name, value in answer.items() if name not in TIMES}
+
+
+@pytest.mark.parametrize("name", [f"rack/{MODEL}", f"rack/{MODEL}:latest"])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/chat", {"messages": MESSAGES, **SETTLED}),
+        ("/api/chat", {"messages": MESSAGES, "logprobs": True, "top_logprobs": 2, **SETTLED}),
+        ("/api/generate", {"prompt": "Tell me a story.", "system": "Be short.", **SETTLED}),
+        ("/api/generate", {"prompt": "Once upon", "raw": True, **SETTLED}),
+    ],
+)
+def test_ollamas_clients_reach_a_remotes_model(front, server, path, body, name):
+    here = ollama(server, path, model=MODEL, **body)
+    there = ollama(front, path, model=name, **body)
+    assert there["model"] == f"rack/{MODEL}:latest"
+    assert without_times(there) == without_times(here)
+    with front.http.stream("POST", path, json=body | {"model": name}) as stream:
+        lines = [json.loads(line) for line in stream.iter_lines()]
+    assert [line["done"] for line in lines] == [False] * (len(lines) - 1) + [True]
+    said = [line["message"]["content"] if path == "/api/chat" else line["response"] for line in lines]
+    assert len(said) > 1
+    assert "".join(said) == (here["message"]["content"] if path == "/api/chat" else here["response"])
+    assert lines[-1]["eval_count"] == 12
+    assert lines[-1]["prompt_eval_count"] == here["prompt_eval_count"]
+
+
+def test_ollamas_lists_have_a_remotes_models(front, server):
+    name = f"rack/{MODEL}:latest"
+    listed = {one["name"]: one for one in front.http.get("/api/tags").json()["models"]}
+    assert {name, f"{MODEL}:latest"} <= listed.keys()
+    assert (listed[name]["remote_model"], listed[name]["remote_host"]) == (MODEL, f"{server.url}/v1")
+    shown = front.http.post("/api/show", json={"model": name}).json()
+    assert {"completion", "tools"} <= set(shown["capabilities"])
+    assert shown["model_info"]["remote.context_length"] == server.state["n_ctx"]
+    missing = front.http.post("/api/show", json={"model": "rack/nobody"})
+    assert (missing.status_code, name.removesuffix(":latest") in missing.json()["error"]) == (404, True)
+    ollama(front, "/api/chat", model=name, messages=MESSAGES, **SETTLED)
+    running = {one["name"] for one in front.http.get("/api/ps").json()["models"]}
+    assert running == {name, f"{MODEL}:latest"}
+    assert ollama(front, "/api/chat", model=name)["done_reason"] == "load"
+    assert ollama(front, "/api/generate", model=name, keep_alive=0)["done_reason"] == "unload"
+    assert ollama(front, "/api/pull", model=name)["status"] == "success"
+    kept = front.http.request("DELETE", "/api/delete", json={"model": name})
+    assert (kept.status_code, "remotes remove" in kept.json()["error"]) == (400, True)
+
+
+def test_ollamas_tools_and_schemas_reach_a_remotes_model(front, server):
+    bound = {"properties": {"n": {"const": None}}, "required": ["n"], "additionalProperties": False}
+    asked = {"messages": MESSAGES, "format": {"type": "object", **bound}, **SETTLED}
+    assert json.loads(ollama(front, "/api/chat", model=f"rack/{MODEL}", **asked)["message"]["content"]) == {"n": None}
+    said = {"role": "assistant", "tool_calls": [{"function": {"name": "look_up", "arguments": {"word": "fox"}}}]}
+    answered = [*MESSAGES, said, {"role": "tool", "tool_name": "look_up", "content": "a red animal"}]
+    body = {"messages": answered, "tools": [TOOL], **SETTLED}
+    here = ollama(server, "/api/chat", model=MODEL, **body)
+    there = ollama(front, "/api/chat", model=f"rack/{MODEL}", **body)
+    assert without_times(there) == without_times(here)
+
+
+def test_ollamas_vectors_come_from_a_remote(front, server):
+    body = {"input": ["a fox", "an owl"]}
+    here, there = (
+        ollama(one, "/api/embed", **body, model=name) for one, name in ((server, MODEL), (front, f"rack/{MODEL}"))
+    )
+    assert there["prompt_eval_count"] == here["prompt_eval_count"]
+    assert there["embeddings"] == here["embeddings"]
+    older = ollama(front, "/api/embeddings", model=f"rack/{MODEL}", prompt="a fox")
+    assert older["embedding"] == here["embeddings"][0]
+
+
+def test_lm_studios_clients_reach_a_remotes_model(front, server):
+    body = {"input": "Tell me a story.", "temperature": 0, "max_output_tokens": 12}
+    here = server.http.post("/api/v1/chat", json=body | {"model": MODEL}).json()
+    there = front.http.post("/api/v1/chat", json=body | {"model": f"rack/{MODEL}"}).json()
+    assert (there["model_instance_id"], there["output"]) == (f"rack/{MODEL}", here["output"])
+    assert there["stats"]["input_tokens"] == here["stats"]["input_tokens"]
+    gone_on = front.http.post(
+        "/api/v1/chat", json=body | {"model": f"rack/{MODEL}", "previous_response_id": there["response_id"]}
+    )
+    assert gone_on.json()["stats"]["input_tokens"] > there["stats"]["input_tokens"]
+    newer = {one["key"]: one for one in front.http.get("/api/v1/models").json()["models"]}
+    assert newer[f"rack/{MODEL}"]["loaded_instances"][0]["config"]["context_length"] == server.state["n_ctx"]
+    older = front.http.get(f"/api/v0/models/rack/{MODEL}").json()
+    assert (older["state"], older["publisher"]) == ("loaded", "rack")
+
+
+def test_a_remote_that_fails_in_lm_studios_stream_is_one_error_and_one_end(front, scripted):
+    scripted.reply = HEAD + chunk(BROKEN)
+    got = events(front, "/api/v1/chat", {"model": "odd/m", "input": "Hi"})
+    names = [event.partition("\n")[0].removeprefix("event: ") for event in got]
+    assert names[-4:] == ["message.delta", "message.end", "error", "chat.end"]
+    ended = json.loads(got[-1].partition("data: ")[2])["result"]
+    assert ended["output"] == [{"type": "message", "content": "a"}]
+    assert "odd" in json.loads(got[-2].partition("data: ")[2])["error"]["message"]
+
+
+CHUNKS = [
+    {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None, "reasoning": "Hm."}}]},
+    {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]}}]},
+    {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": '{"x": '}}]}}]},
+    {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]}}]},
+    {"choices": [{"delta": {"tool_calls": [{"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}}]}}]},
+    {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]},
+    {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 9}},
+]
+
+
+def as_events(chunks: list[dict]) -> bytes:
+    return b"".join(chunk(b"data: " + json.dumps(one).encode() + b"\n\n") for one in chunks) + chunk(
+        b"data: [DONE]\n\n"
+    )
+
+
+def test_thoughts_and_calls_of_a_remote_are_told_as_ollamas(front, scripted):
+    scripted.reply = HEAD + as_events(CHUNKS) + chunk(b"")
+    with front.http.stream("POST", "/api/chat", json={"model": "odd/m", "messages": MESSAGES, "think": True}) as stream:
+        lines = [json.loads(line) for line in stream.iter_lines()]
+    messages = [line["message"] for line in lines]
+    assert "".join(one.get("thinking", "") for one in messages) == "Hm."
+    calls = [call["function"] for one in messages for call in one.get("tool_calls", ())]
+    assert calls == [
+        {"index": 0, "name": "f", "arguments": {"x": 1}},
+        {"index": 1, "name": "g", "arguments": {}},
+    ]
+    assert (lines[-1]["prompt_eval_count"], lines[-1]["eval_count"]) == (5, 9)
+    sent = json.loads(scripted.requests[0].partition(b"\r\n\r\n")[2])
+    assert sent["chat_template_kwargs"] == {"enable_thinking": True, "thinking": True}
+    assert sent["stream_options"] == {"include_usage": True}
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "words"),
+    [
+        (json_reply("401 Unauthorized", b'{"error": {"message": "bad key"}}'), 401, "odd refuses its key"),
+        (json_reply("400 Bad", b'{"error": {"message": "no such thing"}}'), 400, "no such thing"),
+        (json_reply("500 Oops", b"<h1>Broken</h1>", kind="text/html"), 500, "odd answers 500"),
+        (b"", 502, "odd"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/chat", "/api/generate", "/api/embed"])
+def test_a_remotes_failure_has_ollamas_form(front, scripted, path, reply, status, words):
+    scripted.reply = reply
+    answer = front.http.post(path, json={"model": "odd/m", "messages": MESSAGES, "prompt": "Hi", "input": "Hi"})
+    assert (answer.status_code, list(answer.json())) == (status, ["error"])
+    assert words in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "rest", [b"", b'data: {"half', b'data: {"error": {"message": "odd broke"}}\n\n'], ids=["dies", "half", "says so"]
+)
+def test_a_remote_that_fails_in_ollamas_stream_is_one_error_at_its_end(front, scripted, rest):
+    scripted.reply = HEAD + chunk(BROKEN + rest)
+    with front.http.stream("POST", "/api/chat", json={"model": "odd/m", "messages": MESSAGES}) as stream:
+        lines = [json.loads(line) for line in stream.iter_lines()]
+    assert ["error" in line for line in lines] == [False, True]
+    assert "odd" in lines[-1]["error"]
+    assert requests(front) == []
+
+
+@pytest.mark.parametrize("how", ["client leaves", "DELETE"])
+def test_an_early_end_in_ollamas_protocol_reaches_the_remote(front, scripted, how):
+    scripted.reply, scripted.stays = HEAD + chunk(BROKEN), True
+    with front.http.stream("POST", "/api/chat", json={"model": "odd/m", "messages": MESSAGES}) as stream:
+        lines = stream.iter_lines()
+        assert json.loads(next(lines))["message"]["content"] == "a"
+        (running,) = requests(front)
+        if how == "DELETE":
+            assert front.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
+            assert ["cancelled" in line for line in lines] == [True]
+    assert scripted.left.wait(5)
+    wait_for(lambda: requests(front) == [])
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/api/generate", "/api/embed"])
+@pytest.mark.parametrize("is_raw", [False, True])
+def test_a_model_of_this_machine_steps_in_for_ollamas_clients(front, scripted, path, is_raw):
+    add(front, "odd", scripted.url, fallback=MODEL)
+    scripted.reply = b""
+    body = {"model": "odd/m", "messages": MESSAGES, "prompt": "Hi", "input": "Hi", **SETTLED, "raw": is_raw}
+    assert ollama(front, path, **body)["model"] == f"{MODEL}:latest"
+
+
+def test_a_conversation_that_is_too_long_for_a_remote_loses_its_oldest_turns(front, scripted):
+    too_long = b'{"error": {"message": "This model\'s maximum context length is 9 tokens.", "code": 400}}'
+    scripted.reply = json_reply("400 Bad", too_long)
+    turns = [{"role": role, "content": role} for role in ("system", "user", "assistant", "user", "assistant", "user")]
+    answer = front.http.post("/api/chat", json={"model": "odd/m", "messages": turns})
+    assert answer.status_code == 400
+    sent = [json.loads(one.partition(b"\r\n\r\n")[2])["messages"] for one in scripted.requests]
+    assert [len(messages) for messages in sent] == [6, 4, 2]
+    assert [one["role"] for one in sent[-1]] == ["system", "user"]
 
 
 def test_figures_are_kept_by_remote(front):
@@ -271,6 +481,9 @@ def test_what_is_not_passed_on_is_refused(front, scripted):
     loaded = front.http.post("/slipstream/load", json={"model": f"rack/{MODEL}"})
     assert (loaded.status_code, loaded.json()["error"]["param"]) == (400, "model")
     add(front, "odd", scripted.url, models=["a", "b/c"])
+    scripted.reply = json_reply("200 OK", b'{"choices": []}')
+    assert front.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/a:latest"}).status_code == 200
+    assert json.loads(scripted.requests[-1].partition(b"\r\n\r\n")[2])["model"] == "a"
     unknown = front.http.post("/v1/chat/completions", json=CHAT | {"model": "odd/z"})
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "model_not_found")
     assert "odd/b/c" in unknown.json()["error"]["message"]

@@ -190,13 +190,30 @@ def test_a_wish_that_is_not_met_is_refused_by_name(server, fields, param):
     assert error["message"].endswith(".")
 
 
-def test_the_death_of_the_engine_ends_a_stream_with_an_event(own_server):
-    fields = {"model": MODEL, "input": "Tell me a story.", "max_output_tokens": 800, "temperature": 0}
-    events = []
-    for event in own_server.client.responses.create(stream=True, extra_body={"ignore_eos": True}, **fields):
-        events.append(event)
-        if event.type == "response.output_text.delta" and len(events) == 8:
-            own_server.engine.kill()
-    assert events[-1].type == "response.failed"
-    assert events[-1].response.error.code == "engine_died"
-    assert events[-1].response.output[0].content[0].text
+def test_stored_items_may_be_named_in_place_of_sent(server):
+    first = server.client.responses.create(model=MODEL, input="My name is Lily.", max_output_tokens=8, temperature=0)
+    assert first.id.startswith("resp_")
+    assert first.output[0].id.startswith("msg_")
+    (asked,) = server.client.responses.input_items.list(first.id).data
+    named = [
+        {"type": "item_reference", "id": asked.id},
+        {"id": first.output[0].id},
+        {"role": "user", "content": "Who?"},
+    ]
+    sent = [
+        {"role": "user", "content": "My name is Lily."},
+        {"role": "assistant", "content": first.output_text},
+        {"role": "user", "content": "Who?"},
+    ]
+    count = lambda items: server.http.post("/v1/responses/input_tokens", json={"input": items}).json()["input_tokens"]  # noqa: E731
+    assert count(named) == count(sent)
+    answer = server.http.post("/v1/responses", json={"input": named, "max_output_tokens": 4})
+    assert answer.status_code == 200
+    unknown = server.http.post("/v1/responses", json={"input": [{"type": "item_reference", "id": "msg_0_1"}]})
+    error = unknown.json()["error"]
+    assert (unknown.status_code, error["param"], error["code"]) == (400, "input[0]", "item_not_found")
+
+
+def test_searches_of_openais_in_a_conversation_are_passed_over(server):
+    items = [{"role": "user", "content": "Hi"}, {"type": "web_search_call", "id": "ws_1", "status": "completed"}]
+    assert server.http.post("/v1/responses", json={"input": items, "max_output_tokens": 2}).status_code == 200

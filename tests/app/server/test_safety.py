@@ -58,7 +58,7 @@ def trap() -> Iterator[tuple[str, list[str]]]:
             self.send_error(404)
 
     served = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=served.serve_forever)
+    thread = threading.Thread(target=served.serve_forever, args=(0.02,))
     thread.start()
     yield f"http://127.0.0.1:{served.server_port}/x.png", asked
     served.shutdown()

@@ -100,6 +100,9 @@ def test_one_beside_is_unloaded_by_its_name(both: RunningServer) -> None:
     both.wait_until(lambda state: {one["model"]: one["phase"] for one in state["models"]}[SMALL] == "empty")
     status = {one["id"]: one["status"]["value"] for one in both.http.get("/models").json()["data"]}
     assert (status[SMALL], status[MODEL]) == ("unloaded", "loaded")
+    for path in ("/props", "/slots"):
+        told = both.http.get(path, params={"model": "small"})
+        assert (told.status_code, "next request" in told.json()["error"]["message"]) == (503, True)
     refused = both.http.post("/models/unload", json={"model": "nothing-of-this-name"})
     assert refused.status_code == 404
     assert json.loads(refused.text)["error"]["code"] == "model_not_found"

@@ -86,7 +86,14 @@ def test_without_a_bound_the_model_thinks_as_long_as_it_likes(thinker):
 
 
 @pytest.mark.parametrize(
-    "fields", [{"enable_thinking": False}, {"reasoning_effort": "none"}, {"reasoning_budget": 0}], ids=str
+    "fields",
+    [
+        {"enable_thinking": False},
+        {"reasoning_effort": "none"},
+        {"reasoning_budget": 0},
+        {"reasoning": {"enabled": False}},
+    ],
+    ids=str,
 )
 def test_without_thoughts_the_answer_comes_at_once(thinker, fields):
     message = thinker.chat(max_tokens=20, extra_body=fields).choices[0].message

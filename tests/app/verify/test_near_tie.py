@@ -14,9 +14,8 @@ from core.llama.sampler_chain import Candidates
 from core.llama.vocab import Vocab
 from core.sampling.sampler import Sampler
 from core.values.request import SamplingParams
-from tests.support.engines import EMBER
+from tests.support.engines import EMBER, GREEDY
 
-GREEDY = SamplingParams(temperature=0)
 SETTINGS = (
     SamplingParams(temperature=0.8),
     SamplingParams(temperature=1.5, top_p=0.8, min_p=0.0),

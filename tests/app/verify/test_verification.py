@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from app.jobs.verify.near_tie import FAR, NEAR_TIE
-from app.jobs.verify.verification import Comparison, DecodedReply, Mode, ReplyComparer, TokenIds, Verification, Verifier
+from app.jobs.verify.verification import (
+    Comparison,
+    DecodedReply,
+    Mode,
+    ReplyComparer,
+    TokenIds,
+    Verification,
+    Verifier,
+    paired_speedup,
+)
 from core.engine.committer import Committer
 from core.engine.engine import Engine
 from core.speculation.proposers.ngram import NgramProposer
@@ -75,9 +84,15 @@ def test_drafting_that_costs_time_is_called_slower_where_enough_was_timed(
 ) -> None:
     def compared(speedup: float) -> Comparison:
         plain, drafted = (reply(*range(10), rate=rate) for rate in (100.0, 100.0 * speedup))
-        return Comparison(0, GREEDY, plain, drafted, None)
+        return Comparison(0, GREEDY, plain, drafted, None, paired_speedup([plain], [drafted]))
 
     assert Verification(tuple(map(compared, speedups))).is_slower is is_slower
+
+
+def test_speeds_are_compared_turn_by_turn() -> None:
+    plain = [reply(*range(10), rate=rate) for rate in (100.0, 50.0, 100.0)]
+    drafted = [reply(*range(10), rate=rate) for rate in (120.0, 60.0, 60.0)]
+    assert paired_speedup(plain, drafted) == pytest.approx(1.2), "the machine was slow for one turn and one reply"
 
 
 def judge(logits: dict[int, float], seen: list[list[int]] | None = None) -> ReplyComparer:
@@ -142,11 +157,12 @@ def test_totals() -> None:
     long, fast = reply(*range(10), rate=100.0), reply(*range(10), rate=150.0, n_drafted=8, n_accepted=6)
     short = reply(1, 2, has_ended=True, rate=50.0)
     difference = judge({1: 9.0, 8: 3.0}).compare(PROMPT, GREEDY, reply(1), reply(8), str)
+    slow = reply(*range(10), rate=80.0)
     found = Verification(
         (
-            Comparison(0, GREEDY, long, fast, None),
-            Comparison(1, GREEDY, long, reply(*range(10), rate=80.0), difference),
-            Comparison(0, SAMPLED, short, short, None),
+            Comparison(0, GREEDY, long, fast, None, paired_speedup([long], [fast])),
+            Comparison(1, GREEDY, long, slow, difference, paired_speedup([long], [slow])),
+            Comparison(0, SAMPLED, short, short, None, paired_speedup([short], [short])),
         )
     )
     assert (found.identical_share("greedy"), found.identical_share("sampled")) == (0.5, 1.0)

@@ -13,13 +13,11 @@ from core.loading.draft_engine import open_draft_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
 from core.values.messages import FinishReason
-from core.values.request import Lane, Request, SamplingParams
-from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger, chat, complete, load, open_engine
+from core.values.request import Lane, Request
+from tests.support.engines import EMBER, EMBER_DRAFT, ENDLESS, FOX, GREEDY, Ledger, chat, complete, load, open_engine
 
-GREEDY = SamplingParams(temperature=0)
 # Each model has an answer of its own to this, and neither has a near-tie in it.
 PROMPT = chat("What is a bee?")
-ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 
 
 @pytest.fixture

@@ -13,11 +13,9 @@ from core.loading.load_engine import load_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
 from core.values.messages import Ended, Started, Token
-from core.values.request import Request, SamplingParams
-from tests.support.engines import EMBER, EMBER_DRAFT, FOX, open_engine
+from core.values.request import Request
+from tests.support.engines import EMBER, EMBER_DRAFT, ENDLESS, FOX, open_engine
 from tools.model_factory.lora_factory import lora
-
-GREEDY = SamplingParams(temperature=0, ignore_eos=True)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +34,7 @@ def engine(files: list[str]) -> Iterator[Engine]:
 def run(engine: Engine, *scales: tuple[float, ...]) -> list[tuple[str, int]]:
     """Answer the same prompt at once with each of the scales; return texts, and how much of the prompt was known."""
     for index, lora_scales in enumerate(scales):
-        engine.submit(engine.prepare(Request(str(index), FOX, 24, sampling=GREEDY, lora=lora_scales)))
+        engine.submit(engine.prepare(Request(str(index), FOX, 24, sampling=ENDLESS, lora=lora_scales)))
     texts, known = [""] * len(scales), [0] * len(scales)
     while not engine.is_idle:
         for event in engine.step():

@@ -98,14 +98,14 @@ def test_what_idle_texts_cost_is_charged_for_all_steps() -> None:
 def test_an_engine_has_learnt_from_each_step_when_it_is_idle_or_asked() -> None:
     with open_engine(n_slots=2, n_ctx=256, speculation="off") as engine:
         n_observed = 0
-        observe = engine._books.observe
+        observe = engine._feedback.observe
 
         def counting(rows: int, kv: int, seconds: float) -> None:
             nonlocal n_observed
             n_observed += 1
             observe(rows, kv, seconds)
 
-        engine._books.observe = counting
+        engine._feedback.observe = counting
         submit(engine, "a", FOX, max_tokens=20)
         for _ in range(4):
             engine.step()

@@ -116,7 +116,8 @@ def test_a_row_computes_the_same_whatever_was_before_and_beside_it(name: str, kv
     tokens = np.random.default_rng(3).integers(7, 250, LENGTH).astype(np.int32)
     with opened(path, 2, kv_type) as context:
         alone = np.concatenate([evaluate(context, [(0, tokens[at : at + 1], at)]) for at in range(LENGTH)])
-    for seed, n_threads in enumerate((1, 3)):
+    # Threads share the work in one way for all types of weights.
+    for seed, n_threads in enumerate((1, 3) if name == "q8_0" else (3,)):
         with opened(path, n_threads, kv_type) as context:
             found = with_a_past(context, tokens, seed)
         differing = np.flatnonzero((found != alone).any(axis=1))

@@ -12,11 +12,12 @@ from core.llama.log import AllocationLog, listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
 from core.loading.dry_run import dry_run
-from core.loading.memory_fit import context_size, need_of
+from core.loading.memory_fit import context_size
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.step_kind import whole_lines
 from models.facts.model_facts import read_model
+from tests.support.engines import need_of
 from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
@@ -38,7 +39,11 @@ def path_of(name: str) -> Path:
 def test_estimate_dry_run_and_allocation_agree(name):
     options = EngineOptions(str(path_of(name)), n_ctx=1024, n_slots=4)
     facts = read_model(Path(options.model_path))
-    tried, estimated, allocated = dry_run(options), need_of(facts, options, context_size(facts, options)), load(options)
+    tried, estimated, allocated = (
+        dry_run(options),
+        need_of(facts, options, context_size(facts, options).n_cells),
+        load(options),
+    )
     assert tried.kv_cache == pytest.approx(allocated.of("KV"), abs=ROUNDING)
     assert tried.compute == pytest.approx(allocated.of("compute") + output_bytes(facts.n_vocab, options), abs=ROUNDING)
     assert tried.weights == pytest.approx(allocated.of("model"), abs=ROUNDING)
@@ -50,7 +55,11 @@ def test_estimate_dry_run_and_allocation_agree(name):
 def test_what_windows_cut_off_takes_no_memory(tmp_path):
     options = EngineOptions(str(recurrent_factory.gemma3(tmp_path / "window.gguf", 32)), n_ctx=1024, n_slots=4)
     facts = read_model(Path(options.model_path))
-    tried, estimated, allocated = dry_run(options), need_of(facts, options, context_size(facts, options)), load(options)
+    tried, estimated, allocated = (
+        dry_run(options),
+        need_of(facts, options, context_size(facts, options).n_cells),
+        load(options),
+    )
     assert tried.kv_cache == pytest.approx(allocated.of("KV"), abs=ROUNDING)
     assert estimated.kv_cache == pytest.approx(tried.kv_cache, abs=ROUNDING)
     # One layer keeps 4,096 tokens, and three keep 4 windows and the rows of a step.
@@ -79,10 +88,10 @@ def test_a_draft_counts():
     drafted = replace(plain, draft_path=str(EMBER_DRAFT))
     facts = read_model(EMBER)
     size = context_size(facts, plain)
-    need = need_of(facts, drafted, size)
+    need = need_of(facts, drafted, size.n_cells)
     assert need.draft > read_model(EMBER_DRAFT).weight_bytes
-    assert need.total - need.draft >= need_of(facts, plain, size).total
-    assert need_of(facts, replace(drafted, speculation="off"), size).draft == 0
+    assert need.total - need.draft >= need_of(facts, plain, size.n_cells).total
+    assert need_of(facts, replace(drafted, speculation="off"), size.n_cells).draft == 0
 
 
 def test_a_file_that_is_no_model_is_refused_with_a_sentence(tmp_path):

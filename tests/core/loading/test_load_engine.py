@@ -15,7 +15,7 @@ import pytest
 from core.cost.calibration import calibrate, steps_key
 from core.cost.cost_model import Calibration
 from core.loading.load_engine import load_engine
-from core.loading.memory_fit import context_size, need_of
+from core.loading.memory_fit import context_size
 from core.machine.measurements import Measurements, measurement_key, physical_cores
 from core.values.engine_options import EngineOptions, KvType
 from core.values.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
@@ -33,6 +33,7 @@ from tests.support.engines import (
     complete,
     greedy_tokens,
     load,
+    need_of,
     open_engine,
 )
 from tools.model_factory import gguf_factory
@@ -141,10 +142,8 @@ NONSENSE = (
 )
 NO_CHOICES = (
     None,
-    {},
     {"decode": [], "few": 1, "many": 1},
     {"decode": 1, "few": 1, "many": 99},
-    {"decode": 1, "few": 1, "many": 1, "more": 1},
 )
 
 
@@ -287,7 +286,9 @@ def room_between(path: Path, options: EngineOptions, one: KvType, other: KvType)
     facts = read_model(path)
     size = context_size(facts, options)
     return int(
-        sum(need_of(facts, replace(options, kv_type=each), size).total for each in (one, other)) / 2 / USABLE_SHARE
+        sum(need_of(facts, replace(options, kv_type=each), size.n_cells).total for each in (one, other))
+        / 2
+        / USABLE_SHARE
     )
 
 
@@ -326,8 +327,8 @@ def test_a_cache_that_has_no_room_in_f16_is_loaded_in_q8_0_and_told(
 def test_a_draft_without_room_is_left_out_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     options = EngineOptions(str(EMBER), n_ctx=512, draft_path=str(EMBER_DRAFT), n_slots=1)
     facts = read_model(EMBER)
-    alone = need_of(facts, replace(options, draft_path=None), context_size(facts, options)).total
-    both = need_of(facts, options, context_size(facts, options)).total
+    alone = need_of(facts, replace(options, draft_path=None), context_size(facts, options).n_cells).total
+    both = need_of(facts, options, context_size(facts, options).n_cells).total
     monkeypatch.setattr("core.loading.memory_fit.free_memory", lambda: int((alone + both) / 2 / USABLE_SHARE))
     with pytest.raises(ModelDoesNotFit, match="what drafts"):
         load(options)

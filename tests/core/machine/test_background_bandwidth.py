@@ -36,7 +36,7 @@ def quiet_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_quiet_engine_is_measured_once_and_the_result_is_kept(tmp_path: Path) -> None:
     found: list[float] = []
-    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED).run()
     assert found == [12e9]
     assert remembered(tmp_path, MACHINE) == MEASURED
 
@@ -50,7 +50,7 @@ def test_a_measurement_that_was_disturbed_is_made_again(tmp_path: Path) -> None:
         engine.activity_count += n_taken < 3
         return MEASURED
 
-    BackgroundBandwidth(engine, tmp_path, found.append, quiet=0.0, take=take)._work()
+    BackgroundBandwidth(engine, tmp_path, found.append, quiet=0.0, take=take).run()
     assert (n_taken, found) == (3, [12e9])
 
 
@@ -99,7 +99,7 @@ def test_what_others_disturbed_is_made_again(tmp_path: Path, monkeypatch: pytest
     answers = [when == "before", when == "meanwhile", False, False]
     monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: answers.pop(0))
     found: list[float] = []
-    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED).run()
     assert (found, len(answers)) == ([12e9], 1 if when == "before" else 0)
 
 
@@ -132,5 +132,5 @@ def test_too_little_memory_only_leaves_the_peak_unknown(tmp_path: Path) -> None:
         raise TooLittleMemory("Only 1 MB is free.")
 
     found: list[float] = []
-    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=take)._work()
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=take).run()
     assert found == []

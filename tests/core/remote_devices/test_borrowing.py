@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from core.remote_devices import borrowing, lending
 from core.remote_devices.borrowing import borrow, look
-from core.remote_devices.handshake import Conversation, WorkerUnavailable
+from core.remote_devices.handshake import MessageSocket, WorkerUnavailable
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption
 from core.values.worker_address import worker_address
@@ -37,15 +38,16 @@ def test_a_worker_says_what_it_lends_and_the_link_is_measured(worker: TestWorker
 def test_a_wrong_token_is_refused_on_both_sides(worker: TestWorker) -> None:
     with pytest.raises(WorkerUnavailable, match="does not know this token"):
         look(worker.address, "another token")
-    assert worker.said[-1] == "127.0.0.1 came with a wrong token and was refused."
+    while worker.said[-1:] != ["127.0.0.1 came with a wrong token and was refused."]:
+        time.sleep(0.01)  # it says so after it has answered
 
 
 def test_nothing_is_answered_without_the_token(worker: TestWorker) -> None:
     with socket.create_connection(("127.0.0.1", worker.port)) as connection:
-        talk = Conversation(connection)
-        assert len(talk.receive()["challenge"]) == 32
-        talk.send(do="look")
-        assert talk.receive() == {"problem": "token"}
+        channel = MessageSocket(connection)
+        assert len(channel.receive()["challenge"]) == 32
+        channel.send(do="look")
+        assert channel.receive() == {"problem": "token"}
         assert connection.recv(1) == b""
 
 

@@ -43,13 +43,13 @@ class Bench:
 
     def __init__(self, model: Model, vocab: Vocab) -> None:
         self._model, self._vocab = model, vocab
-        self._candidates = Candidates(vocab.n_tokens)
+        self.candidates = Candidates(vocab.n_tokens)
 
     def sampler(self, seed: int = 1, **settings: Any) -> Sampler:
         return Sampler(self._model, self._vocab, SamplingParams(**{**OFF, **settings}), seed, 1024)
 
     def draw(self, sampler: Sampler, logits: Logits, n: int = 300, start: int = 0) -> list[int]:
-        return [sampler.choose(logits.copy(), position, self._candidates) for position in range(start, start + n)]
+        return [sampler.choose(logits.copy(), position, self.candidates) for position in range(start, start + n)]
 
     def seen(self, logits: Logits, used: tuple[int, ...] = (), **settings: Any) -> set[int]:
         sampler = self.sampler(**settings)
@@ -235,7 +235,7 @@ def test_skipping_unlikely_tokens_changes_no_draw(bench: Bench, vocab: Vocab) ->
 
 @pytest.mark.parametrize("settings", [{}, {"top_k": 3}, {"temperature": 0}, {"logit_bias": ((LIKELY[2], 3.0),)}])
 def test_a_draft_draws_what_the_target_would(bench: Bench, logits: Logits, settings: dict[str, Any]) -> None:
-    sampler, candidates = bench.sampler(**settings), bench._candidates
+    sampler, candidates = bench.sampler(**settings), bench.candidates
     for position in range(50):
         guess = sampler.guess(logits.copy(), position, candidates)
         assert guess == sampler.choose(logits.copy(), position, candidates)
@@ -245,5 +245,5 @@ def test_a_draft_draws_what_the_target_would(bench: Bench, logits: Logits, setti
 def test_a_draft_draws_nothing_from_numbers_that_are_none(bench: Bench, logits: Logits) -> None:
     sampler = bench.sampler()
     logits[:] = -np.inf
-    assert sampler.guess(logits, 0, bench._candidates) is None
+    assert sampler.guess(logits, 0, bench.candidates) is None
     sampler.close()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot_table import SlotTable
-from core.scheduler.scheduler import MAX_WAIT_SECONDS, Scheduler
+from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.values.request import Lane
 from tests.support.sequences import sequence
@@ -106,8 +107,20 @@ def test_a_batch_request_that_never_ran_gets_its_turn_beside_a_stream_of_others(
         office.place()
         if office.scheduler.running[0] is batch:
             break
-    assert waited <= MAX_WAIT_SECONDS[Lane.BATCH] + 2.0
+    assert waited <= 32.0, "one request each half minute"
     assert running not in office.scheduler.running
+
+
+def test_who_waits_for_a_text_that_is_read_is_overtaken_until_it_is_there() -> None:
+    office = Office()
+    reading = SimpleNamespace(is_over=False)
+    first, second, *_ = office.arrive(Lane.STANDARD, Lane.STANDARD, Lane.STANDARD)
+    first.hold = reading
+    assert office.place() == [1, 2]
+    office.scheduler.remove(second)
+    assert office.place() == [2], "a free slot is no reason"
+    reading.is_over = True
+    assert office.place() == [0, 2]
 
 
 def test_while_memory_is_short_only_a_higher_lane_joins_in_place_of_a_batch_request() -> None:

@@ -13,9 +13,9 @@ from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from core.speculation.proposers.draft_model import DraftModelProposer
-from core.values.request import SamplingParams
 from tests.support.engines import (
     EMBER_DRAFT,
+    ENDLESS,
     FOX,
     GREEDY_WITH_LOGPROBS,
     SURE,
@@ -31,7 +31,6 @@ from tests.support.engines import (
 from tests.support.proposers import price
 
 PROMPTS = (FOX, SURE, chat("Who are you?"))
-ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 DEPTH = 3
 
 

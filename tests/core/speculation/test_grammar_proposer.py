@@ -13,9 +13,8 @@ from core.speculation.policy.speculator import Speculator
 from core.speculation.proposers.grammar import GrammarProposer
 from core.values.messages import FinishReason
 from core.values.request import Constraint, SamplingParams
-from tests.support.engines import FOX, SURE, chat, complete, open_engine, run, submit
+from tests.support.engines import FOX, GREEDY, SURE, chat, complete, open_engine, run, submit
 
-GREEDY = SamplingParams(temperature=0)
 KEYS = ("favourite_breakfast", "greatest_adventure_so_far", "what_the_neighbours_say")
 SCHEMA = Constraint(
     "json_schema",

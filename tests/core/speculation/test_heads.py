@@ -1,4 +1,4 @@
-"""The laws of speculation for heads, on real files: MTP layers in the model, EAGLE-3 and DFlash in a file beside it.
+"""Heads on real files: MTP layers in the model, EAGLE-3 and DFlash in a file beside it. Their laws: ``test_laws.py``.
 
 Ember in the clothes of GLM-4.5 says what Ember says; a model that counts has heads that are always right.
 """
@@ -6,10 +6,9 @@ Ember in the clothes of GLM-4.5 says what Ember says; a model that counts has he
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from core.llama import heads
 from core.llama.context import DecodeStatus
 from core.llama.heads import HeadKind, StateRows
 from core.loading.load_heads import why_left_out, why_no_mtp
+from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.context_proposer import PRIORS
@@ -26,12 +26,14 @@ from core.speculation.proposers.dflash import DFlashProposer
 from core.speculation.proposers.hidden_state import LONGEST_WINDOW
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
+from core.values.messages import RequestEvent
 from core.values.request import SamplingParams
 from models.facts.model_facts import read_model
 from tests.support.engines import (
     EMBER,
-    FOX,
+    ENDLESS,
     GREEDY_WITH_LOGPROBS,
+    PROMPTS,
     assert_same_up_to_a_near_tie,
     chat,
     complete,
@@ -42,97 +44,21 @@ from tests.support.engines import (
     run,
     submit,
 )
-from tests.support.heads import Recorder, following, head_of, says_at_once
-from tests.support.interruptions import break_off_verifications, cancel_between_steps
+from tests.support.heads import (
+    COUNTING,
+    HYBRIDS,
+    KINDS,
+    Recorder,
+    Setting,
+    counting,
+    head_of,
+    hybrid,
+    random_head,
+    says_at_once,
+    use,
+)
 from tests.support.proposers import price
 from tools.model_factory import gguf_factory, head_factory
-
-PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
-COUNTING = tuple(range(500, 520))
-ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
-
-
-class Setting(NamedTuple):
-    """A target and what to load beside it."""
-
-    path: Path
-    options: dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def plain() -> Iterator[Engine]:
-    with open_engine(n_slots=4, n_ctx=512, speculation="off") as engine:
-        yield engine
-
-
-@pytest.fixture(scope="module")
-def continuations(plain: Engine) -> list[list[int]]:
-    """The prompts with what Ember makes of them."""
-    texts = []
-    for prompt in PROMPTS:
-        _, _, ledger = complete(plain, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-        tokens = [token for token, _ in greedy_tokens(ledger, "only")]
-        texts.append([*plain.vocab.tokenize(prompt).tolist(), *tokens])
-    return texts
-
-
-@pytest.fixture(scope="module")
-def settings(continuations: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Setting]:
-    """Ember with heads: of each kind, one that knows nothing and one that is often right."""
-    folder = tmp_path_factory.mktemp("heads")
-    random_mtp = gguf_factory.cached_file("mtp-random.gguf", head_factory.mtp_ember)
-    random_eagle = gguf_factory.cached_file("eagle-random.gguf", head_factory.eagle_head)
-    random_dflash = gguf_factory.cached_file("dflash-random.gguf", head_factory.dflash_head)
-    dflash = head_factory.dflash_head(folder / "dflash.gguf", "table", following(continuations, 1))
-    mtp = head_factory.mtp_ember(folder / "mtp.gguf", following(continuations, 1))
-    eagle = head_factory.eagle_head(folder / "eagle.gguf", "table", following(continuations, 2))
-    return {
-        "mtp random": Setting(random_mtp, {}),
-        "mtp": Setting(mtp, {}),
-        "eagle3 random": Setting(EMBER, {"draft_path": str(random_eagle)}),
-        "eagle3": Setting(EMBER, {"draft_path": str(eagle)}),
-        "dflash random": Setting(EMBER, {"draft_path": str(random_dflash)}),
-        "dflash": Setting(EMBER, {"draft_path": str(dflash)}),
-    }
-
-
-KINDS = ("mtp", "eagle3", "dflash")
-HEADS = ("mtp random", "mtp", "eagle3 random", "eagle3", "dflash random", "dflash")
-
-
-def use(setting: Setting, **options: Any) -> Any:
-    merged = {"n_slots": 4, "n_ctx": 512, "speculation": "draft", **setting.options, **options}
-    return open_engine(setting.path, **merged)
-
-
-@pytest.mark.parametrize("kind", HEADS)
-@pytest.mark.parametrize("depth", [4, None])
-def test_at_temperature_0_a_head_changes_no_text(
-    plain: Engine, settings: dict[str, Setting], kind: str, depth: int | None
-) -> None:
-    with use(settings[kind], draft_depth=depth) as engine:
-        for index, prompt in enumerate(PROMPTS):
-            submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-        ledger = run(engine)
-        assert engine.speculator is not None
-        stats = engine.speculator.stats
-    for index, prompt in enumerate(PROMPTS):
-        assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), expected(plain, prompt, 40))
-    if depth:
-        assert stats.n_drafted > 100
-        assert (stats.accepted_at[0] > 0.2 * stats.drafted_at[0]) == (kind in KINDS)
-
-
-def counting(kind: str, n_layers: int = 1, step: int = 1) -> Setting:
-    """The model that counts, with a head of ``kind`` that is always right with its first token."""
-    if kind == "mtp":
-        return Setting(head_factory.cached_mtp_counter(n_layers), {})
-    n_layers += 3
-    name = f"counter-{n_layers}-{step}.gguf"
-    path = gguf_factory.cached_file(name, lambda path: head_factory.counter(path, n_layers, step))
-    make = head_factory.eagle_head if kind == "eagle3" else head_factory.dflash_head
-    head = gguf_factory.cached_file(f"{kind}-counter-{step}.gguf", lambda path: make(path, "counter", step=step))
-    return Setting(path, {"draft_path": str(head)})
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -161,121 +87,11 @@ def test_a_head_that_knows_fewer_words_drafts_those(tmp_path: Path, kind: str) -
     assert unknown.n_accepted == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_head_that_pays_is_used_by_itself(kind: str) -> None:
-    n_accepted = 0
-    with use(counting(kind, 16, step=0), n_slots=1) as engine:
-        price(engine, {1: 0.010, 8: 0.012, 64: 0.030}, 0.001)
-        for turn in range(3):
-            prompt = tuple(token + 300 * turn for token in COUNTING)
-            n_accepted += complete(engine, prompt, max_tokens=120, sampling=ENDLESS)[1].receipt.n_accepted
-    assert n_accepted > 100, "of 360 tokens"
-
-
-@pytest.mark.parametrize("kind", ["mtp random", "eagle3 random", "dflash random"])
-def test_a_useless_head_is_soon_left_alone(settings: dict[str, Setting], kind: str) -> None:
-    with use(settings[kind], speculation="draft") as engine:
-        price(engine, {1: 0.010, 2: 0.014, 4: 0.02, 64: 0.2}, 0.001, credit=0.02)
-        for _ in range(3):
-            complete(engine, max_tokens=100, sampling=ENDLESS)
-        assert engine.speculator.stats.drafted_at[0] < 45, "of 300 tokens"
-
-
-@pytest.mark.parametrize("kind", HEADS)
-def test_drafted_and_sampled_with_one_seed_the_text_is_the_same(
-    plain: Engine, settings: dict[str, Setting], kind: str
-) -> None:
-    same = 0
-    with use(settings[kind], n_slots=2, draft_depth=3) as engine:
-        for seed in range(5):
-            sampling = SamplingParams(seed=seed, temperature=0.9, repeat_penalty=1.1)
-            found, wanted = (complete(one, max_tokens=25, sampling=sampling)[0] for one in (engine, plain))
-            same += found == wanted
-    assert same >= 4, "only rounding at near-ties may change a seeded text"
-
-
-@pytest.mark.parametrize("kind", HEADS)
-@pytest.mark.parametrize("depth", [3, None])
-def test_accepted_and_bonus_tokens_add_up(settings: dict[str, Setting], kind: str, depth: int | None) -> None:
-    with use(settings[kind], speculation="auto", draft_depth=depth) as engine:
-        for index, prompt in enumerate(PROMPTS):
-            submit(engine, str(index), prompt, max_tokens=33, sampling=ENDLESS)
-        ledger = run(engine)
-        assert engine.speculator is not None
-        stats = engine.speculator.stats
-    receipts = [ended.receipt for ended in ledger.ended.values()]
-    assert [receipt.n_generated for receipt in receipts] == [33] * len(PROMPTS)
-    assert sum(receipt.n_drafted for receipt in receipts) == stats.n_drafted
-    assert sum(receipt.n_accepted for receipt in receipts) == stats.n_accepted == sum(stats.accepted_at)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("depth", [3, None])
-def test_each_step_gives_a_token_beside_those_accepted(
-    settings: dict[str, Setting], kind: str, depth: int | None
-) -> None:
-    with use(settings[kind], n_slots=1, draft_depth=depth) as engine:
-        _, ended, _ = complete(engine, max_tokens=50, sampling=ENDLESS)
-        assert engine.stats.n_steps + ended.receipt.n_accepted == ended.receipt.n_generated == 50
-    if depth:
-        assert 0 < ended.receipt.n_accepted < ended.receipt.n_drafted
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_verification_that_is_broken_off_leaves_the_text_as_it_was(
-    plain: Engine, settings: dict[str, Setting], kind: str
-) -> None:
-    with use(settings[kind], n_slots=2, draft_depth=4) as engine:
-        for index in range(2):
-            submit(engine, str(index), PROMPTS[index], max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-        ledger = break_off_verifications(engine)
-    for index in range(2):
-        assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), expected(plain, PROMPTS[index], 40))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_turn_without_drafts_leaves_the_next_one_drafted_and_right(
-    plain: Engine, settings: dict[str, Setting], kind: str
-) -> None:
-    with use(settings[kind], n_slots=1, draft_depth=3) as engine:
-        drafted = []
-        for speculates in (False, True, False, True):
-            submit(engine, str(len(drafted)), FOX, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS, speculates=speculates)
-            ledger = run(engine)
-            name = str(len(drafted))
-            assert_same_up_to_a_near_tie(greedy_tokens(ledger, name), expected(plain, FOX, 30))
-            drafted.append(ledger.ended[name].receipt.n_drafted > 0)
-        engine.forget_texts()
-        assert drafted == [False, True, False, True]
-        _, ended, ledger = complete(engine, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
-        assert ended.receipt.n_drafted > 0
-        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(plain, FOX, 30))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_cancel_between_drafted_steps_leaves_the_cache_right(
-    plain: Engine, settings: dict[str, Setting], kind: str
-) -> None:
-    with use(settings[kind], n_slots=3, draft_depth=5) as engine:
-        cancel_between_steps(engine, PROMPTS, range(1, 8, 2), max_tokens=40, sampling=ENDLESS)
-        _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), expected(plain, FOX, 40))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_drafts_give_way_when_the_cache_is_full(settings: dict[str, Setting], kind: str) -> None:
-    with use(settings[kind], n_slots=6, n_ctx=256, n_cells=256, draft_depth=6) as engine:
-        for index in range(6):
-            submit(engine, str(index), PROMPTS[index % 5], max_tokens=120)
-        ledger = run(engine)
-    assert {ended.failure for ended in ledger.ended.values()} == {None}
-
-
 # Cells come by the 256, and beside a text a block needs some.
 @pytest.mark.parametrize(("kind", "length"), [("mtp", 15), ("eagle3", 15), ("dflash", 22)])
-def test_of_what_idle_slots_hold_the_oldest_makes_way(settings: dict[str, Setting], kind: str, length: int) -> None:
+def test_of_what_idle_slots_hold_the_oldest_makes_way(kind: str, length: int) -> None:
     """The head has cells for three of these conversations."""
-    with use(settings[kind], n_slots=4, n_ctx=512, n_cells=512, draft_depth=3) as engine:
+    with use(random_head(kind), n_cells=512, draft_depth=3) as engine:
         for animal in ("fox", "bear", "duck", "owl"):
             prompt = chat(f"Tell me a story about a {animal}. " * length)
             assert complete(engine, prompt, max_tokens=20, sampling=ENDLESS)[1].receipt.n_drafted > 10
@@ -283,23 +99,6 @@ def test_of_what_idle_slots_hold_the_oldest_makes_way(settings: dict[str, Settin
         held = [len(features.read) for features in head._features_of]
         assert sum(held) < head._context.n_cells
     assert [size > 128 for size in held] == [False, True, True, True]
-
-
-@pytest.mark.parametrize("kind", HEADS)
-def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once(
-    settings: dict[str, Setting], kind: str
-) -> None:
-    """Catching up, rejected drafts, shared batches, new turns: none of it may leave a trace in the head's cache."""
-    with use(settings[kind], n_slots=3, draft_depth=3, cache_ram=0) as engine:  # a text that comes back has no states
-        recorder = Recorder(head_of(engine))
-        for turn in range(2):
-            for index, prompt in enumerate(PROMPTS):
-                submit(engine, f"{turn} {index}", prompt + " Then" * turn, max_tokens=14, sampling=ENDLESS)
-            run(engine)
-        judged = recorder.seen[:: max(len(recorder.seen) // 40, 1)]
-        agreed = [token == says_at_once(engine, text) for text, token in judged]
-    assert len(agreed) >= 30
-    assert sum(agreed) >= 0.9 * len(agreed), "only rounding at near-ties may change what a head says"
 
 
 # Turned as in models that see pictures, which makes no difference to a text; with a window shorter than the text; with
@@ -311,21 +110,32 @@ VARIANTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, ...], int]:
+    """What an ordinary DFlash head says, by the text before it."""
+    head = head_factory.dflash_head(tmp_path_factory.mktemp("usual") / "head.gguf")
+    with use(Setting(EMBER, {"draft_path": str(head)}), n_slots=2, draft_depth=3) as engine:
+        return {tuple(text): token for text, token in recorded(engine).seen}
+
+
+def recorded(engine: Engine) -> Recorder:
+    recorder = Recorder(head_of(engine))
+    for index, prompt in enumerate(PROMPTS[:3]):
+        submit(engine, str(index), prompt, max_tokens=14, sampling=ENDLESS)
+    run(engine)
+    return recorder
+
+
 @pytest.mark.parametrize("name", VARIANTS)
-def test_variants_of_dflash_heads_keep_what_they_read(tmp_path: Path, name: str) -> None:
-    said = {}
-    for kind, changed in {"usual": {}, name: VARIANTS[name]}.items():
-        head = head_factory.dflash_head(tmp_path / f"{kind}.gguf", changed=changed)
-        with use(Setting(EMBER, {"draft_path": str(head)}), n_slots=2, draft_depth=3) as engine:
-            recorder = Recorder(head_of(engine))
-            for index, prompt in enumerate(PROMPTS[:3]):
-                submit(engine, str(index), prompt, max_tokens=14, sampling=ENDLESS)
-            run(engine)
-            said[kind] = [(text, token, says_at_once(engine, text)) for text, token in recorder.seen]
-    found = said[name]
+def test_variants_of_dflash_heads_keep_what_they_read(
+    tmp_path: Path, name: str, usual: dict[tuple[int, ...], int]
+) -> None:
+    head = head_factory.dflash_head(tmp_path / "head.gguf", changed=VARIANTS[name])
+    with use(Setting(EMBER, {"draft_path": str(head)}), n_slots=2, draft_depth=3) as engine:
+        recorder = recorded(engine)
+        found = [(text, token, says_at_once(engine, recorder, text)) for text, token in tuple(recorder.seen)]
     assert len(found) >= 30
     assert sum(token == at_once for _, token, at_once in found) >= 0.9 * len(found)
-    usual = {tuple(text): token for text, token, _ in said["usual"]}
     both = [(token, usual[tuple(text)]) for text, token, _ in found if tuple(text) in usual]
     n_same = sum(one == other for one, other in both)
     assert n_same >= 0.9 * len(both) > 20 if name == "turned" else n_same < len(both)
@@ -419,16 +229,18 @@ def test_what_a_dflash_head_read_along_teaches(monkeypatch: pytest.MonkeyPatch) 
     assert {one.evidence >= len(PRIORS) for one in seen} == {False, True}, "first tokens and those behind them"
 
 
-def test_a_long_prompt_is_read_from_where_its_states_are_kept(plain: Engine, settings: dict[str, Setting]) -> None:
+def test_a_long_prompt_is_read_from_where_its_states_are_kept() -> None:
     prompt = chat("Tell me a story about a fox and a bear. " * 60)
-    for kind in KINDS:
-        with use(settings[kind], n_slots=2, n_ctx=1024, draft_depth=3) as engine:
+    wanted: dict[Path, list[tuple[int, float]]] = {}
+    for setting in map(random_head, KINDS):
+        if setting.path not in wanted:
+            with open_engine(setting.path, n_slots=2, n_ctx=1024, speculation="off") as engine:
+                wanted[setting.path] = expected(engine, prompt, 12)
+        with use(setting, n_slots=2, n_ctx=1024, draft_depth=3) as engine:
             assert len(engine.vocab.tokenize(prompt)) > LONGEST_WINDOW + 20
             _, ended, ledger = complete(engine, prompt, max_tokens=12, sampling=GREEDY_WITH_LOGPROBS)
         assert ended.receipt.n_drafted > 0
-        with open_engine(settings[kind].path, n_slots=2, n_ctx=1024, speculation="off") as engine:
-            found, wanted = greedy_tokens(ledger, "only"), expected(engine, prompt, 12)
-        assert_same_up_to_a_near_tie(found, wanted)
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted[setting.path])
 
 
 def test_what_a_head_reads_is_metered() -> None:
@@ -532,14 +344,13 @@ def test_a_head_without_tables_must_have_the_width_of_the_model(tmp_path: Path) 
     refused(EngineOptions(small, draft_path=str(head)), "no embeddings of its own and its width is 384, .* is 192")
 
 
-def test_a_head_beside_an_architecture_that_hides_its_layers_is_refused(settings: dict[str, Setting]) -> None:
-    head = settings["eagle3 random"].options["draft_path"]
-    refused(EngineOptions(str(settings["mtp"].path), draft_path=head), "hands out no hidden states .* glm4moe")
+def test_a_head_beside_an_architecture_that_hides_its_layers_is_refused() -> None:
+    head = random_head("eagle3").options["draft_path"]
+    refused(EngineOptions(str(random_head("mtp").path), draft_path=head), "exports no hidden states .* glm4moe")
 
 
 def test_a_head_is_no_model() -> None:
-    path = gguf_factory.cached_file("eagle-random.gguf", head_factory.eagle_head)
-    refused(EngineOptions(str(path)), "loaded beside its model")
+    refused(EngineOptions(random_head("eagle3").options["draft_path"]), "loaded beside its model")
 
 
 def test_heads_whose_weights_are_left_out_are_not_asked_for() -> None:
@@ -612,7 +423,36 @@ def test_what_became_of_a_heads_guesses_is_counted(kind: str) -> None:
         engine.close()
 
 
-def test_off_means_off() -> None:
-    with use(counting("mtp"), speculation="off") as engine:
-        assert engine.speculator is None
-        assert complete(engine, COUNTING, max_tokens=5)[1].receipt.n_drafted == 0
+# -- models with a running state ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", ["qwen35", "qwen3next"])
+def test_side_by_side_requests_of_a_hybrid_all_draft_equally_many_or_none(architecture: str) -> None:
+    """llama.cpp evaluates requests of such models one after the other where their rows differ in number."""
+    drafted: list[list[int]] = []
+    with use(hybrid(architecture), speculation="auto") as engine:
+        price(engine, {1: 0.010, 2: 0.0102, 4: 0.0105, 16: 0.012}, 0.001)  # rows are cheap
+        decode = engine.runner.run
+
+        def noting(todo: StepPlan, events: list[RequestEvent]) -> StepPlan:
+            drafted.append([len(share.draft) for share in todo])
+            return decode(todo, events)
+
+        engine.runner.run = noting  # type: ignore[method-assign]
+        for index in range(3):
+            submit(
+                engine, str(index), tuple(range(500 + 300 * index, 520 + 300 * index)), max_tokens=60, sampling=ENDLESS
+            )
+        ledger = run(engine)
+    assert {ended.receipt.n_generated for ended in ledger.ended.values()} == {60}
+    together = [lengths for lengths in drafted if len(lengths) == 3]
+    assert {len(set(lengths)) for lengths in together} == {1}
+    assert sum(lengths[0] > 0 for lengths in together) > 5, "the head counts, and so do the texts"
+
+
+def test_of_hybrids_only_what_llama_cpp_cannot_run_is_refused() -> None:
+    facts = {architecture: read_model(hybrid(architecture).path) for architecture in HYBRIDS}
+    assert {architecture: why_no_mtp(each) for architecture, each in facts.items()} == dict.fromkeys(HYBRIDS)
+    assert all(each.state_elements for each in facts.values())
+    reason = why_no_mtp(replace(facts["qwen35"], architecture="glm5-next"))
+    assert reason == "llama.cpp has no graph for the prediction heads of the architecture glm5-next."

@@ -91,7 +91,8 @@ def test_where_plain_steps_are_too_slow_already_drafts_make_them_little_slower()
 @pytest.mark.parametrize(("chances", "depth"), [(SURE, 8), ((0.7, 0.2, 0.01, 0.001), 2)])
 def test_drafts_of_equal_length_are_shortened_together(chances: tuple[float, ...], depth: int) -> None:
     chains = [chain("0", *SURE), chain("1", *chances)]
-    keep_evenly(chains, 2, step(Lane.STANDARD, Lane.STANDARD, rate=0.0), lambda one: one.reach)
+    prices = step(Lane.STANDARD, Lane.STANDARD, rate=0.0)._replace(n_even=2)
+    keep_evenly(chains, prices, lambda one: one.reach)
     assert [len(one.tokens) for one in chains] == [depth] * 2
 
 

@@ -6,9 +6,13 @@ import random
 
 import pytest
 
+from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
-from core.speculation.policy.draft_state import Backoff, DraftState
+from core.speculation.policy.draft_growth import DraftGrowth
+from core.speculation.policy.draft_state import Backoff, DraftState, DraftStates
 from core.speculation.proposer import ExpectedGain
+from tests.support.proposers import RandomProposer
+from tests.support.sequences import sequence
 
 
 def test_a_table_begins_with_its_priors_and_learns_what_happens() -> None:
@@ -105,3 +109,45 @@ def test_what_a_draft_comes_to_beyond_its_promise_is_expected_of_the_next_one_of
     assert known.expected_gain(rich) == pytest.approx(0.2, abs=0.1)
     assert known.expected_gain(ExpectedGain("draft", 0.1)) < known.expected_gain(poor)
     assert record().expected_gain(rich) == 1.0, "of another text it says nothing"
+
+
+def test_a_wait_for_ngrams_is_a_step_shorter_with_each_step() -> None:
+    states, one = DraftStates((), (), 0.0, has_ngrams=True), sequence(0, 1)
+    states.admit(one)
+    for _ in range(3):
+        states.by_id[one.id].ngram_backoff.back_off(100)
+    due = []
+    for _ in range(7):
+        due.append(states.due_for_ngrams([one]))
+        states.begin_step([one])
+    assert due == [[]] * 7
+    assert states.due_for_ngrams([one]) == [one]
+
+
+def growth_of(one: Sequence) -> tuple[DraftGrowth, DraftStates, RandomProposer]:
+    """What lets drafts of a text grow; tokens are right in half of all cases."""
+    proposer = RandomProposer(100)
+    proposer.table = AcceptanceTable((0.5,))
+    states = DraftStates((proposer,), (proposer,), 0.0, has_ngrams=False)
+    states.admit(one)
+    growth = DraftGrowth(states, n_ctx=10_000, most=16, end_tokens=(), checkpoints=None, clock=lambda: 0.0)
+    growth.least_reach = 0.1
+    return growth, states, proposer
+
+
+def test_what_reading_a_text_took_is_booked_over_a_reply_of_usual_length() -> None:
+    one = sequence(0, 1)
+    growth, states, _ = growth_of(one)
+    states.by_id[one.id].debts["draft"] = 1.0
+    growth.amortise(one, 32)
+    assert [time.seconds for time in growth.times] == [0.25], "32 of 128 tokens"
+    growth.amortise(one, 1_000)
+    assert sum(time.seconds for time in growth.times) == 1.0
+
+
+def test_a_draft_that_is_hardly_ever_right_to_its_end_stops_growing() -> None:
+    one = sequence(0, 1)
+    growth, states, proposer = growth_of(one)
+    chain = states.chain(one, proposer)
+    growth.extend_free(chain, 16, is_lawful=True)
+    assert chain.probability < 0.1 <= chain.reach[-2]

@@ -138,6 +138,37 @@ def test_lookups_stake_more_the_more_they_have_won() -> None:
     assert max(lengths) >= 8
 
 
+def test_a_text_begins_with_short_lookups_and_has_longer_ones_while_they_are_right() -> None:
+    stage = SimulatedEngine(GPU, ngram=NgramProposer(), says=repeated_token)
+    stage.run(60)
+    stage.begin()
+    lengths = [len(step["0"]) for step in stage.run(20) if step]
+    assert (lengths[0], lengths[1]) == (8, 16)
+
+
+def test_short_texts_are_not_each_probed_anew_where_no_probe_came_to_anything() -> None:
+    useless = SimulatedDraftModel("draft", never)
+    stage = SimulatedEngine(CPU, useless)
+    for _ in range(60):
+        stage.run(60)
+        stage.begin()
+    assert 8 <= useless.n_probes <= 30
+
+
+def test_nobody_is_drafted_for_in_vain_where_all_must_bring_equally_many_rows() -> None:
+    knower = SimulatedDraftModel("draft", lambda request_id, _: request_id == "0")
+    stage = SimulatedEngine(GPU, knower, n_requests=2)
+    stage.run(40, is_even=True)
+    before = knower.n_asked
+    assert not any(stage.run(200, is_even=True))
+    assert knower.n_asked - before <= 4
+    knower.is_right = always
+    stage.run(300, is_even=True)
+    sizes = [{len(tokens) for tokens in step.values()} for step in stage.run(20, is_even=True) if step]
+    assert len(sizes) >= 18
+    assert all(len(size) == 1 for size in sizes)
+
+
 class Considered(SimulatedDraftModel):
     """Remembers whether it was thought about."""
 
@@ -189,7 +220,7 @@ class Broken(SimulatedDraftModel):
 
     def __init__(self, *request_ids: str) -> None:
         super().__init__("draft", always)
-        self._fails_for = request_ids
+        self.fails_for = request_ids
         self.failed_at: list[float] = []
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
@@ -201,7 +232,7 @@ class Broken(SimulatedDraftModel):
         super().read_along(sequence)
 
     def _fail(self, sequences: list[Sequence]) -> None:
-        failed = [sequence for sequence in sequences if sequence.id in self._fails_for]
+        failed = [sequence for sequence in sequences if sequence.id in self.fails_for]
         if failed:
             self.failed_at.append(self.clock.now)
             self.clock.now += WASTED
@@ -242,9 +273,9 @@ def test_a_try_that_fails_is_paid_for_and_is_not_made_again_soon() -> None:
     broken = Broken("0")
     broken.is_right = never
     stage = SimulatedEngine(CPU, broken)
-    broken._fails_for = ()
+    broken.fails_for = ()
     stage.run(150)
-    broken._fails_for = ("0",)
+    broken.fails_for = ("0",)
     before, n_before = stage.seconds, stage.n_sampled
     stage.run(2000)
     assert 1 <= len(broken.failed_at) <= 6

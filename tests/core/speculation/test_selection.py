@@ -20,8 +20,8 @@ def chain(*reach: float) -> DraftChain:
 
 def kept(chains: list[DraftChain], n_sequences: int, row: float, room: int = 100) -> list[int]:
     """Keep where a token is worth a second and each row takes ``row`` seconds."""
-    prices = StepCost(n_sequences, 1.0, lambda rows: 1.0 + row * rows, room)
-    keep_evenly(chains, n_sequences, prices, lambda one: one.reach)
+    prices = StepCost(n_sequences, 1.0, lambda rows: 1.0 + row * rows, room, n_even=n_sequences)
+    keep_evenly(chains, prices, lambda one: one.reach)
     return [len(one.tokens) for one in chains]
 
 

@@ -63,7 +63,7 @@ def read_until(process: subprocess.Popen[str], n_bytes: int) -> int:
     return -1
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_killed_again_and_again_it_ends_with_the_right_file(seed, start, server, hub, tmp_path):
     chance = random.Random(seed)
     server.fault(FILE, Fault(bytes_per_second=1.5e6))

@@ -7,8 +7,8 @@ import threading
 import pytest
 from PySide6.QtCore import Qt
 
+from tests.support.chat_window import ended, reply_view
 from tools.stand_ins.fake_openai import FakeServer
-from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.user_message import UserMessage
 from ui.client.chat_records import EDITED, Message, Role, Status, Timings
 from ui.window.main_window import MainWindow
@@ -18,17 +18,6 @@ CTRL, SHIFT, ALT = (
     Qt.KeyboardModifier.ShiftModifier,
     Qt.KeyboardModifier.AltModifier,
 )
-
-
-def reply_view(window: MainWindow) -> AssistantMessage:
-    view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
-    assert isinstance(view, AssistantMessage)
-    return view
-
-
-def ended(qtbot, window: MainWindow) -> Message:
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    return window.desk.current.tree.path[-1]
 
 
 def said(window: MainWindow) -> list[str]:

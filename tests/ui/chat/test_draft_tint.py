@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocument
 
+from tests.support.chat_window import reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.markdown.draft_tint import DraftTint
 from ui.chat.messages.assistant_message import AssistantMessage
@@ -50,16 +51,10 @@ def tinted(document: QTextDocument) -> str:
     return found
 
 
-def last_view(window: MainWindow) -> AssistantMessage:
-    view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
-    assert isinstance(view, AssistantMessage)
-    return view
-
-
 def ask(qtbot, window: MainWindow) -> AssistantMessage:
     window.desk.send("Go on.")
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    return last_view(window)
+    return reply_view(window)
 
 
 @pytest.fixture
@@ -82,10 +77,10 @@ def test_drafted_words_are_tinted_while_they_come_and_kept(qtbot, window: MainWi
     window.desk.new_chat()
     window.desk.open(chat)
     qtbot.waitUntil(lambda: window.desk.current.chat.id == chat)
-    assert tinted(last_view(window).view.document()).replace(" ", "") == expected.replace(" ", "")
-    last_view(window).receipt.click()
-    card = last_view(window).receipt_card
+    assert tinted(reply_view(window).view.document()).replace(" ", "") == expected.replace(" ", "")
+    reply_view(window).receipt.click()
+    card = reply_view(window).receipt_card
     assert card is not None
     card.tint.click()
-    assert tinted(last_view(window).view.document()) == ""
-    assert last_view(window).view.code_of(0) == "x = 1\nprint(x)"
+    assert tinted(reply_view(window).view.document()) == ""
+    assert reply_view(window).view.code_of(0) == "x = 1\nprint(x)"

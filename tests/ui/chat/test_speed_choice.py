@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
+from tests.support.chat_window import reply_view
 from tools.stand_ins.fake_openai import FakeServer
-from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.storage.store import MIGRATIONS, ChatStore
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings
 from ui.client.speeds import DeepProgress, DeepReceipt, DeepStage, Speed
@@ -31,12 +31,6 @@ def choose(qtbot, window: MainWindow, speed: Speed) -> None:
     assert picker.card.isHidden()
 
 
-def last_view(window: MainWindow) -> AssistantMessage:
-    view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
-    assert isinstance(view, AssistantMessage)
-    return view
-
-
 def test_the_speed_goes_with_the_request_and_stays_with_the_chat(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
     assert "speed" not in server.requests[0]
@@ -47,7 +41,7 @@ def test_the_speed_goes_with_the_request_and_stays_with_the_chat(qtbot, window: 
     choose(qtbot, window, Speed.FAST)
     ask(qtbot, window, "Again")
     assert server.requests[1]["speed"] == "fast"
-    assert last_view(window).receipt.text().startswith("Fast")
+    assert reply_view(window).receipt.text().startswith("Fast")
     first = window.desk.current.chat.id
     window.desk.new_chat()
     assert window.page.composer.speed.text() == "Fast"
@@ -82,17 +76,17 @@ def test_resetting_the_sampling_leaves_the_speed(qtbot, window: MainWindow) -> N
 def test_a_spark_reply_is_marked_and_the_full_model_can_answer_instead(qtbot, window: MainWindow, server) -> None:
     choose(qtbot, window, Speed.SPARK)
     assert ask(qtbot, window, "Hi").answered_by == "ember-draft-q8_0"
-    note = last_view(window).spark_note
+    note = reply_view(window).spark_note
     assert not note.isHidden()
     assert note.text == "Answered by the small model ember-draft-q8_0, less capable."
     server.pieces = ["The full answer."]
     note.redo.click()
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    view = last_view(window)
+    view = reply_view(window)
     assert server.requests[-1]["speed"] == "standard"
     assert (view.text, view.versions.label.text(), view.spark_note.isHidden()) == ("The full answer.", "2 / 2", True)
     view.versions.back.click()
-    assert not last_view(window).spark_note.isHidden()
+    assert not reply_view(window).spark_note.isHidden()
     assert window.page.composer.speed.speed is Speed.SPARK
 
 
@@ -151,10 +145,10 @@ def test_a_deep_reply_shows_its_stages_and_what_they_took(qtbot, window: MainWin
     window.desk.send("A hard question")
     for stage in STAGES:
         server.steps.release()
-        qtbot.waitUntil(lambda stage=stage: last_view(window).stages.stage == stage["stage"])
+        qtbot.waitUntil(lambda stage=stage: reply_view(window).stages.stage == stage["stage"])
     server.steps.release(len(server.pieces))
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    view = last_view(window)
+    view = reply_view(window)
     assert view.stages.isHidden()
     assert view.receipt.text().startswith("Deep: 3 drafts")
     view.receipt.click()
@@ -167,11 +161,11 @@ def test_a_deep_reply_can_be_stopped_at_each_stage(qtbot, window: MainWindow, se
     server.stages, server.delay = [*STAGES[:at], *[STAGES[at]] * 10_000], 0.01
     choose(qtbot, window, Speed.DEEP)
     window.desk.send("A hard question")
-    qtbot.waitUntil(lambda: last_view(window).stages.stage == STAGES[at]["stage"])
+    qtbot.waitUntil(lambda: reply_view(window).stages.stage == STAGES[at]["stage"])
     window.page.composer.button.click()
     message = window.desk.current.tree.path[-1]
     assert message.status is Status.STOPPED
-    view = last_view(window)
+    view = reply_view(window)
     assert view.stages.isHidden()
     assert view.receipt.text() == "Stopped"
     qtbot.waitUntil(server.gone.is_set)
@@ -181,9 +175,9 @@ def test_a_deep_reply_that_was_answered_directly_says_why(qtbot, window: MainWin
     server.deep = {"drafts": 1, "drafts_used": 0, "stages": [], "reason": "The context is too short."}
     choose(qtbot, window, Speed.DEEP)
     ask(qtbot, window, "A hard question")
-    assert "Deep: answered directly" in last_view(window).receipt.text()
-    last_view(window).receipt.click()
-    assert last_view(window).receipt_card.facts.facts["Answered directly"] == "The context is too short."
+    assert "Deep: answered directly" in reply_view(window).receipt.text()
+    reply_view(window).receipt.click()
+    assert reply_view(window).receipt_card.facts.facts["Answered directly"] == "The context is too short."
 
 
 def test_what_a_reply_was_is_kept(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -224,8 +225,9 @@ def test_kill_minus_nine_at_any_moment_loses_nothing_that_was_saved(tmp_path: Pa
         # The last line may have been cut by the kill.
         saved[base] = max([saved[base], *(int(line) for line in rest[:-1])])
     store = ChatStore(path)
-    assert store._db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-    store._db.execute("INSERT INTO message_fts(message_fts, rank) VALUES('integrity-check', 1)")
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        db.execute("INSERT INTO message_fts(message_fts, rank) VALUES('integrity-check', 1)")
     for base, length in saved.items():
         reply = store.messages(base)[-1]
         assert reply.status is Status.STOPPED

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
+from tests.support.chat_window import ended, reply_view
 from tools.stand_ins.fake_openai import FakeServer
-from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.storage.store import ChatStore
 from ui.client.chat_records import Chat, Message, Role, Status
 from ui.window.main_window import MainWindow
@@ -21,22 +21,11 @@ def thinking(server: FakeServer) -> FakeServer:
     return server
 
 
-def last_view(window: MainWindow) -> AssistantMessage:
-    view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
-    assert isinstance(view, AssistantMessage)
-    return view
-
-
-def ended(qtbot, window: MainWindow) -> Message:
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    return window.desk.current.tree.path[-1]
-
-
 def test_thoughts_stream_into_a_folded_line_that_opens(qtbot, window: MainWindow, thinking: FakeServer) -> None:
     thinking.steps = threading.Semaphore(0)
     window.desk.send("A hard question")
     thinking.steps.release(1)
-    view = last_view(window)
+    view = reply_view(window)
     qtbot.waitUntil(lambda: view.thoughts.text == "Let me ")
     qtbot.waitUntil(lambda: view.thoughts.head.text() == "Thinking…")
     assert view.thoughts.isVisible()
@@ -63,7 +52,7 @@ def test_a_reply_without_thoughts_has_no_line_for_them(qtbot, window: MainWindow
     window.desk.send("Hi")
     message = ended(qtbot, window)
     assert (message.thoughts, message.thinking_ms) == ("", None)
-    assert last_view(window).thoughts.isHidden()
+    assert reply_view(window).thoughts.isHidden()
 
 
 def test_a_reply_that_is_stopped_while_it_is_thought_over_keeps_its_thoughts(
@@ -71,12 +60,12 @@ def test_a_reply_that_is_stopped_while_it_is_thought_over_keeps_its_thoughts(
 ) -> None:
     thinking.thoughts, thinking.delay = ["Hm. "] * 10_000, 0.01
     window.desk.send("A hard question")
-    qtbot.waitUntil(lambda: bool(last_view(window).thoughts.text))
+    qtbot.waitUntil(lambda: bool(reply_view(window).thoughts.text))
     window.page.composer.button.click()
     message = ended(qtbot, window)
     assert (message.status, message.content) == (Status.STOPPED, "")
     assert message.thoughts.startswith("Hm. ")
-    assert last_view(window).thoughts.head.text().startswith("Thought for ")
+    assert reply_view(window).thoughts.head.text().startswith("Thought for ")
 
 
 def test_thoughts_are_not_sent_back_and_a_chat_that_was_left_shows_them_again(
@@ -90,7 +79,7 @@ def test_thoughts_are_not_sent_back_and_a_chat_that_was_left_shows_them_again(
     window.desk.new_chat()
     thinking.steps.release(1)
     window.desk.open(first)
-    qtbot.waitUntil(lambda: last_view(window).thoughts.text == "Let me **think**.")
+    qtbot.waitUntil(lambda: reply_view(window).thoughts.text == "Let me **think**.")
     thinking.steps.release(len(thinking.pieces))
     ended(qtbot, window)
     thinking.steps = None

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.chat_window import reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.conversation import MOST_ROUNDS
-from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.storage.store import ChatStore
-from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of
+from ui.chat.tools.tool_box import ToolBox, ToolServer
 from ui.chat.tools.tools_dialog import ToolsDialog
 from ui.client.chat_records import Message, Status
 from ui.client.tool_calls import CallStatus, ToolCall, from_json, messages_of, to_json
@@ -51,12 +51,46 @@ server.run()
 """
 
 
-@pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The command of an MCP server, written with the package's own server."""
-    script = tmp_path_factory.mktemp("mcp") / "animals.py"
-    script.write_text(SERVER)
+# The same as far as quick tests need it, as a server that knows only the older handshake. It starts in no time.
+SMALL_SERVER = """
+import json, os, sys
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("weight", "key")]
+def answer(method, asked):
+    if method == "initialize":
+        who = {"name": "animals", "version": "1"}
+        return {"protocolVersion": asked["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": who}
+    if method == "tools/list":
+        return {"tools": TOOLS}
+    if method == "tools/call":
+        weight = f"A {asked.get('arguments', {}).get('animal')} weighs 7 kg."
+        text = weight if asked["name"] == "weight" else os.environ.get("ANIMAL_KEY", "none")
+        return {"content": [{"type": "text", "text": text}], "isError": False}
+for line in sys.stdin:
+    said = json.loads(line)
+    if "id" in said:
+        result = answer(said["method"], said.get("params"))
+        end = {"result": result} if result else {"error": {"code": -32601, "message": "There is no such method."}}
+        print(json.dumps({"jsonrpc": "2.0", "id": said["id"], **end}), flush=True)
+"""
+
+
+def written(folder: Path, program: str) -> str:
+    """The command of a server."""
+    script = folder / "animals.py"
+    script.write_text(program)
     return f"{sys.executable} {script}"
+
+
+@pytest.fixture
+def package_command(tmp_path: Path) -> str:
+    """The command of a server that is written with the package's own server."""
+    return written(tmp_path, SERVER)
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> str:
+    """The command of a small server."""
+    return written(tmp_path, SMALL_SERVER)
 
 
 @pytest.fixture
@@ -72,8 +106,10 @@ def ready(qtbot, box: ToolBox, command: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_is_opened_called_cancelled_and_missed(qtbot, box: ToolBox, command: str) -> None:
-    ready(qtbot, box, command)
+def test_a_server_is_opened_called_cancelled_and_missed(
+    qtbot, box: ToolBox, package_command: str, tmp_path: Path
+) -> None:
+    ready(qtbot, box, package_command)
     names = [one["function"]["name"] for one in box.functions]
     assert names == ["animals_weight", "animals_slow", "animals_key", "animals_end"]
     tool, slow, _, end = (box.find(name) for name in names)
@@ -95,10 +131,10 @@ def test_a_server_is_opened_called_cancelled_and_missed(qtbot, box: ToolBox, com
     box.open(box.servers[0])
     qtbot.waitUntil(lambda: box.tools_of("animals") is not None)
     box.allow(tool)
-    assert ToolBox(box._path).servers == (ToolServer("animals", command, True, ("weight",)),)
+    assert ToolBox(tmp_path / "tools.json").servers == (ToolServer("animals", package_command, True, ("weight",)),)
 
 
-def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str) -> None:
+def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str, tmp_path: Path) -> None:
     window.show_tools()
     dialog, box = window.findChild(ToolsDialog), window.tools_box
     dialog.name.setText("animals")
@@ -117,11 +153,12 @@ def test_a_command_gets_its_environment(qtbot, window: MainWindow, command: str)
     assert key is not None
     box.call(key, {}, lambda result, is_error: results.append(result))
     qtbot.waitUntil(lambda: results == ["a=b"])
-    assert ToolBox(box._path).servers == box.servers
-    assert box._path.stat().st_mode & 0o077 == 0
+    kept = tmp_path / "tools.json"
+    assert ToolBox(kept).servers == box.servers
+    assert kept.stat().st_mode & 0o077 == 0
 
 
-def test_an_address_gets_its_headers(qtbot, box: ToolBox) -> None:
+def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers(qtbot, window: MainWindow) -> None:
     heard: list[str | None] = []
 
     class Door(BaseHTTPRequestHandler):
@@ -131,31 +168,33 @@ def test_an_address_gets_its_headers(qtbot, box: ToolBox) -> None:
 
         def log_message(self, *words: object) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as door:
-        threading.Thread(target=door.serve_forever, daemon=True).start()
-        extra = extra_of("Authorization: Bearer abc", "http://x")
-        box.save(ToolServer("web", f"http://127.0.0.1:{door.server_port}/mcp", extra=extra))
-        qtbot.waitUntil(lambda: "web" in box.problems)
-        door.shutdown()
-    assert heard[0] == "Bearer abc"
-
-
-def test_a_server_that_is_not_there_gets_a_sentence(qtbot, window: MainWindow) -> None:
     window.show_tools()
     dialog = window.findChild(ToolsDialog)
     dialog.add.click()
     assert "needs a name" in dialog.problem.text()
-    for name, at in (("gone", "no-such-program --now"), ("web", "http://127.0.0.1:9/mcp")):
-        dialog.name.setText(name)
-        dialog.at.setText(at)
-        dialog.add.click()
-    qtbot.waitUntil(lambda: all(not dialog.rows[name].retry.isHidden() for name in ("gone", "web")))
+    dialog.more.click()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as door:
+        threading.Thread(target=door.serve_forever, args=(0.02,), daemon=True).start()
+        places = {
+            "gone": ("no-such-program --now", ""),
+            "web": ("http://127.0.0.1:9/mcp", ""),
+            "shut": (f"http://127.0.0.1:{door.server_port}/mcp", "Authorization: Bearer abc"),
+        }
+        for name, (at, extra) in places.items():
+            dialog.name.setText(name)
+            dialog.at.setText(at)
+            dialog.extra.setPlainText(extra)
+            dialog.add.click()
+        qtbot.waitUntil(lambda: all(not dialog.rows[name].retry.isHidden() for name in places))
+        door.shutdown()
+    assert heard[0] == "Bearer abc"
     assert dialog.rows["gone"].state.text().startswith("There is no program 'no-such-program'")
     assert dialog.rows["web"].state.text().startswith("It cannot be used")
+    assert dialog.rows["shut"].state.text().startswith("It cannot be used")
     dialog.rows["gone"].is_on.click()
     assert dialog.rows["gone"].state.text() == "Off."
     dialog.rows["web"].remove.click()
-    assert list(dialog.rows) == ["gone"]
+    assert list(dialog.rows) == ["gone", "shut"]
 
 
 CALLS = (
@@ -185,12 +224,6 @@ def ask(window: MainWindow, text: str) -> None:
 
 def reply(window: MainWindow) -> Message:
     return window.desk.current.tree.path[-1]
-
-
-def view(window: MainWindow) -> AssistantMessage:
-    found = window.page.transcript.view_of(reply(window).id)
-    assert isinstance(found, AssistantMessage)
-    return found
 
 
 def test_a_model_that_cannot_call_tools_is_offered_none_and_that_is_said(
@@ -223,7 +256,7 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
     server.calls = [[WEIGHT, ("animals_nothing", "{}")]]
     ask(window, "How heavy is a fox?")
     qtbot.waitUntil(lambda: len(reply(window).calls) == 2)
-    row = view(window).calls.rows["0-0-c0"]
+    row = reply_view(window).calls.rows["0-0-c0"]
     assert row.once.isVisible()
     assert "weight of animals" in row.question.text()
     assert '{"animal": "fox"}' in row.question.text()
@@ -243,7 +276,7 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
         ask(window, f"And now, {at}?")
         if button:
             qtbot.waitUntil(lambda: bool(reply(window).calls))
-            getattr(view(window).calls.rows["0-0-c0"], button).click()
+            getattr(reply_view(window).calls.rows["0-0-c0"], button).click()
         qtbot.waitUntil(lambda n=n_requests: len(server.requests) == n + 2 and not window.desk.current.is_running)
         expected = CallStatus.REFUSED if button == "no" else CallStatus.DONE
         assert [call.status for call in reply(window).calls] == [expected]
@@ -256,8 +289,10 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
 
 
 @pytest.mark.slow
-def test_calls_are_bounded_and_can_be_stopped(qtbot, window: MainWindow, server: FakeServer, command: str) -> None:
-    ready(qtbot, window.tools_box, command)
+def test_calls_are_bounded_and_can_be_stopped(
+    qtbot, window: MainWindow, server: FakeServer, package_command: str
+) -> None:
+    ready(qtbot, window.tools_box, package_command)
     tool = window.tools_box.find("animals_weight")
     assert tool is not None
     window.tools_box.allow(tool)
@@ -270,7 +305,7 @@ def test_calls_are_bounded_and_can_be_stopped(qtbot, window: MainWindow, server:
     server.calls = [[("animals_slow", "{}")]]
     ask(window, "Slowly")
     qtbot.waitUntil(lambda: bool(reply(window).calls))
-    view(window).calls.rows["0-0-c0"].once.click()
+    reply_view(window).calls.rows["0-0-c0"].once.click()
     assert reply(window).calls[0].status is CallStatus.RUNNING
     window.desk.stop()
     assert (reply(window).status, reply(window).calls[0].status) == (Status.STOPPED, CallStatus.REFUSED)

@@ -12,7 +12,7 @@ from ui.chat.storage.ids import now_ms
 from ui.client.chat_records import Chat
 from ui.commands.command import Command
 from ui.commands.shortcuts_dialog import ShortcutsDialog
-from ui.theme.appearance import ThemeChoice
+from ui.theme.appearance import Appearance, ThemeChoice
 from ui.window.main_window import MainWindow
 
 
@@ -32,7 +32,7 @@ def rows(window: MainWindow) -> list[tuple[str, str]]:
     return [(row.title, row.right) for row in window.palette_card.list.rows.rows]
 
 
-def test_a_command_is_found_and_done(qtbot, window: MainWindow) -> None:
+def test_a_command_is_found_and_done(qtbot, window: MainWindow, appearance: Appearance) -> None:
     qtbot.keyClick(window.page.composer.field, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
     card = window.palette_card
     assert card.isVisible()
@@ -40,7 +40,7 @@ def test_a_command_is_found_and_done(qtbot, window: MainWindow) -> None:
     qtbot.keyClicks(card.field, "thdark")
     assert rows(window)[0][0] == "Theme: Dark"
     press(qtbot, window, Qt.Key.Key_Return)
-    assert window._appearance.choice is ThemeChoice.DARK
+    assert appearance.choice is ThemeChoice.DARK
     assert not card.isVisible()
     assert window.focusWidget() is window.page.composer.field
 

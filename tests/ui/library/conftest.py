@@ -9,6 +9,7 @@ import pytest
 
 from models.catalog.catalog import STARTER_FOLDER
 from models.formatting.program import IN_WINDOW
+from tests.support.library_client import give_places
 from tools.stand_ins.hub_server import HubServer
 from tools.stand_ins.library_server import KEY, LibraryServer
 from ui.client.api import Api
@@ -22,19 +23,10 @@ REPO = "acme/fox-GGUF"
 @pytest.fixture(autouse=True)
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     """A hub, and an environment without the user's settings."""
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        monkeypatch.delenv(name, raising=False)
     made = HubServer()
     made.add(REPO, {"fox-Q8_0.gguf": SMALL, "fox-Q4_K_M.gguf": SMALL[:500_000], "mmproj-F16.gguf": SMALL[:9_000]})
-    for name in ("home", "xdg"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setenv("HF_ENDPOINT", made.address)
+    give_places(tmp_path, made.address, monkeypatch)
     monkeypatch.setenv(IN_WINDOW, "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "slipstream"))
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     yield made
     made.stop()
 

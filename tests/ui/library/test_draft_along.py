@@ -58,8 +58,8 @@ def test_a_model_comes_with_its_draft_where_that_is_ticked(
     assert pane.draft.isHidden(), "nothing drafts for a head"
     pane.list.choose(MODEL)
     pane.download.click()
-    qtbot.waitUntil(lambda: [one.phase for one in page._link.downloads] == ["done", "done"])
-    assert [one.wanted for one in page._link.downloads] == [MODEL, HEAD], "the model first"
+    qtbot.waitUntil(lambda: [one.phase for one in page.window().link.downloads] == ["done", "done"])
+    assert [one.wanted for one in page.window().link.downloads] == [MODEL, HEAD], "the model first"
     assert {path.name for path in (models_folder / REPO).iterdir()} == {MODEL, HEAD}
     assert pane.draft.isHidden()
 

@@ -13,7 +13,9 @@ from PySide6.QtWidgets import QApplication, QDialog, QMessageBox
 from app.client.discovery import announce
 from app.client.library_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
-from models.library.values import Trouble
+from models.download.progress import DownloadPhase, DownloadProgress
+from models.library import requests as ask
+from models.library.values import Download, Trouble
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
@@ -78,6 +80,33 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     qtbot.waitUntil(lambda: "at work on replies" in details.machine.problem.text())
     busy.stop()
     qtbot.waitUntil(lambda: details.machine.measure.text() == "Measure this machine")
+
+
+def test_words_of_rows_are_made_once_since_a_folder_may_have_thousands(qtbot, page: LibraryPage) -> None:
+    listed(qtbot, page, "ember-q8_0")
+    before = {row.key: row for row in page.models.list.rows.rows}
+    page.models.filter.setText("draft")
+    page.models.filter.clear()
+    assert all(row is before[row.key] for row in page.models.list.rows.rows)
+    page.models.set_used("ember-q8_0")
+    assert [row.key for row in page.models.list.rows.rows if row is not before[row.key]] == ["ember-q8_0"]
+
+
+def test_many_downloads_come_into_view_a_few_at_a_time(qtbot, page: LibraryPage) -> None:
+    paused = DownloadProgress(DownloadPhase.PAUSED, 1, 100, 0.0, None)
+    many = tuple(Download(number, REPO, "Q8_0", paused) for number in range(20))
+    for _ in range(5):  # news that come at once
+        page.downloads.show_downloads(many)
+    assert len(page.downloads.rows) < 5
+    qtbot.waitUntil(lambda: list(page.downloads.rows) == list(range(20)))
+
+
+def test_the_tab_of_downloads_has_room_for_their_number(page: LibraryPage, window: MainWindow) -> None:
+    before = page.tabs[DOWNLOADS].minimumWidth()
+    window.link.downloads = (Download(1, REPO, "Q8_0", DownloadProgress(DownloadPhase.DOWNLOADING, 1, 100, 0.0, None)),)
+    window.link.downloads_changed.emit(window.link.downloads)
+    assert page.tabs[DOWNLOADS].text() == f"{DOWNLOADS}  1"
+    assert page.tabs[DOWNLOADS].minimumWidth() > before
 
 
 def test_a_failure_that_comes_late_is_not_shown_with_another_repository(
@@ -435,3 +464,11 @@ def test_a_model_file_that_is_dropped_or_opened_is_used_where_it_is(qtbot, windo
     window.page.server_banner.action.click()
     assert window.library is not None
     assert window.library.isVisible()
+
+
+def test_what_helps_is_said_in_the_words_of_the_window(qtbot, page: LibraryPage, window: MainWindow) -> None:
+    heard: list[Trouble] = []
+    window.link.ask(ask.ShowRepository("acme/none"), failed=heard.append)
+    qtbot.waitUntil(lambda: heard != [])
+    assert "A search finds names. “Hub settings…”, “Log in” logs in." in heard[0].sentence
+    assert "./slipstream" not in heard[0].sentence

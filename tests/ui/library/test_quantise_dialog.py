@@ -168,7 +168,7 @@ def test_a_library_that_dies_says_so_and_leaves_nothing(
     qtbot.waitUntil(dialog.problem.isVisible)
     assert dialog.problem.text() == LOST
     assert dialog.stack.currentWidget() is dialog.chooser
-    qtbot.waitUntil(lambda: page._link.quantisings == ())  # the stream of news may end a moment later
+    qtbot.waitUntil(lambda: page.window().link.quantisings == ())  # the stream of news may end a moment later
     qtbot.waitUntil(lambda: files_of(models_folder) == ["fox-F16.gguf"])
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tomllib
+from contextlib import redirect_stdout
+from io import StringIO
 
 import httpx
 import pytest
@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit
 from app.client.server_process import ServerProcess
 from tests.support.lending import TOKEN, TestWorker
 from tests.ui.pages.conftest import free_port
+from ui.client.api import Api
 from ui.server.connect_view import ConnectView
 from ui.server.server_page import ServerPage
 from ui.server.snippets import Address, Snippet, snippets
@@ -68,11 +69,14 @@ def test_a_script_runs_as_it_is_copied(qtbot, view: ConnectView, client: str) ->
     view.client.setCurrentText(client)
     view.copy.click()
     script = QGuiApplication.clipboard().text()
-    said = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
-    assert len(said.stdout.split()) > 5
+    with redirect_stdout(StringIO()) as said:
+        exec(compile(script, "script", "exec"), {})
+    assert len(said.getvalue().split()) > 5
 
 
-def test_the_port_is_kept_for_the_next_server_and_shut_by_the_switch(qtbot, served, view: ConnectView) -> None:
+def test_the_port_is_kept_for_the_next_server_and_shut_by_the_switch(
+    qtbot, served, api: Api, real_server: ServerProcess, view: ConnectView
+) -> None:
     assert models(view) == 200
     key = view.key.field.text()
     view.new_key.click()
@@ -80,7 +84,7 @@ def test_the_port_is_kept_for_the_next_server_and_shut_by_the_switch(qtbot, serv
     assert models(view) == 200
     changed: list[object] = []
     served.endpoint.changed.connect(changed.append)
-    served._api.connect_to(served._api._url, served._api._key)  # as after a restart of the server
+    api.connect_to(real_server.wait_listening(), real_server.api_key)  # as after a restart of the server
     qtbot.waitUntil(lambda: changed != [])
     assert models(view) == 200
 
@@ -95,9 +99,9 @@ def test_other_machines_are_let_in_with_a_warning(qtbot, view: ConnectView) -> N
     qtbot.waitUntil(lambda: not view.lan_note.isVisible())
 
 
-def test_a_taken_port_is_said_where_another_is_chosen(qtbot, page: ServerPage) -> None:
+def test_a_taken_port_is_said_where_another_is_chosen(qtbot, page: ServerPage, real_server: ServerProcess) -> None:
     view = page.connect_view
-    taken = httpx.URL(page._api._url).port
+    taken = httpx.URL(real_server.wait_listening()).port
     view.port.setValue(taken)
     view.switch.click()
     qtbot.waitUntil(view.problem.isVisible)

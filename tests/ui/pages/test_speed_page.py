@@ -8,6 +8,7 @@ from app.server.meters import Gpu, read_nvidia
 from core.values.snapshot import Bottleneck, Snapshot
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.library.values import Choosing, ModelFitReport, PartnerRow, Partners, QuantiseOffer, QuantiseTarget
+from ui.client.api import Api
 from ui.speed.history import SECONDS, History
 from ui.speed.measuring_card import PAIR, STOPPED, VERIFY
 from ui.speed.sentences import decision, helps, limit
@@ -17,7 +18,7 @@ FAST = PartnerRow("fox-small", "small model", 1, 1, 1.8, None, None)
 
 
 def partners(used: str | None = None, *rows: PartnerRow) -> Partners:
-    return Partners("fox", used, "", Choosing.AUTOMATIC, False, bool(rows), (), rows)
+    return Partners("fox", used, "", Choosing.AUTOMATIC, bool(rows), (), rows)
 
 
 def copies(n_small: int) -> QuantiseOffer:
@@ -78,12 +79,12 @@ def test_what_a_gpu_does_not_tell_is_not_known() -> None:
     ]
 
 
-def ask_machine(served: MainWindow, found: list[dict]) -> dict:
-    served._api.ask("GET", "/slipstream/machine", None, found.append, found.append)
+def ask_machine(api: Api, found: list[dict]) -> dict:
+    api.ask("GET", "/slipstream/machine", None, found.append, found.append)
     return found[-1]
 
 
-def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: MainWindow) -> None:
+def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: MainWindow, api: Api) -> None:
     served.show_page("speed")
     page = served.speed
     assert page is not None
@@ -96,11 +97,11 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     assert "tokens per second now" in page.plots[0].accessibleDescription()
     qtbot.waitUntil(lambda: page.memory.parts != () and page.memory.parts[1].value > 0)
     found: list[dict] = []
-    served._api.ask("GET", "/slipstream/machine", None, found.append, found.append)
+    api.ask("GET", "/slipstream/machine", None, found.append, found.append)
     qtbot.waitUntil(lambda: found != [])
     assert sum(found[0][kind] for kind in ("weights", "kv", "kept", "other", "free")) == found[0]["total"]
     # Whichever thread answers, the processor's share is of the time since the look before, not 0.
-    qtbot.waitUntil(lambda: ask_machine(served, found)["cpu"] is not None)
+    qtbot.waitUntil(lambda: ask_machine(api, found)["cpu"] is not None)
     assert 0 < found[-1]["cpu"] <= 1
     served.show_page("chat")
     assert not page._draw.isActive()

@@ -18,7 +18,7 @@ from ui.platform.desktop_entry import DesktopEntry
 from ui.settings.engine_options import ENGINE_OPTIONS, PROCESSOR
 from ui.settings.settings_page import SettingsPage
 from ui.settings.window_settings import WindowSettings
-from ui.theme.appearance import ThemeChoice
+from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.tokens import ACCENTS
 from ui.widgets.fields import ChoiceField
 from ui.window.main_window import MainWindow
@@ -43,8 +43,9 @@ def shown(page: SettingsPage) -> list[str]:
     return [line.name.text() for line in lines if line.isVisible()]
 
 
-def test_looks_count_at_once_and_after_a_restart(window: MainWindow, page: SettingsPage, tmp_path: Path) -> None:
-    appearance = window._appearance
+def test_looks_count_at_once_and_after_a_restart(
+    window: MainWindow, page: SettingsPage, appearance: Appearance, tmp_path: Path
+) -> None:
     pick(page.theme, "dark")
     pick(page.accent, "Rose")
     pick(page.text, "125")
@@ -83,13 +84,11 @@ def test_the_page_is_made_in_pieces_before_it_is_wanted(qtbot, window: MainWindo
 
 
 @pytest.mark.parametrize("name", ["theme", "accent", "textSize", "engine/slots", "sidebar", "geometry"])
-def test_a_file_that_says_nonsense_is_as_if_it_said_nothing(
-    qtbot, window: MainWindow, tmp_path: Path, name: str
-) -> None:
+def test_a_file_that_says_nonsense_is_as_if_it_said_nothing(appearance: Appearance, tmp_path: Path, name: str) -> None:
     kept = WindowSettings(tmp_path / "other.ini")
     kept.keep(name, "nonsense")
-    kept.dress(window._appearance)
-    assert window._appearance.percent == 100
+    kept.dress(appearance)
+    assert appearance.percent == 100
     assert kept.engine_arguments == []
 
 

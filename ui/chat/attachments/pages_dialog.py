@@ -21,6 +21,7 @@ from ui.client.attachments import Attachment
 from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
+from ui.widgets.fields import TickDelegate
 
 WIDTH, HEIGHT = 520, 520
 WORDS = 90  # letters of a page that its line shows
@@ -62,6 +63,7 @@ class PagesDialog(QDialog):
         self.field.setPlaceholderText("1-3, 7")
         self.list = QListWidget()
         self.list.setObjectName("tickList")
+        self.list.setItemDelegate(TickDelegate(self.list))
         self.list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setAccessibleName(tr("Pages or parts"))

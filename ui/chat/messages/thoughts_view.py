@@ -35,13 +35,11 @@ class ThoughtsView(QWidget):
         self.head.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.head.setCheckable(True)
         self.head.toggled.connect(self._on_toggled)
-        self.view = MarkdownView(tools, _style(tools))
-        self.view.setAccessibleName(tr("Thoughts"))
+        self._view: MarkdownView | None = None
         self._body = QFrame()
         self._body.setObjectName("thoughtsBody")
-        inner = QHBoxLayout(self._body)
-        inner.setContentsMargins(Space.S + 2, 0, 0, 0)
-        inner.addWidget(self.view)
+        self._inner = QHBoxLayout(self._body)
+        self._inner.setContentsMargins(Space.S + 2, 0, 0, 0)
         self._body.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, Space.S)
@@ -52,6 +50,15 @@ class ThoughtsView(QWidget):
         inset.addWidget(self._body)
         column.addLayout(inset)
         self.hide()
+
+    @property
+    def view(self) -> MarkdownView:
+        """Where unfolded thoughts are. Made when it is wanted: most replies have none, or are never unfolded."""
+        if self._view is None:
+            self._view = MarkdownView(self._tools, _style(self._tools))
+            self._view.setAccessibleName(tr("Thoughts"))
+            self._inner.addWidget(self._view)
+        return self._view
 
     @property
     def text(self) -> str:
@@ -90,7 +97,8 @@ class ThoughtsView(QWidget):
 
     def restyle(self) -> None:
         """Follow a change of the tools' style."""
-        self.view.set_style(_style(self._tools))
+        if self._view is not None:
+            self._view.set_style(_style(self._tools))
         self._draw()
 
     def _say(self, words: str) -> None:

@@ -22,8 +22,7 @@ from ui.language import tr
 from ui.theme.tokens import COLUMN, Space
 from ui.widgets.icon_button import IconButton
 
-AT_ONCE = 2  # messages made before the chat is shown; the others of a page follow one by one
-PAGE = 16
+PAGE = 16  # messages that are made, one by one
 NEAR_TOP = 300  # pixels from the top at which older messages are fetched
 
 
@@ -106,8 +105,8 @@ class Transcript(QScrollArea):
                 self._column.insertWidget(self._column.count() - 1, self._make(message))
             self._n_made += n_new
         self._n_wanted = max(self._n_made, PAGE)
-        for _ in range(AT_ONCE if kept == 0 else 0):
-            self._make_one()
+        if kept == 0:
+            self._make_one()  # of a long one more would be a stall
         self._more_timer.start()
         self._mark_last()
         self.go_to_end()

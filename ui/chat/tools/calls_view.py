@@ -25,7 +25,8 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import on_button
 
-HEIGHT = 160  # pixels of an unfolded call, which then scrolls
+HEIGHT = 160  # pixels of an unfolded call at most, which then scrolls
+LINE = 80  # characters that have room in a line of it, about
 _STATES = {
     CallStatus.ASKED: tr("waits for you"), CallStatus.RUNNING: tr("is called…"), CallStatus.DONE: tr("called"),
     CallStatus.FAILED: tr("failed"), CallStatus.REFUSED: tr("not called"),
@@ -147,7 +148,9 @@ class CallRow(QFrame):
             self.answered.emit(self._call.id, allow, always)
 
     def _unfold(self, is_open: bool) -> None:
-        self.details.setFixedHeight(scaled(HEIGHT))
+        lines = sum(1 + len(line) // LINE for line in self.details.toPlainText().split("\n"))
+        room = (lines + 1) * self.details.fontMetrics().lineSpacing() + Space.M
+        self.details.setFixedHeight(min(scaled(HEIGHT), room))
         self.details.setVisible(is_open)
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from core.engine.engine import Engine
 from core.values.messages import FinishReason
-from core.values.request import SamplingParams
 from tests.support.engines import (
     EMBER_DRAFT,
+    ENDLESS,
     FOX,
     GREEDY_WITH_LOGPROBS,
     Ledger,
@@ -29,7 +29,6 @@ from tests.support.engines import (
 from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import cached_file
 
-ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 MAKERS = (recurrent_factory.mamba, recurrent_factory.lfm2, recurrent_factory.gemma3)
 
 

@@ -12,8 +12,8 @@ import pytest
 from core.engine.engine import Engine
 from core.llama.context import Context
 from core.values.messages import FinishReason
-from core.values.request import SamplingParams
 from tests.support.engines import (
+    ENDLESS,
     GREEDY_WITH_LOGPROBS,
     Ledger,
     assert_same_up_to_a_near_tie,
@@ -27,7 +27,6 @@ from tests.support.proposers import RandomProposer, use_proposer
 from tools.model_factory import gguf_factory, recurrent_factory
 
 WINDOW = 32
-ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,235 @@
+"""POST /api/v1/chat: LM Studio's chat, which keeps the conversation. It is stored as responses are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any, Literal
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+from pydantic import ConfigDict, Field, ValidationError
+
+from app.server.calls.schemas import MAX_MESSAGES, ChatCompletionBody, Text
+from app.server.chat.call import ChatCall, ChatUpdate, RunningChat
+from app.server.http.body import Body, LenientBody
+from app.server.http.errors import from_exception, from_validation, refuse
+from app.server.http.sse import EventStream, while_connected
+from app.server.openai.response_body import Item, ToolNames, messages_of, renamed
+from app.server.openai.response_store import ResponseStore, StoredResponse, new_number
+from app.server.openai.responses import earlier_items
+from app.server.remotes.chat import RemoteChat, placed
+from app.server.replies.pieces import ContentText, ReasoningText
+from core.values.receipt import Receipt
+
+# How a model is loaded is set elsewhere; both belong to that.
+_HINTS = ("context_length", "ttl")
+_NO_TOOLS = ToolNames(())
+# The names of fields in the chat's body.
+_SENT = {"messages": "input", "max_completion_tokens": "max_output_tokens", "reasoning_effort": "reasoning"}
+
+
+class InputItem(LenientBody):
+    """A text or an image of the message."""
+
+    type: Literal["message", "text", "image"]
+    content: Text | None = None
+    data_url: str | None = None
+
+    def part(self, place: str) -> Item:
+        """Return it as a part of a message; raises ApiError."""
+        field = "data_url" if self.type == "image" else "content"
+        value = getattr(self, field)
+        if value is None:
+            raise refuse(400, f"{place} needs the field {field}.", param=f"{place}.{field}")
+        return (
+            {"type": "input_image", "image_url": value}
+            if self.type == "image"
+            else {"type": "input_text", "text": value}
+        )
+
+
+class ChatBody(Body):
+    """The body of POST /api/v1/chat; the fields of sampling are a chat's."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    model: str = Field(min_length=1)
+    input: Text | Annotated[list[InputItem], Field(min_length=1, max_length=MAX_MESSAGES)]
+    system_prompt: Text | None = None
+    integrations: list[Any] | None = None
+    stream: bool | None = None
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    reasoning: Literal["off", "low", "medium", "high", "on"] | None = None
+    store: bool | None = None
+    previous_response_id: Text | None = None
+
+    @property
+    def items(self) -> list[Item]:
+        """What is said now, as items of a response's input; raises ApiError."""
+        said: str | list[Item]
+        if isinstance(self.input, str):
+            said = self.input
+        else:
+            said = [item.part(f"input[{index}]") for index, item in enumerate(self.input)]
+        told = [_message("system", self.system_prompt)] if self.system_prompt else []
+        return [*told, _message("user", said)]
+
+    def chat(self, earlier: list[Item]) -> ChatCompletionBody:
+        """Return the chat call's body, for a conversation that ``earlier`` items begin; raises ApiError."""
+        if self.integrations:
+            raise refuse(
+                400,
+                "Integrations run in LM Studio and not here: leave integrations out, or send tools to "
+                "/v1/chat/completions and run them yourself.",
+                param="integrations",
+            )
+        items = [*earlier, *self.items]
+        told = [item for item in items if item.get("role") == "system"][-1:]  # what the latest turn with one said
+        items = [*told, *(item for item in items if item.get("role") != "system")]
+        fields = {name: value for name, value in (self.model_extra or {}).items() if name not in _HINTS}
+        fields |= {
+            "model": self.model,
+            "messages": messages_of(None, items, _NO_TOOLS),
+            "max_completion_tokens": self.max_output_tokens,
+        }
+        if self.reasoning in ("on", "off"):
+            fields["enable_thinking"] = self.reasoning == "on"
+        elif self.reasoning is not None:
+            fields["reasoning_effort"] = self.reasoning
+        with renamed(_SENT):
+            try:
+                return ChatCompletionBody.model_validate(fields)
+            except ValidationError as error:
+                raise from_validation(dict(one) for one in error.errors()) from None
+
+
+async def chat(body: ChatBody, http: HttpRequest) -> Response:
+    """Answer the input, as one object or as a stream of events."""
+    store: ResponseStore = http.app.state.responses
+    earlier = await earlier_items(store, body.previous_response_id)
+    local = ChatCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
+    reply = ChatReply(body, await placed(http, local), store)
+    if body.stream:
+        return EventStream(reply.stream())
+    return JSONResponse(await while_connected(http.receive, reply.whole()))
+
+
+class ChatReply:
+    """Runs a chat, and tells of it in LM Studio's output and events."""
+
+    def __init__(self, body: ChatBody, call: ChatCall | RemoteChat, store: ResponseStore) -> None:
+        self._body, self._call, self._store = body, call, store
+        self._number = new_number()
+        self._id = f"resp_{self._number}"
+        self._output: list[dict[str, str]] = []  # kinds, and their texts
+
+    async def whole(self) -> dict[str, Any]:
+        """Return the answer as one object."""
+        with renamed(_SENT):
+            async with self._call.running(streams=False, truncates=False) as (run, updates):
+                self._check()
+                async for batch in updates:
+                    for update in batch:
+                        self._take(update)
+                result = self._result(run)
+        await self._keep()
+        return result
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the events; one that fails ends with the error and what came before it."""
+        with renamed(_SENT):
+            async with self._call.running(streams=True, truncates=False) as (run, updates):
+                self._check()
+                yield _event("chat.start", model_instance_id=self._call.name) + _event("prompt_processing.start")
+                try:
+                    ends = _event("prompt_processing.end")
+                    async for batch in updates:
+                        events = ends + b"".join(event for update in batch for event in self._take(update))
+                        ends = b""
+                        if events:
+                            yield events
+                except Exception as error:
+                    told = from_exception(error).event(_PATH)
+                    yield self._ended() + told + _event("chat.end", result=self._result(run) | {"response_id": None})
+                    return
+                result = self._result(run)
+        await self._keep()
+        yield self._ended() + _event("chat.end", result=result)
+
+    def _check(self) -> None:
+        if self._body.reasoning not in (None, "off") and isinstance(self._call, ChatCall) and not self._call.can_think:
+            raise refuse(400, f"{self._call.name} does not reason: leave reasoning out.", param="reasoning")
+
+    def _take(self, update: ChatUpdate) -> list[bytes]:
+        """Keep what is new, and return the events that tell it. There are no calls: no tools were sent."""
+        events = []
+        for piece in update.pieces:
+            if not isinstance(piece, ContentText | ReasoningText):
+                continue
+            kind = "message" if isinstance(piece, ContentText) else "reasoning"
+            if not self._output or self._output[-1]["type"] != kind:
+                events += [self._ended(), _event(f"{kind}.start")]
+                self._output.append({"type": kind, "content": ""})
+            self._output[-1]["content"] += piece.text
+            events.append(_event(f"{kind}.delta", content=piece.text))
+        return events
+
+    def _ended(self) -> bytes:
+        """Return the event that ends the last part of the output."""
+        return _event(f"{self._output[-1]['type']}.end") if self._output else b""
+
+    def _result(self, run: RunningChat) -> dict[str, Any]:
+        choice = run.choices[0]
+        receipt = choice.end.receipt if choice.end is not None else Receipt(n_generated=choice.n_tokens)
+        stats = {
+            "input_tokens": receipt.n_prompt,
+            "total_output_tokens": receipt.n_generated,
+            "reasoning_output_tokens": choice.n_reasoning,
+            "tokens_per_second": round(receipt.decode_rate, 2),
+            "time_to_first_token_seconds": round(receipt.ttft, 4),
+        }
+        result = {"model_instance_id": self._call.name, "output": self._output, "stats": stats}
+        return result if self._body.store is False else result | {"response_id": self._id}
+
+    async def _keep(self) -> None:
+        if self._body.store is False:
+            return
+        response = {
+            "id": self._id,
+            "object": "response",
+            "created_at": time.time(),
+            "status": "completed",
+            "model": self._call.name,
+            "output": [_item(part, f"{self._number}_{index}") for index, part in enumerate(self._output)],
+            "previous_response_id": self._body.previous_response_id,
+            "tools": [],
+            "tool_choice": "auto",
+            "parallel_tool_calls": True,
+        }
+        stored = StoredResponse(response, self._body.items, self._body.previous_response_id)
+        await asyncio.to_thread(self._store.put, stored)
+
+
+def _message(role: str, content: str | list[Item]) -> Item:
+    return {"type": "message", "role": role, "content": content}
+
+
+def _item(part: dict[str, str], number: str) -> Item:
+    """Return a part of the output as an item of a response."""
+    text = part["content"]
+    if part["type"] == "reasoning":
+        thoughts: list[Item] = [{"type": "reasoning_text", "text": text}]
+        return {"id": f"rs_{number}", "type": "reasoning", "summary": [], "content": thoughts}
+    content: list[Item] = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed", "content": content}
+
+
+_PATH = "/api/v1/chat"
+
+
+def _event(kind: str, **told: Any) -> bytes:
+    data = json.dumps({"type": kind, **told}, separators=(",", ":"))
+    return f"event: {kind}\ndata: {data}\n\n".encode()

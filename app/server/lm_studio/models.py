@@ -1,0 +1,193 @@
+"""The models as LM Studio lists them, loaded or not; loading and unloading."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+from pydantic import Field
+
+from app.environment.paths import models_folder
+from app.server.calls.model_pool import ModelPool
+from app.server.chat.model_card import ModelCard, cards_of
+from app.server.http.body import LenientBody
+from app.server.http.errors import ModelNotFound
+from app.server.http.sse import while_connected
+from app.server.remotes.exchange import Remotes
+from app.server.remotes.listed import ListedModel, listed_models
+from core.values.messages import LoadedModel
+from models.formatting.figures import parameters
+
+
+class LoadBody(LenientBody):
+    """The body of POST /api/v1/models/load."""
+
+    model: str = Field(min_length=1)
+
+
+class UnloadBody(LenientBody):
+    """The body of POST /api/v1/models/unload."""
+
+    instance_id: str = Field(min_length=1)
+
+
+async def list_models(http: HttpRequest) -> Response:
+    """List the models, loaded or not, and those of remotes."""
+    cards = await cards_of(http.app.state.pool, http.app.state.renderer)
+    there = [_remote_model(one) for one in await _at_remotes(http)]
+    return JSONResponse({"object": "list", "data": [*map(_model, cards), *there]})
+
+
+async def get_model(model_id: str, http: HttpRequest) -> Response:
+    """Return one model; 404 with the names there are."""
+    cards = await cards_of(http.app.state.pool, http.app.state.renderer)
+    for card in cards:
+        if card.name == model_id:
+            return JSONResponse(_model(card))
+    there = await _at_remotes(http) if "/" in model_id else []
+    for one in there:
+        if one.name == model_id:
+            return JSONResponse(_remote_model(one))
+    raise ModelNotFound(model_id, [card.name for card in cards] + [one.name for one in there])
+
+
+async def list_models_v1(http: HttpRequest) -> Response:
+    """List the models as the newer route does."""
+    cards = await cards_of(http.app.state.pool, http.app.state.renderer)
+    there = [_remote_model_v1(one) for one in await _at_remotes(http)]
+    return JSONResponse({"models": [*map(_model_v1, cards), *there]})
+
+
+async def load_model(body: LoadBody, http: HttpRequest) -> Response:
+    """Load a model, and answer when it is there. How it is loaded is set elsewhere: other fields change nothing."""
+    began = time.monotonic()
+    pool: ModelPool = http.app.state.pool
+
+    async def load() -> dict[str, Any]:
+        entry = await pool.request_load(body.model)
+        async with pool.lease(entry.name) as host:
+            assert host.model is not None
+            kind = "llm" if host.model.can_write else "embedding"
+            return {"type": kind, **_instance(entry.name), "load_config": _config(host.model)}
+
+    loaded = await while_connected(http.receive, load())
+    return JSONResponse(loaded | {"load_time_seconds": round(time.monotonic() - began, 3), "status": "loaded"})
+
+
+async def unload_model(body: UnloadBody, http: HttpRequest) -> Response:
+    """Unload a model as soon as no call has it."""
+    pool: ModelPool = http.app.state.pool
+    entry = await pool.request_unload(body.instance_id)
+    return JSONResponse(_instance(entry.name))
+
+
+async def _at_remotes(http: HttpRequest) -> list[ListedModel]:
+    remotes: Remotes = http.app.state.remotes
+    return listed_models(await remotes.lists.all())
+
+
+def _model(card: ModelCard) -> dict[str, Any]:
+    kind = "embeddings" if _is_embedder(card) else "vlm" if "vision" in card.capabilities else "llm"
+    found = {
+        "id": card.name,
+        "object": "model",
+        "type": kind,
+        "publisher": _publisher(card),
+        "arch": card.facts.architecture,
+        "compatibility_type": "gguf",
+        "quantization": card.facts.quantisation,
+        "state": "not-loaded" if card.loaded is None else "loaded",
+        "max_context_length": card.facts.n_ctx_train,
+        "capabilities": ["tool_use"] if "tools" in card.capabilities else [],
+    }
+    return found if card.loaded is None else found | {"loaded_context_length": card.loaded.n_ctx}
+
+
+def _model_v1(card: ModelCard) -> dict[str, Any]:
+    facts, loaded = card.facts, card.loaded
+    instances: list[dict[str, Any]] = []
+    if loaded is not None:
+        instances.append({"id": card.name, "config": _config(loaded)})
+    bits = round(8 * facts.weight_bytes / facts.n_params, 2) if facts.n_params else None
+    found = {
+        "type": "embedding" if _is_embedder(card) else "llm",
+        "publisher": _publisher(card),
+        "key": card.name,
+        "display_name": facts.title or card.name,
+        "architecture": facts.architecture,
+        "quantization": {"name": facts.quantisation, "bits_per_weight": bits},
+        "size_bytes": facts.n_bytes,
+        "params_string": parameters(facts.n_params) or None,
+        "loaded_instances": instances,
+        "max_context_length": facts.n_ctx_train,
+        "format": "gguf",
+    }
+    if _is_embedder(card):
+        return found
+    can: dict[str, Any] = {
+        "vision": "vision" in card.capabilities,
+        "trained_for_tool_use": "tools" in card.capabilities,
+    }
+    if "thinking" in card.capabilities:
+        can["reasoning"] = {"allowed_options": ["off", "on"], "default": "on"}
+    return found | {"capabilities": can, "description": None}
+
+
+def _remote_model(model: ListedModel) -> dict[str, Any]:
+    can = model.capabilities
+    return {
+        "id": model.name,
+        "object": "model",
+        "type": "embeddings" if "embedding" in can else "vlm" if "vision" in can else "llm",
+        "publisher": model.remote.name,
+        "arch": "",
+        "compatibility_type": "remote",
+        "quantization": model.quantisation,
+        "state": "loaded" if model.answers else "not-loaded",
+        "max_context_length": model.n_ctx,
+        "capabilities": ["tool_use"] if "tools" in can else [],
+    }
+
+
+def _remote_model_v1(model: ListedModel) -> dict[str, Any]:
+    can = model.capabilities
+    instances = [{"id": model.name, "config": {"context_length": model.n_ctx}}] if model.answers else []
+    found = {
+        "type": "embedding" if "embedding" in can else "llm",
+        "publisher": model.remote.name,
+        "key": model.name,
+        "display_name": model.name,
+        "architecture": None,
+        "quantization": {"name": model.quantisation, "bits_per_weight": None} if model.quantisation else None,
+        "size_bytes": model.n_bytes,
+        "params_string": None,
+        "loaded_instances": instances,
+        "max_context_length": model.n_ctx,
+        "format": None,
+    }
+    if "embedding" in can:
+        return found
+    told = {"vision": "vision" in can, "trained_for_tool_use": "tools" in can}
+    return found | {"capabilities": told, "description": None}
+
+
+def _instance(name: str) -> dict[str, Any]:
+    """Return which model is meant: its versions name the field differently."""
+    return {"instance_id": name, "model_instance_id": name}
+
+
+def _config(model: LoadedModel) -> dict[str, Any]:
+    return {"context_length": model.n_ctx, "parallel": model.n_slots}
+
+
+def _is_embedder(card: ModelCard) -> bool:
+    return "embedding" in card.capabilities
+
+
+def _publisher(card: ModelCard) -> str:
+    """Return whose repository a model was downloaded from; "local" for other files."""
+    folder = models_folder()
+    is_downloaded = card.path.is_relative_to(folder) and len(card.path.relative_to(folder).parts) > 2
+    return card.path.relative_to(folder).parts[0] if is_downloaded else "local"

@@ -1,0 +1,242 @@
+"""One exchange with a remote: a request is sent there, and what comes back is given on as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from app.server.http.errors import SERVER, ApiError, ErrorAnswer, ModelNotFound
+from app.server.remotes.figures import RemoteFigures, RemoteRequest
+from app.server.remotes.store import Remote, RemoteStore
+from app.server.remotes.upstream import (
+    ModelLists,
+    RemoteUnreachable,
+    Upstream,
+    error_text,
+    kept_headers,
+    read_all,
+    unreachable,
+)
+from core.values.request import Lane
+from models.formatting.program import PROGRAM
+
+if TYPE_CHECKING:
+    import httpx
+
+# A whole reply is held until it is complete, so that one that breaks can be answered by somebody else: vectors of
+# 2,048 texts as JSON are about this large. A line of a stream is one token, or one image.
+_MAX_REPLY, _MAX_LINE, _MAX_ERROR = 256 << 20, 32 << 20, 1 << 20
+_LATEST = ":latest"
+_TOO_LONG = "context_length_exceeded"
+# How servers say it: by OpenAI's code, by llama-server's type, and in the sentences of vLLM, SGLang and LM Studio.
+_TOO_LONG_WORDS = (_TOO_LONG, "exceed_context_size_error", "context length", "context window")
+BAD_GATEWAY = ErrorAnswer(502, SERVER, "remote_unavailable", may_retry=True)
+
+
+class Remotes:
+    """The remotes of a server: what is set, their connections, their models and their figures."""
+
+    def __init__(self, store: RemoteStore) -> None:
+        self.store = store
+        self.upstream = Upstream(store)
+        self.lists = ModelLists(self.upstream)
+        self.figures = RemoteFigures()
+
+
+class Sent(NamedTuple):
+    """Where a request goes, in paths of ours, and what goes with its body."""
+
+    path: str
+    headers: Iterable[tuple[bytes, bytes]] = ()
+    query: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request for a remote: ``body`` as it came, but for the fields that are ours."""
+
+    remote: Remote
+    model: str
+    body: dict[str, Any]
+    lane: Lane
+
+    @property
+    def streams(self) -> bool:
+        """Whether the reply comes in pieces."""
+        return self.body.get("stream") is True
+
+    def encoded(self, model: str) -> bytes:
+        """Return the body for another name of the model."""
+        return json.dumps(self.body | {"model": model}, separators=(",", ":")).encode()
+
+
+def model_named(remotes: dict[str, Remote], name: Any) -> tuple[Remote, str] | None:
+    """Return the remote and its model that NAME/MODEL means, None for all other names. Raises ModelNotFound."""
+    first, slash, model = name.partition("/") if isinstance(name, str) else ("", "", "")
+    if not slash or first not in remotes:
+        return None
+    remote = remotes[first]
+    if remote.models and model not in remote.models:
+        model = model.removesuffix(_LATEST)
+    if not model or (remote.models and model not in remote.models):
+        raise ModelNotFound(str(name), [f"{first}/{one}" for one in remote.models])
+    return remote, model
+
+
+async def untagged(remotes: Remotes, remote: Remote, model: str) -> str:
+    """Return a model's name without the tag that Ollama's clients add to it, where the remote lists it so."""
+    if not model.endswith(_LATEST) or remote.models:
+        return model
+    known = (await remotes.lists.all()).get(remote)
+    is_its_own = known is not None and any(one["id"] == model for one in known.listed)
+    return model if is_its_own else model.removesuffix(_LATEST)
+
+
+class Sink(Protocol):
+    """What takes a remote's answer: whole lines of a stream and its end, or a whole body."""
+
+    has_begun: bool  # a piece of the answer was given on
+
+    async def begin(self, response: httpx.Response) -> None:
+        """Take the head of a stream; may come again with each piece."""
+
+    async def write(self, lines: bytes) -> None:
+        """Take some lines of a stream."""
+
+    async def end(self, response: httpx.Response) -> None:
+        """Take the end of a stream that is complete."""
+
+    async def send_whole(self, response: httpx.Response, body: bytes) -> None:
+        """Take an answer that did not come in pieces."""
+
+
+async def ask(remotes: Remotes, call: Call, sent: Sent, sink: Sink, request: RemoteRequest) -> ApiError | None:
+    """Let the remote answer. Return its failure where nothing of an answer was given on and others may answer.
+
+    Raises ApiError for every other failure, and where the request was ended early.
+    """
+    work = asyncio.ensure_future(_exchange(remotes, call, sent, sink, request))
+    request.work = work
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if request.ended_by is None:
+            raise
+        raise request.ended_by from None
+    finally:
+        work.cancel()
+
+
+async def _exchange(remotes: Remotes, call: Call, sent: Sent, sink: Sink, request: RemoteRequest) -> ApiError | None:
+    import httpx
+
+    upstream = remotes.upstream
+    try:
+        client = await upstream.client()
+        made = await upstream.request(call.remote, sent.path, sent.headers, call.encoded(call.model), sent.query)
+        response = await client.send(made, stream=True)
+        try:
+            return await _forward(call, response, sink, request)
+        finally:
+            await response.aclose()
+    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ValueError, RemoteUnreachable) as error:
+        told = error if isinstance(error, RemoteUnreachable) else unreachable(call.remote, error)
+        failure = ApiError(BAD_GATEWAY, told.message)
+        if sink.has_begun:
+            raise failure from error
+        return failure
+
+
+async def _forward(call: Call, response: httpx.Response, sink: Sink, request: RemoteRequest) -> ApiError | None:
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if response.status_code >= 400:
+        failure = RemoteError(call.remote, response, await _beginning(response))
+        if response.status_code >= 500 or response.status_code == 429:
+            return failure
+        raise failure
+    if response.status_code >= 300:
+        raise RemoteUnreachable(
+            f"The remote {call.remote.name} sends to another address ({response.status_code}): requests are not "
+            f"sent there. Add it under its own one with `{PROGRAM} remotes add`."
+        )
+    request.has_slot = True
+    if kind == "text/event-stream":
+        async for lines in _whole_lines(response):
+            for line in lines.split(b"\n"):
+                request.see_line(line)
+            await sink.begin(response)
+            await sink.write(lines)
+        await sink.end(response)
+        return None
+    if kind not in ("application/json", "application/problem+json"):
+        raise RemoteUnreachable(
+            f"The remote {call.remote.name} answers with {kind or 'a body of no type'} instead of JSON: is its "
+            "address right? It usually ends with /v1."
+        )
+    body = await read_all(response, _MAX_REPLY)
+    request.see_json(body)
+    await sink.send_whole(response, body)
+    return None
+
+
+class RemoteError(ApiError):
+    """A remote's refusal: its own status, and its own body where that has the form of the path."""
+
+    def __init__(self, remote: Remote, response: httpx.Response, body: bytes) -> None:
+        status = response.status_code
+        is_locked = status in (401, 403)
+        is_too_long = status in (400, 413) and any(word in str(body) for word in _TOO_LONG_WORDS)
+        answer = ErrorAnswer(status, SERVER, _TOO_LONG if is_too_long else "remote_error")
+        message = f"The remote {remote.name} answers {status}: {error_text(body)}"
+        if is_locked:
+            answer = ErrorAnswer(status, "authentication_error", "remote_key_refused")
+            message = (
+                f"The remote {remote.name} refuses its key ({status}: {error_text(body)}). Give it another with "
+                f"`{PROGRAM} remotes add {remote.name} {remote.url}`."
+            )
+        super().__init__(answer, message)
+        self._own = b"" if is_locked else body  # the client has another key than we
+        self._headers = {name.decode(): value.decode("latin-1") for name, value in kept_headers(response.headers)}
+        self._headers.pop("content-type", None)
+
+    def encoded(self, path: str = "") -> bytes:
+        """Return the remote's own words where clients of this path understand them."""
+        try:
+            found = json.loads(self._own)
+        except (ValueError, RecursionError):
+            return super().encoded(path)
+        translated = json.loads(super().encoded(path))
+        is_alike = isinstance(found, dict) and isinstance(found.get("error"), type(translated["error"]))
+        if not is_alike or not found.keys() >= translated.keys():
+            return super().encoded(path)
+        return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+
+    def headers(self) -> dict[str, str]:
+        """Return what the remote said of trying again."""
+        return self._headers
+
+
+async def _beginning(response: httpx.Response) -> bytes:
+    """Return what an error says, as far as it can be of use."""
+    try:
+        return await read_all(response, _MAX_ERROR)
+    except ValueError:
+        return b""
+
+
+async def _whole_lines(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Yield what comes, up to the last end of a line: half a line would spoil what is sent behind it."""
+    held = bytearray()
+    async for part in response.aiter_bytes():
+        end = part.rfind(b"\n") + 1
+        if end:
+            yield bytes(held) + part[:end]
+            held.clear()
+        held += part[end:]
+        if len(held) > _MAX_LINE:
+            raise ValueError(f"a line of its stream is longer than {_MAX_LINE:,} bytes")
+    if held:
+        yield bytes(held)

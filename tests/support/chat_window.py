@@ -1,0 +1,22 @@
+"""What a window shows of its chat."""
+
+from __future__ import annotations
+
+from pytestqt.qtbot import QtBot
+
+from ui.chat.messages.assistant_message import AssistantMessage
+from ui.client.chat_records import Message
+from ui.window.main_window import MainWindow
+
+
+def reply_view(window: MainWindow) -> AssistantMessage:
+    """The last reply as it is shown."""
+    view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
+    assert isinstance(view, AssistantMessage)
+    return view
+
+
+def ended(qtbot: QtBot, window: MainWindow) -> Message:
+    """The last reply, once nothing is written any more."""
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    return window.desk.current.tree.path[-1]
