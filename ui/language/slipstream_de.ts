@@ -5835,12 +5835,12 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>{why_draft} For the last reply plain steps were expected to be faster: no guesses.</source>
+      <source>{why_draft} Nothing was drafted for the last reply: plain decoding was expected to be faster.</source>
       <translation>{why_draft} Bei der letzten Antwort waren einfache Schritte voraussichtlich schneller: nichts geraten.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/sentences.py" />
-      <source>{why_draft} Just now plain steps are expected to be faster: nothing is guessed ahead.</source>
+      <source>{why_draft} Nothing is drafted just now: plain decoding is expected to be faster.</source>
       <translation>{why_draft} Gerade sind einfache Schritte voraussichtlich schneller: Nichts wird vorausgeraten.</translation>
     </message>
     <message>

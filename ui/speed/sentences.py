@@ -59,12 +59,12 @@ def _drafting(snapshot: Snapshot, why_draft: str, is_last: bool) -> str:
     if not snapshot.n_drafted:
         if is_last:
             return tr(
-                "{why_draft} For the last reply plain steps were expected to be faster: no guesses.",
+                "{why_draft} Nothing was drafted for the last reply: plain decoding was expected to be faster.",
                 why_draft=why_draft,
             ).strip()
         if snapshot.n_active:
             return tr(
-                "{why_draft} Just now plain steps are expected to be faster: nothing is guessed ahead.",
+                "{why_draft} Nothing is drafted just now: plain decoding is expected to be faster.",
                 why_draft=why_draft,
             ).strip()
         return why_draft

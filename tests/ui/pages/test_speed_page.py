@@ -32,12 +32,12 @@ def copies(n_small: int) -> QuantiseOffer:
         (Snapshot(n_drafted=10, n_accepted=1, speedup=0.9), "does not pay yet (0.90"),
         (Snapshot(n_active=3, cheap_rows=6), "3 requests share each step: up to 6 rows take hardly longer"),
         (Snapshot(n_active=3, cheap_rows=1, n_waiting=2), "takes longer. 2 wait for a place."),
-        (Snapshot(n_active=1), "Because. Just now plain steps are expected to be faster"),
+        (Snapshot(n_active=1), "Because. Nothing is drafted just now"),
     ],
 )
 def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) -> None:
     assert words in decision(snapshot, "Because.", False)
-    assert "For the last reply plain steps were expected to be faster" in decision(Snapshot(), "Because.", True)
+    assert "Nothing was drafted for the last reply" in decision(Snapshot(), "Because.", True)
 
 
 def test_the_limit_is_in_words_for_anybody() -> None:
