@@ -102,7 +102,8 @@ async def _pulled(library: Library, pool: ModelPool, name: str) -> AsyncGenerato
         job = max(jobs, key=lambda job: int(job["number"]))
         phase = DownloadPhase(job["progress"]["phase"])
         if phase in _ENDED:
-            raise refuse(400, job["problem"] or f"The download of {repo_id} is {phase.value}.", param="model")
+            why = job["trouble"]["sentence"] if job["trouble"] else f"The download of {repo_id} is {phase.value}."
+            raise refuse(400, why, param="model")
         status = _status(phase, job["progress"], digest)
         if status != told:
             told = status

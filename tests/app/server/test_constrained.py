@@ -172,11 +172,11 @@ def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
         ({"json_schema": {"not": {}}}, "json_schema", "Unimplemented"),
         ({"json_schema": 3}, "json_schema", "json_schema must be a JSON object."),
         ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "regex and grammar cannot be followed both"),
-        ({"tool_choice": "required"}, None, "needs tools"),
+        ({"tool_choice": "required"}, "tool_choice", "needs tools"),
         ({"tool_choice": "sometimes", "tools": [DICE]}, "tool_choice", "required"),
         (
             {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": [DICE]},
-            None,
+            "tool_choice",
             "'fly', which is not among the tools",
         ),
         (
