@@ -33,7 +33,7 @@ class Drafting:
 
     def draft(self, decoding: list[Sequence], chunk: int) -> tuple[Mapping[str, tuple[int, ...]], float]:
         """Return the drafts by request id, beside ``chunk`` prefill rows, and the seconds that drafting took."""
-        if self.speculator is None or self.speculator.is_resting(decoding):
+        if self.speculator is None or self.speculator.rest(decoding):
             return NO_DRAFTS, 0.0
         # A request without a token yet still evaluates the last row of its prompt.
         decoding = [sequence for sequence in decoding if sequence.n_generated]

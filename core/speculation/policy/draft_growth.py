@@ -114,7 +114,7 @@ class DraftGrowth:
             live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
             n_drafted = sum(len(chain.tokens) for chain in chains)
             n_chains = self._round_value(proposer, live, cost.with_rows(n_drafted)).n_chains
-            if n_chains < (len(chains) if cost.n_even else 1):
+            if not n_chains or (cost.n_even and n_chains < len(chains)):
                 return
             grown = live[:n_chains]
             self.extend(proposer, [chain for chain in grown if chain.tokens or self._has_caught_up(proposer, chain)])

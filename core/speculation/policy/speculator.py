@@ -128,8 +128,8 @@ class Speculator:
 
     # -- before a step ------------------------------------------------------------------------------------------
 
-    def is_resting(self, decoding: list[Sequence]) -> bool:
-        """Return whether ``propose`` has nothing to say of the next step; where it has not, it need not be called."""
+    def rest(self, decoding: list[Sequence]) -> bool:
+        """Take the next step off the present rest, in place of ``propose``; return False where there is none."""
         # After a step the processor's caches hold weights and nothing else: what is not touched costs nothing.
         if not self._n_resting or len(decoding) != self._n_texts_resting:
             return False
