@@ -15,10 +15,10 @@ from app.server.calls.generation import new_id
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatChoice, ChatUpdate, Updates, running
 from app.server.http.errors import ApiError, from_exception
-from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, Sent, ask, model_named, untagged
+from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, ask, model_named, untagged
 from app.server.remotes.figures import RemoteRequest
 from app.server.remotes.store import Remote
-from app.server.remotes.upstream import error_text
+from app.server.remotes.upstream import Sent, error_text
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from core.values.messages import Ended, FinishReason, Logprob, TokenLogprob
 from core.values.request import Lane

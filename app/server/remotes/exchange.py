@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from app.server.http.errors import SERVER, ApiError, ErrorAnswer, ModelNotFound
 from app.server.remotes.figures import RemoteFigures, RemoteRequest
@@ -14,6 +14,7 @@ from app.server.remotes.store import Remote, RemoteStore
 from app.server.remotes.upstream import (
     ModelLists,
     RemoteUnreachable,
+    Sent,
     Upstream,
     error_text,
     kept_headers,
@@ -44,14 +45,6 @@ class Remotes:
         self.upstream = Upstream(store)
         self.lists = ModelLists(self.upstream)
         self.figures = RemoteFigures()
-
-
-class Sent(NamedTuple):
-    """Where a request goes, in paths of ours, and what goes with its body."""
-
-    path: str
-    headers: Iterable[tuple[bytes, bytes]] = ()
-    query: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +129,8 @@ async def _exchange(remotes: Remotes, call: Call, sent: Sent, sink: Sink, reques
     upstream = remotes.upstream
     try:
         client = await upstream.client()
-        made = await upstream.request(call.remote, sent.path, sent.headers, call.encoded(call.model), sent.query)
+        body = call.encoded(call.model) if sent.method == "POST" else b""
+        made = await upstream.request(call.remote, sent, body)
         response = await client.send(made, stream=True)
         try:
             return await _forward(call, response, sink, request)

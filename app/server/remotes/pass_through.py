@@ -9,6 +9,7 @@ import asyncio
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, parse_qsl, urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,10 +18,10 @@ from app.server.calls.speed import wanted_speed
 from app.server.http.errors import ApiError, from_exception, from_http_exception, refuse
 from app.server.http.limits import INTERNAL, send_error
 from app.server.http.sse import HEADERS, PING, PING_SECONDS, ClientGone, while_connected
-from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, Sent, ask, model_named, untagged
+from app.server.remotes.exchange import BAD_GATEWAY, Call, RemoteError, Remotes, ask, model_named, untagged
 from app.server.remotes.figures import RemoteRequest
 from app.server.remotes.store import Remote
-from app.server.remotes.upstream import error_text, kept_headers
+from app.server.remotes.upstream import Sent, error_text, kept_headers
 from core.values.errors import BadRequest
 from core.values.messages import FinishReason
 from core.values.request import Lane
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 PATHS = frozenset(
     {
         "/v1/chat/completions",
+        "/v1/chat/completions/input_tokens",
         "/v1/completions",
         "/v1/responses",
         "/v1/responses/input_tokens",
@@ -43,6 +45,7 @@ PATHS = frozenset(
         "/embedding",
         "/embeddings",
         "/rerank",
+        "/v1/reranking",
         "/tokenize",
         "/detokenize",
         "/apply-template",
@@ -52,9 +55,19 @@ PATHS = frozenset(
 _OPENAI_PATHS = {f"/api/v0/{name}": f"/v1/{name}" for name in ("chat/completions", "completions", "embeddings")}
 # Here a remote's model could be named too, and would be taken for one of this machine.
 _NOT_FOR_REMOTES = frozenset(
-    {"/slipstream/load", "/slipstream/unload", "/models/load", "/models/unload", "/api/v1/models/load"}
+    {
+        "/slipstream/load",
+        "/slipstream/unload",
+        "/models/load",
+        "/models/unload",
+        "/api/v1/models/load",
+        "/api/v1/models/unload",
+    }
 )
 _READ = PATHS | _OPENAI_PATHS.keys() | _NOT_FOR_REMOTES
+# What llama-server tells of the model that the query names. Metrics are no JSON, and ours count remotes too.
+_ASKED = ("/props", "/slots", "/lora-adapters")
+_NAMED_IN_QUERY = (*_ASKED, "/metrics")
 
 
 class PassThrough:
@@ -67,14 +80,19 @@ class PassThrough:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, to a remote or to the routes."""
-        may_name = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in _READ
-        remotes = self._remotes.store.all() if may_name else {}
+        has_name = scope["type"] == "http" and _has_name_in_query(scope)
+        is_read = scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in _READ
+        remotes = self._remotes.store.all() if is_read or has_name else {}
         if not remotes:
             await self._app(scope, receive, send)
             return
+        body = b""
         try:
-            body = await _read(receive)
-            call = _call(scope, body, remotes)
+            if has_name:
+                call = _asked(scope, remotes)
+            else:
+                body = await _read(receive)
+                call = _call(scope, body, remotes)
         except ClientGone:
             return
         except HTTPException as error:  # of the layers before this one, about the body
@@ -84,7 +102,7 @@ class PassThrough:
             await send_error(scope, send, from_exception(error))
             return
         if call is None:
-            await self._app(scope, _replay(body, receive), send)
+            await self._app(scope, receive if has_name else _replay(body, receive), send)
             return
         call = replace(call, model=await untagged(self._remotes, call.remote, call.model))
         await self._answer(call, scope, receive, send)
@@ -117,15 +135,27 @@ class PassThrough:
             return
         self._remotes.figures.n_fallbacks[call.remote.name] += 1
         body = call.encoded(call.remote.fallback)
-        await self._app(_with_length(scope, body), _replay(body, receive), reply.for_fallback())
+        there = _naming(scope, call.remote.fallback)
+        await self._app(_with_length(there, body), _replay(body, receive), reply.for_fallback())
 
     async def _ask(self, call: Call, scope: Scope, reply: _Reply, request: RemoteRequest) -> ApiError | None:
         """Let the remote answer, with comments to a stream that waits."""
         path: str = _OPENAI_PATHS.get(scope["path"]) or scope["path"]
-        sent = Sent(path, scope["headers"], scope.get("query_string", b""))
+        is_asked = path in _ASKED
+        query = _naming(scope, call.model).get("query_string", b"")
+        sent = Sent(path, scope["headers"], query, "GET" if is_asked else "POST")
         pinging = asyncio.ensure_future(reply.ping(self._ping_seconds)) if call.streams else None
         try:
             return await ask(self._remotes, call, sent, reply, request)
+        except RemoteError as error:
+            if not is_asked or error.answer.status not in (404, 405):
+                raise
+            raise refuse(
+                404,
+                f"{error.message.rstrip('.')}. {path} is a route of llama-server's: what other servers say of a model "
+                f"is at /v1/models/{call.remote.name}/{call.model}.",
+                param="model",
+            ) from None
         finally:
             if pinging is not None:
                 pinging.cancel()
@@ -271,7 +301,8 @@ def _call(scope: Scope, body: bytes, remotes: dict[str, Remote]) -> Call | None:
         fields = json.loads(body)
     except (ValueError, RecursionError):
         return None  # the route says what is wrong
-    found = model_named(remotes, fields.get("model") if isinstance(fields, dict) else None)
+    named_by = "instance_id" if scope["path"] == "/api/v1/models/unload" else "model"
+    found = model_named(remotes, fields.get(named_by) if isinstance(fields, dict) else None)
     if found is None:
         return None
     remote, model = found
@@ -279,7 +310,7 @@ def _call(scope: Scope, body: bytes, remotes: dict[str, Remote]) -> Call | None:
         raise refuse(
             400,
             f"{remote.name} is a remote: its models are loaded there. {scope['path']} is for models of this machine.",
-            param="model",
+            param=named_by,
         )
     speed, tier = (fields[key] if isinstance(fields.get(key), str) else None for key in ("speed", "service_tier"))
     try:
@@ -289,6 +320,32 @@ def _call(scope: Scope, body: bytes, remotes: dict[str, Remote]) -> Call | None:
     if INTERNAL in scope:
         fields.pop("speed", None)  # our own batches add it, and not every server takes fields that it does not know
     return Call(remote, model, fields, lane)
+
+
+def _has_name_in_query(scope: Scope) -> bool:
+    return scope["path"] in _NAMED_IN_QUERY and b"model=" in scope.get("query_string", b"")
+
+
+def _asked(scope: Scope, remotes: dict[str, Remote]) -> Call | None:
+    """Return the call that asks for what a remote says of a model, None for models of this machine. Raises ApiError."""
+    fields = parse_qs(scope["query_string"].decode("latin-1"))
+    found = model_named(remotes, fields.get("model", [""])[0])
+    if found is None:
+        return None
+    remote, model = found
+    if scope["path"] not in _ASKED or scope["method"] not in ("GET", "HEAD"):
+        what = f"{scope['method']} {scope['path']}"
+        raise refuse(400, f"{remote.name} is a remote: {what} is for models of this machine.", param="model")
+    return Call(remote, model, {}, Lane.STANDARD)
+
+
+def _naming(scope: Scope, model: str) -> Scope:
+    """Return the scope with another name of the model, where its query has one."""
+    if not _has_name_in_query(scope):
+        return scope
+    fields = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    named = urlencode([(name, model if name == "model" else value) for name, value in fields])
+    return {**scope, "query_string": named.encode("ascii")}
 
 
 def _without_type(response: httpx.Response) -> list[tuple[bytes, bytes]]:

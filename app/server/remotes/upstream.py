@@ -39,6 +39,15 @@ class RemoteUnreachable(SlipstreamError):
     exit_code = ExitCode.UNREACHABLE
 
 
+class Sent(NamedTuple):
+    """Where a request goes, in paths of ours as "/v1/chat/completions", and what goes with its body."""
+
+    path: str
+    headers: Iterable[tuple[bytes, bytes]] = ()
+    query: bytes = b""
+    method: str = "POST"
+
+
 class Upstream:
     """All connections of this server to remotes. The HTTP client is made when the first one is asked."""
 
@@ -53,15 +62,13 @@ class Upstream:
         if self._client is not None:
             await self._client.aclose()
 
-    async def request(
-        self, remote: Remote, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, query: bytes = b""
-    ) -> httpx.Request:
-        """Return the request to be sent on for one that came for ``path``, as "/v1/chat/completions"."""
+    async def request(self, remote: Remote, sent: Sent, body: bytes) -> httpx.Request:
+        """Return the request to be sent on."""
         client = await self.client()
-        fields = [(name, value) for name, value in headers if _is_sent(name)]
-        fields += await self._auth(remote, path)
-        url = _address(remote, path) + (f"?{query.decode('latin-1')}" if query else "")
-        return client.build_request("POST", url, headers=[*fields, (b"accept-encoding", b"identity")], content=body)
+        fields = [(name, value) for name, value in sent.headers if _is_sent(name)]
+        fields += [*await self._auth(remote, sent.path), (b"accept-encoding", b"identity")]
+        url = _address(remote, sent.path) + (f"?{sent.query.decode('latin-1')}" if sent.query else "")
+        return client.build_request(sent.method, url, headers=fields, content=body or None)
 
     async def client(self) -> httpx.AsyncClient:
         """Return the HTTP client."""

@@ -127,11 +127,52 @@ def test_streams_and_tools_pass(front):
     assert named[-1].startswith("event: message_stop")
 
 
+@pytest.mark.parametrize("path", ["/props", "/slots", "/lora-adapters"])
+def test_what_llama_server_tells_of_a_model_is_asked_for_where_it_is(front, server, path):
+    there = front.http.get(path, params={"model": f"rack/{MODEL}", "autoload": "1"})
+    assert (there.status_code, there.headers["x-slipstream-remote"]) == (200, "rack")
+    assert there.json() == server.http.get(path, params={"model": MODEL}).json()
+    assert "x-slipstream-remote" not in front.http.get(path, params={"model": MODEL}).headers
+    assert front.http.head(path, params={"model": f"rack/{MODEL}"}).status_code == 200
+
+
+def test_what_a_remote_does_not_tell_is_refused_by_its_name(front, scripted):
+    named = {"model": "odd/a b"}
+    scripted.reply = json_reply("404 Not Found", b'{"detail": "Not Found"}')
+    unknown = front.http.get("/props", params=named)
+    assert (unknown.status_code, unknown.json()["error"]["param"]) == (404, "model")
+    assert "odd" in unknown.json()["error"]["message"]
+    assert scripted.requests[-1].startswith(b"GET /props?model=a+b HTTP/1.1")
+    scripted.reply = b""
+    gone = front.http.get("/slots", params=named)
+    assert (gone.status_code, gone.json()["error"]["code"]) == (502, "remote_unavailable")
+    add(front, "odd", scripted.url, fallback=MODEL)
+    instead = front.http.get("/props", params=named)
+    assert (instead.json()["model_alias"], instead.headers["x-slipstream-fallback"]) == (MODEL, MODEL)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/props?model=rack%2Fember-q8_0", {}),
+        ("GET", "/metrics?model=rack/ember-q8_0", None),
+        ("POST", "/api/v1/models/unload", {"instance_id": f"rack/{MODEL}"}),
+        ("POST", "/models/unload", {"model": f"rack/{MODEL}"}),
+    ],
+)
+def test_what_is_done_to_models_of_this_machine_is_not_done_to_one_of_a_remotes_name(front, method, path, body):
+    refused = front.http.request(method, path, json=body)
+    assert (refused.status_code, "rack is a remote" in refused.json()["error"]["message"]) == (400, True)
+    assert front.state["phase"] == "ready"
+
+
 def test_errors_are_the_remotes_own(front, server):
     wrong = CHAT | {"temperature": "hot"}
     here = server.http.post("/v1/chat/completions", json=wrong | {"model": MODEL})
     there = front.http.post("/v1/chat/completions", json=wrong | {"model": f"rack/{MODEL}"})
     assert (there.status_code, there.json()) == (here.status_code, here.json())
+    ranked = front.http.post("/reranking", json={"model": f"rack/{MODEL}", "query": "fox", "documents": ["a"]})
+    assert (ranked.status_code, ranked.headers["x-slipstream-remote"]) == (400, "rack")
 
 
 def wait_for(find, seconds: float = 10.0):
