@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.http.errors import ApiError, is_ollama, refuse
 from app.server.http.keys import ApiKeys, caller
+from app.server.http.listening_socket import is_socket_path
 from app.settings.server_settings import ServerSettings
 
 # Six photographs of 4 MB, as base64.
@@ -63,7 +64,8 @@ def host_name(authority: str) -> str:
 class HostCheck:
     """Refuse requests that name another host: a web page can point its own name at this machine (DNS rebinding).
 
-    A page cannot know an API key, so that with one any name will do.
+    A page cannot know an API key, so that with one any name will do. It cannot reach a Unix socket either, for which
+    clients make names up.
     """
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, keys: ApiKeys) -> None:
@@ -76,7 +78,7 @@ class HostCheck:
         """Pass the request on, or answer 400."""
         is_http = scope["type"] == "http"
         name = host_name((header(scope, b"host") or b"").decode("latin-1")) if is_http else ""
-        if not is_http or self._is_known(name):
+        if not is_http or self._is_known(name) or _is_at_socket(scope):
             await self._app(scope, receive, send)
             return
         message = (
@@ -89,6 +91,12 @@ class HostCheck:
         if is_loopback_name(name) or name in self._names or self._keys.is_needed:
             return True
         return not self._is_loopback and _is_address(name)
+
+
+def _is_at_socket(scope: Scope) -> bool:
+    """Return whether a request came by a Unix socket."""
+    address, port = scope.get("server") or ("", None)
+    return port is None and is_socket_path(address)
 
 
 def _own_names() -> frozenset[str]:
@@ -277,7 +285,7 @@ async def _drain(receive: Receive, limit: int, patience: float) -> None:
             return
 
 
-OPEN_PATHS = frozenset({"/health"})
+OPEN_PATHS = frozenset({"/health", "/v1/health"})
 
 
 class BearerAuth:
