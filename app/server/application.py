@@ -50,6 +50,7 @@ from app.server.ollama.embed import embeddings as ollama_embeddings
 from app.server.ollama.library import delete, no_blob, pull, unsupported
 from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions
+from app.server.openai.chat import count_input_tokens as count_chat_tokens
 from app.server.openai.completions import completions
 from app.server.openai.embeddings import embeddings
 from app.server.openai.response_store import ResponseStore
@@ -82,6 +83,7 @@ ROUTES = (
     ("GET", "/v1/models/{model_id:path}", get_model),
     ("POST", "/v1/chat/completions", chat_completions),
     ("POST", "/v1/completions", completions),
+    ("POST", "/v1/chat/completions/input_tokens", count_chat_tokens),
     ("POST", "/v1/responses", create_response),
     ("POST", "/v1/responses/input_tokens", count_input_tokens),
     ("GET", "/v1/responses", list_responses),

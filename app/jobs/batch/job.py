@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-URLS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
+_MESSAGES = "/v1/messages"
+URLS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", _MESSAGES)
 
 
 class BadBatchLine(Exception):
@@ -34,7 +35,9 @@ class BatchRequest:
         body = dict(self.body)
         if model is not None:
             body["model"] = model
-        if speed is not None and body.get("speed") is None and body.get("service_tier") is None:
+        # Anthropic's tiers do not say how soon a message is due.
+        tier = None if self.url == _MESSAGES else body.get("service_tier")
+        if speed is not None and body.get("speed") is None and tier is None:
             body["speed"] = speed
         return body
 

@@ -100,6 +100,7 @@ class Tally:
             self.n_done += 1
             usage = body.get("usage") or {}
             self.n_prompt_tokens += int(usage.get("prompt_tokens") or usage.get("input_tokens") or 0)
+            self.n_prompt_tokens += int(usage.get("cache_read_input_tokens") or 0)  # Anthropic counts these apart
             self.n_completion_tokens += int(usage.get("completion_tokens") or usage.get("output_tokens") or 0)
             return
         self.n_failed += 1

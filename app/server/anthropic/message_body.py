@@ -10,13 +10,22 @@ from pydantic import Field, ValidationError
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
 from app.server.http.body import LenientBody
-from app.server.http.errors import from_validation
+from app.server.http.errors import from_validation, renamed
 from core.values.errors import BadRequest
 
 Block = dict[str, Any]
 Message = dict[str, Any]
 # Blocks of an assistant's turn that only Anthropic can read.
 _UNREAD = frozenset({"redacted_thinking", "server_tool_use", "web_search_tool_result"})
+# Fields of the chat's body by other names.
+SENT_FIELDS = {
+    "max_completion_tokens": "max_tokens",
+    "stop": "stop_sequences",
+    "response_format": "output_config",
+    "chat_template_kwargs": "output_config",
+    "enable_thinking": "thinking",
+    "reasoning_budget": "thinking",
+}
 _EFFORTS = {"xhigh": "high", "max": "high"}  # templates know three
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
@@ -71,6 +80,7 @@ class MessageBody(LenientBody):
     thinking: Thinking | None = None
     output_config: OutputConfig | None = None
     output_format: Block | None = None
+    speed: str | None = None
     mcp_servers: list[Any] | None = Field(default=None, max_length=0)
 
     def chat(self) -> ChatCompletionBody:
@@ -86,6 +96,7 @@ class MessageBody(LenientBody):
             "top_p": self.top_p,
             "tools": [_function(tool) for tool in self.tools or ()] or None,
             "response_format": self._form(),
+            "speed": self.speed,
             # Whether there is reasoning at all is said by ``thinking``.
             "chat_template_kwargs": {"reasoning_effort": _EFFORTS.get(effort, effort)} if effort else None,
             **self._chosen(),
@@ -93,10 +104,11 @@ class MessageBody(LenientBody):
         if self.thinking is not None and self.thinking.type != "adaptive":
             fields["enable_thinking"] = self.thinking.type == "enabled"
             fields["reasoning_budget"] = self.thinking.budget_tokens
-        try:
-            return ChatCompletionBody.model_validate(fields)
-        except ValidationError as error:
-            raise from_validation(dict(one) for one in error.errors()) from None
+        with renamed(SENT_FIELDS):
+            try:
+                return ChatCompletionBody.model_validate(fields)
+            except ValidationError as error:
+                raise from_validation(dict(one) for one in error.errors()) from None
 
     def _messages(self) -> list[Message]:
         messages: list[Message] = []

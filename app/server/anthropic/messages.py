@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.anthropic.message_body import Block, MessageBody
+from app.server.anthropic.message_body import SENT_FIELDS, Block, MessageBody
 from app.server.calls.generation import new_id
 from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
+from app.server.http.errors import renamed
 from app.server.http.sse import EventStream, while_connected
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece
 
@@ -35,8 +36,16 @@ async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:
     return JSONResponse({"input_tokens": await while_connected(http.receive, call.count_tokens())})
 
 
+@asynccontextmanager
+async def _running(call: ChatCall, *, streams: bool) -> AsyncIterator[ChatRun]:
+    """Run the call; what is wrong with it is told by the names of the message's fields."""
+    with renamed(SENT_FIELDS):
+        async with call.run(streams=streams) as run:
+            yield run
+
+
 async def _answer(call: ChatCall) -> dict[str, Any]:
-    async with call.run(streams=False) as run:
+    async with _running(call, streams=False) as run:
         reply = MessageReply(call, run)
         async with aclosing(run.updates()) as batches:
             async for batch in batches:
@@ -47,7 +56,7 @@ async def _answer(call: ChatCall) -> dict[str, Any]:
 
 
 async def _stream(call: ChatCall) -> AsyncGenerator[bytes, None]:
-    async with call.run(streams=True) as run:
+    async with _running(call, streams=True) as run:
         reply = MessageReply(call, run)
         async with aclosing(run.updates()) as batches:
             async for batch in batches:

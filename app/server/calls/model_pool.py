@@ -141,6 +141,13 @@ class ModelPool:
         """Return the engine that has a model, or will have when the calls before have ended."""
         return next((host for host in self.hosts if host.is_wanted(entry)), None)
 
+    def load_progress(self, entry: Entry) -> float | None:
+        """Return how far a model is loaded, from 0 to 1; None where it is there."""
+        host = next((host for host in self.hosts if host.entry is not None and host.entry.path == entry.path), None)
+        if host is None:
+            return 0.0
+        return None if host.model is not None else host.state.progress
+
     async def named(self, name: str | None) -> ModelHost:
         """Return the engine of the named model (None: the chosen one) without loading it.
 
@@ -159,10 +166,23 @@ class ModelPool:
         A name that nobody has means the chosen one, unless names are strict. The model of the engine that is given is
         loaded. Raises ModelNotFound, LoadFailed, or EngineUnavailable when it did not load.
         """
-        entry = await self._answering(name)
+        entry = await self.answering(name)
         host = await self._host_for(entry)
         async with host.lease(entry):
             yield host
+
+    async def answering(self, name: str | None) -> Entry:
+        """Return the model that answers a call: for a name that nobody has, the one that is there.
+
+        Raises ModelNotFound, LoadFailed, or EngineUnavailable where none is chosen.
+        """
+        try:
+            return await self._wanted(name)
+        except ModelNotFound:
+            if self.settings.strict_models or self.main.entry is None or name is None:
+                raise
+            self._remember(name, None)
+            return self.main.entry
 
     async def request_load(self, name: str) -> Entry:
         """Choose a model, and load it once the calls that are in its way have ended; as ``ModelHost.request_load``."""
@@ -192,16 +212,6 @@ class ModelPool:
                 if host.entry is not None and any(map(goes, host.files)):
                     await stack.enter_async_context(host.without(host.entry))
             yield
-
-    async def _answering(self, name: str | None) -> Entry:
-        """Return the model that answers a call: for a name that nobody has, the one that is there."""
-        try:
-            return await self._wanted(name)
-        except ModelNotFound:
-            if self.settings.strict_models or self.main.entry is None or name is None:
-                raise
-            self._remember(name, None)
-            return self.main.entry
 
     async def _wanted(self, name: str | None) -> Entry:
         if self.is_closing:

@@ -59,6 +59,19 @@ def checked_text(text: str) -> str:
 Text = Annotated[str, AfterValidator(checked_text)]
 PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
+# The samplers in the order in which they run, by llama-server's names and letters, with the settings that switch each
+# off.
+_SAMPLERS: dict[str, tuple[str, dict[str, float]]] = {
+    "penalties": ("e", {"repeat_penalty": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0}),
+    "dry": ("d", {"dry_multiplier": 0.0}),
+    "top_n_sigma": ("s", {"top_n_sigma": -1.0}),
+    "top_k": ("k", {"top_k": 0}),
+    "typ_p": ("y", {"typical_p": 1.0}),
+    "top_p": ("p", {"top_p": 1.0}),
+    "min_p": ("m", {"min_p": 0.0}),
+    "xtc": ("x", {"xtc_probability": 0.0}),
+    "temperature": ("t", {"temperature": 1.0}),
+}
 # What OpenRouter says of reasoning, by its names and ours.
 _REASONING = {"effort": "reasoning_effort", "enabled": "enable_thinking", "max_tokens": "reasoning_budget"}
 
@@ -90,6 +103,7 @@ HINTS = frozenset(
         "prompt_cache_key",
         "prompt_cache_retention",
         "provider",
+        "reasoning_control",
         "request_id",
         "return_progress",
         "safety_identifier",
@@ -111,12 +125,16 @@ HINTS = frozenset(
 # Fields of other servers with the values that ask for what happens anyway; other values are refused.
 _AS_IT_IS: dict[str, Any] = {
     "add_special_tokens": False,
+    "backend_sampling": False,
     "best_of": 1,
+    "dynatemp_exponent": 1,
     "dynatemp_range": 0,
     "early_stopping": False,
     "echo": False,
+    "grammar_lazy": False,
     "include_stop_str_in_output": False,
     "length_penalty": 1,
+    "min_keep": 0,
     "min_tokens": 0,
     "num_beams": 1,
     "post_sampling_probs": False,
@@ -126,7 +144,12 @@ _AS_IT_IS: dict[str, Any] = {
     "top_a": 0,
     "use_beam_search": False,
 }
-_OTHER_NAMES = {"repetition_penalty": "repeat_penalty", "n_predict": "max_tokens"}
+_OTHER_NAMES = {
+    "n_predict": "max_tokens",
+    "reasoning_budget_tokens": "reasoning_budget",
+    "repetition_penalty": "repeat_penalty",
+    "typ_p": "typical_p",
+}
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n_predict"})
 
 
@@ -176,6 +199,7 @@ class GenerationBody(Body):
     mirostat_eta: float | None = None
     ignore_eos: bool | None = None
     logit_bias: dict[str, float] | None = None
+    samplers: list[str] | None = None
 
     response_format: ResponseFormat | None = None
     json_schema: JsonSchema | None = None
@@ -208,6 +232,23 @@ class GenerationBody(Body):
             if isinstance(sent[name], float) and sent[name].is_integer():
                 sent[name] = int(sent[name])
         return sent
+
+    @field_validator("samplers", mode="before")
+    @classmethod
+    def _by_letters(cls, samplers: Any) -> Any:
+        letters = {letter: name for name, (letter, _) in _SAMPLERS.items()}
+        return [letters.get(letter, letter) for letter in samplers] if isinstance(samplers, str) else samplers
+
+    @field_validator("samplers")
+    @classmethod
+    def _in_order(cls, samplers: list[str] | None) -> list[str] | None:
+        known = list(_SAMPLERS)
+        # llama.vim names it too: it only joins tokens that begin alike, and no sampler here takes its place.
+        samplers = [name for name in samplers if name != "infill"] if samplers else samplers
+        places = [known.index(name) if name in known else -1 for name in samplers or ()]
+        if -1 in places or places != sorted(set(places)):
+            raise ValueError(f"samplers can leave out some of {', '.join(known)}, which run in this order")
+        return samplers
 
     @field_validator("logit_bias")
     @classmethod
@@ -279,8 +320,14 @@ class GenerationBody(Body):
                 raise BadRequest(message, param="logit_bias")
 
     def sampling(self, top_logprobs: int | None) -> Iterator[SamplingParams]:
-        """Yield the sampling of each choice, with seeds that count up; raises BadRequest."""
+        """Yield the sampling of each choice, with seeds that count up; raises BadRequest.
+
+        Of the samplers, those that are left out are off.
+        """
         values: dict[str, Any] = {name: value for name in _SAMPLING if (value := getattr(self, name, None)) is not None}
+        if self.samplers is not None:
+            left_out = (off for name, (_, off) in _SAMPLERS.items() if name not in self.samplers)
+            values |= {name: value for off in left_out for name, value in off.items()}
         if self.dry_sequence_breakers is not None:
             values["dry_sequence_breakers"] = tuple(self.dry_sequence_breakers)
         if self.logit_bias:

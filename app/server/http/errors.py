@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.values.errors import BadRequest, EngineUnavailable, LoadFailed, SlipstreamError
@@ -56,7 +58,8 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
         message = error.message
         if error.sizes is not None:  # the words by which Anthropic's clients know that they must shorten their chat
             message = "prompt is too long: {} tokens > {} maximum".format(*error.sizes)
-        return {"type": "error", "error": {"type": kind, "message": message}}
+        told = {"type": kind, "message": message, "param": error.param, "code": error.answer.code}
+        return {"type": "error", "error": told}
     if is_ollama(path):
         return {"error": error.message}
     body = error.body()
@@ -177,6 +180,17 @@ def refuse(status: int, message: str, param: str | None = None, code: str | None
     """Return the error of an HTTP status, with a more exact ``code`` where there is one."""
     answer = STATUSES[status]
     return ApiError(answer._replace(code=code) if code else answer, message, param)
+
+
+@contextmanager
+def renamed(names: Mapping[str, str]) -> Iterator[None]:
+    """Let errors name the fields of a protocol where they name those of the chat's body, by ``names``."""
+    try:
+        yield
+    except (ApiError, BadRequest) as error:
+        if error.param is not None:
+            error.param = names.get(re.split(r"[.\[]", error.param, maxsplit=1)[0], error.param)
+        raise
 
 
 def from_exception(error: Exception) -> ApiError:

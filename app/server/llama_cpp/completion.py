@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -22,20 +22,8 @@ from app.server.openai.timings import LOWEST, timings
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, TokenLogprob
 from core.values.receipt import Receipt
-from core.values.request import MAX_TOP_LOGPROBS, SamplingParams
+from core.values.request import MAX_TOP_LOGPROBS
 
-# The samplers in the order in which they run, by llama-server's names, with the settings that switch each off.
-_SAMPLERS: dict[str, dict[str, float]] = {
-    "penalties": {"repeat_penalty": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0},
-    "dry": {"dry_multiplier": 0.0},
-    "top_n_sigma": {"top_n_sigma": -1.0},
-    "top_k": {"top_k": 0},
-    "typ_p": {"typical_p": 1.0},
-    "top_p": {"top_p": 1.0},
-    "min_p": {"min_p": 0.0},
-    "xtc": {"xtc_probability": 0.0},
-    "temperature": {"temperature": 1.0},
-}
 _NEVER = -100.0  # a logit bias that leaves a token no chance
 
 
@@ -49,7 +37,6 @@ class LlamaBody(GenerationBody):
     n_cmpl: int | None = Field(default=None, ge=1, le=MAX_CHOICES)
     t_max_predict_ms: float | None = None
     n_indent: int | None = None
-    samplers: list[str] | None = None
     return_tokens: bool | None = None
     response_fields: list[str] | None = None
     timings_per_token: bool | None = None
@@ -61,12 +48,10 @@ class LlamaBody(GenerationBody):
     @model_validator(mode="before")
     @classmethod
     def _spelled_as_here(cls, value: Any) -> Any:
-        """Take llama-server's spellings: ``typ_p``, a seed of -1, and empty texts for no constraint."""
+        """Take llama-server's spellings: a seed of -1, and empty texts for no constraint."""
         if not isinstance(value, dict):
             return value
         fields = dict(value)
-        if "typ_p" in fields:
-            fields["typical_p"] = fields.pop("typ_p")
         if fields.get("seed") in (-1, 2**32 - 1):
             fields["seed"] = None
         for empty in ("grammar", "json_schema"):
@@ -84,17 +69,6 @@ class LlamaBody(GenerationBody):
     def _is_prompt(cls, value: Any) -> Any:
         listed = value if _is_several(value) else [value]
         return [_prompt_of(one) for one in listed] if _is_several(value) else _prompt_of(listed[0])
-
-    @field_validator("samplers")
-    @classmethod
-    def _in_order(cls, samplers: list[str] | None) -> list[str] | None:
-        known = list(_SAMPLERS)
-        # llama.vim names it too: it only joins tokens that begin alike, and no sampler here takes its place.
-        samplers = [name for name in samplers if name != "infill"] if samplers else samplers
-        places = [known.index(name) if name in known else -1 for name in samplers or ()]
-        if -1 in places or places != sorted(set(places)):
-            raise ValueError(f"samplers can leave out some of {', '.join(known)}, which run in this order")
-        return samplers
 
     @property
     def prompts(self) -> list[PromptInput]:
@@ -120,15 +94,6 @@ class LlamaBody(GenerationBody):
         if self.n_probs:
             return self.n_probs
         return 0 if self.return_tokens else None
-
-    def sampling(self, top_logprobs: int | None) -> Iterator[SamplingParams]:
-        """Yield the sampling of each text; samplers that are left out are off."""
-        if self.samplers is None:
-            yield from super().sampling(top_logprobs)
-            return
-        off = {name: value for key, off in _SAMPLERS.items() if key not in self.samplers for name, value in off.items()}
-        changed = self.model_copy(update={**off, "samplers": None})
-        yield from changed.sampling(top_logprobs)
 
 
 def _bias_of(pairs: list[Any]) -> dict[str, float]:
@@ -283,6 +248,7 @@ class LlamaReply:
         end = text.end or Ended(request.id, FinishReason.CANCELLED)
         receipt: Receipt = end.receipt
         content = "".join(text.pieces)
+        stop_type = _stop_type(text, end)
         found: dict[str, Any] = {
             "index": index,
             "content": content,
@@ -296,9 +262,9 @@ class LlamaReply:
             "prompt": request.prompt if isinstance(request.prompt, str) else list(request.prompt),
             "has_new_line": "\n" in content,
             "truncated": False,
-            "stop_type": _stop_type(text, end),
+            "stop_type": stop_type,
             "stopping_word": end.stop or "",
-            "tokens_cached": receipt.n_cached,
+            "tokens_cached": _n_kept(receipt, stop_type),
             "timings": timings([receipt]),
         }
         if self._body.n_probs:
@@ -333,6 +299,12 @@ def _stop_type(text: _Text, end: Ended) -> str:
     if text.is_enough or end.reason is FinishReason.LENGTH:
         return "limit"
     return "word" if end.stop else "eos"
+
+
+def _n_kept(receipt: Receipt, stop_type: str) -> int:
+    """Return how many tokens the slot keeps. The last one is chosen and not evaluated; an end is no token here."""
+    is_last_open = stop_type != "eos" and receipt.n_generated > 0
+    return receipt.n_prompt + receipt.n_generated - is_last_open
 
 
 def _probability(one: TokenLogprob) -> dict[str, Any]:

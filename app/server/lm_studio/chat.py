@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Annotated, Any, Literal
 
 from fastapi import Request as HttpRequest
@@ -13,11 +14,11 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ConfigDict, Field, ValidationError
 
 from app.server.calls.schemas import MAX_MESSAGES, ChatCompletionBody, Text
-from app.server.chat.call import ChatCall, ChatUpdate, RunningChat
+from app.server.chat.call import ChatCall, ChatChoice, ChatUpdate, RunningChat, Updates
 from app.server.http.body import Body, LenientBody
-from app.server.http.errors import from_exception, from_validation, refuse
+from app.server.http.errors import from_exception, from_validation, refuse, renamed
 from app.server.http.sse import EventStream, while_connected
-from app.server.openai.response_body import Item, ToolNames, messages_of, renamed
+from app.server.openai.response_body import Item, ToolNames, messages_of
 from app.server.openai.response_store import ResponseStore, StoredResponse, new_number
 from app.server.openai.responses import earlier_items
 from app.server.remotes.chat import RemoteChat, placed
@@ -27,6 +28,8 @@ from core.values.receipt import Receipt
 # How a model is loaded is set elsewhere; both belong to that.
 _HINTS = ("context_length", "ttl")
 _NO_TOOLS = ToolNames(())
+# How often a load is looked at, in seconds: often enough for a progress bar.
+_LOOK_SECONDS = 0.1
 # The names of fields in the chat's body.
 _SENT = {"messages": "input", "max_completion_tokens": "max_output_tokens", "reasoning_effort": "reasoning"}
 
@@ -125,39 +128,86 @@ class ChatReply:
         self._number = new_number()
         self._id = f"resp_{self._number}"
         self._output: list[dict[str, str]] = []  # kinds, and their texts
+        self._name = body.model
+        self._run: RunningChat | None = None
+        self._load_seconds: float | None = None  # where the model was not there
 
     async def whole(self) -> dict[str, Any]:
         """Return the answer as one object."""
-        with renamed(_SENT):
-            async with self._call.running(streams=False, truncates=False) as (run, updates):
-                self._check()
-                async for batch in updates:
-                    for update in batch:
-                        self._take(update)
-                result = self._result(run)
+        async with aclosing(self._events(streams=False)) as events:
+            async for _ in events:
+                pass
         await self._keep()
-        return result
+        return self._result()
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the events; one that fails ends with the error and what came before it."""
-        with renamed(_SENT):
-            async with self._call.running(streams=True, truncates=False) as (run, updates):
-                self._check()
-                yield _event("chat.start", model_instance_id=self._call.name) + _event("prompt_processing.start")
-                try:
-                    ends = _event("prompt_processing.end")
-                    async for batch in updates:
-                        events = ends + b"".join(event for update in batch for event in self._take(update))
-                        ends = b""
-                        if events:
-                            yield events
-                except Exception as error:
-                    told = from_exception(error).event(_PATH)
-                    yield self._ended() + told + _event("chat.end", result=self._result(run) | {"response_id": None})
-                    return
-                result = self._result(run)
+        has_begun = False
+        try:
+            async with aclosing(self._events(streams=True)) as batches:
+                async for events in batches:
+                    has_begun = True
+                    yield events
+        except Exception as error:
+            if not has_begun:
+                raise
+            told = from_exception(error).event(_PATH)
+            yield self._ended() + told + _event("chat.end", result=self._result() | {"response_id": None})
+            return
         await self._keep()
-        yield self._ended() + _event("chat.end", result=result)
+        yield self._ended() + _event("chat.end", result=self._result())
+
+    async def _events(self, *, streams: bool) -> AsyncGenerator[bytes, None]:
+        """Run the chat and yield its events, up to the end of what is said."""
+        with renamed(_SENT):
+            async with AsyncExitStack() as stack:
+                begun = asyncio.ensure_future(stack.enter_async_context(self._running(streams=streams)))
+                try:
+                    async with aclosing(self._loading(begun)) as events:
+                        async for event in events:
+                            yield event
+                    self._run, updates = await begun
+                finally:
+                    begun.cancel()
+                    await asyncio.gather(begun, return_exceptions=True)
+                self._check()
+                self._name = self._call.name
+                starts = self._event("chat.start") if self._load_seconds is None else b""
+                yield starts + _event("prompt_processing.start")
+                ends = _event("prompt_processing.end")
+                async for batch in updates:
+                    said = ends + b"".join(event for update in batch for event in self._take(update))
+                    ends = b""
+                    if said:
+                        yield said
+                self._name = self._call.name  # another model may have stepped in for a remote's
+
+    def _running(self, *, streams: bool) -> AbstractAsyncContextManager[tuple[RunningChat, Updates]]:
+        return self._call.running(streams=streams, truncates=False)
+
+    async def _loading(self, begun: asyncio.Future[Any]) -> AsyncGenerator[bytes, None]:
+        """Yield the events of a load that the chat waits for, as long as it has not ``begun``."""
+        if isinstance(self._call, RemoteChat):
+            return
+        pool = self._call.pool
+        entry = await pool.answering(self._body.model)
+        if pool.load_progress(entry) is None:
+            return
+        self._name, since, told = entry.name, time.monotonic(), 0.0
+        self._load_seconds = 0.0
+        yield self._event("chat.start") + self._event("model_load.start")
+        while not begun.done() and (progress := pool.load_progress(entry)) is not None:
+            if progress > told:
+                told = progress
+                yield self._event("model_load.progress", progress=round(progress, 3))
+            await asyncio.wait([begun], timeout=_LOOK_SECONDS)
+        if begun.done() and begun.exception() is not None:
+            return
+        self._load_seconds = round(time.monotonic() - since, 3)
+        yield self._event("model_load.end", load_time_seconds=self._load_seconds)
+
+    def _event(self, kind: str, **told: Any) -> bytes:
+        return _event(kind, model_instance_id=self._name, **told)
 
     def _check(self) -> None:
         if self._body.reasoning not in (None, "off") and isinstance(self._call, ChatCall) and not self._call.can_think:
@@ -181,8 +231,8 @@ class ChatReply:
         """Return the event that ends the last part of the output."""
         return _event(f"{self._output[-1]['type']}.end") if self._output else b""
 
-    def _result(self, run: RunningChat) -> dict[str, Any]:
-        choice = run.choices[0]
+    def _result(self) -> dict[str, Any]:
+        choice = self._run.choices[0] if self._run is not None else ChatChoice(None)
         receipt = choice.end.receipt if choice.end is not None else Receipt(n_generated=choice.n_tokens)
         stats = {
             "input_tokens": receipt.n_prompt,
@@ -191,7 +241,9 @@ class ChatReply:
             "tokens_per_second": round(receipt.decode_rate, 2),
             "time_to_first_token_seconds": round(receipt.ttft, 4),
         }
-        result = {"model_instance_id": self._call.name, "output": self._output, "stats": stats}
+        if self._load_seconds is not None:
+            stats["model_load_time_seconds"] = self._load_seconds
+        result = {"model_instance_id": self._name, "output": self._output, "stats": stats}
         return result if self._body.store is False else result | {"response_id": self._id}
 
     async def _keep(self) -> None:
@@ -202,7 +254,7 @@ class ChatReply:
             "object": "response",
             "created_at": time.time(),
             "status": "completed",
-            "model": self._call.name,
+            "model": self._name,
             "output": [_item(part, f"{self._number}_{index}") for index, part in enumerate(self._output)],
             "previous_response_id": self._body.previous_response_id,
             "tools": [],

@@ -23,6 +23,13 @@ async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Respo
     return await respond(body, http, ChatReply)
 
 
+async def count_input_tokens(body: ChatCompletionBody, http: HttpRequest) -> Response:
+    """Return how many tokens the messages are as the model reads them, in the shape of llama-server."""
+    call = ChatCall(body, http.app.state.pool, http.app.state.renderer)
+    n_tokens = await while_connected(http.receive, call.count_tokens())
+    return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
+
+
 async def respond(body: ChatCompletionBody, http: HttpRequest, kind: type[ChatReply]) -> Response:
     """Answer the messages with a reply of this kind."""
     call = ChatCall(body, http.app.state.pool, http.app.state.renderer)

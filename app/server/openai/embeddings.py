@@ -16,11 +16,13 @@ from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import PromptInput
+from app.server.calls.speed import ReplySpeed, wanted_speed
 from app.server.http.body import Body
 from app.server.http.sse import while_connected
 from core.values.embedding import Embedded, EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
+from core.values.request import Lane
 
 MAX_INPUTS = 2_048  # as at OpenAI
 
@@ -32,12 +34,21 @@ class EmbeddingsBody(Body):
     model: str | None = None
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(default=None, ge=1)
+    speed: str | None = None
     user: str | None = None
 
     @field_validator("input")
     @classmethod
     def _is_input(cls, value: Any) -> tuple[PromptInput, ...]:
         return inputs_of(value, "input")
+
+    @property
+    def lane(self) -> Lane:
+        """The engine's lane. Raises BadRequest."""
+        speed = wanted_speed(self.speed, None)
+        if speed in (ReplySpeed.SPARK, ReplySpeed.DEEP):
+            raise BadRequest(f"speed {speed} is for texts: vectors have standard, fast and batch.", param="speed")
+        return speed.lane
 
 
 def inputs_of(value: Any, field: str) -> tuple[PromptInput, ...]:
@@ -100,7 +111,7 @@ async def vectors_of(
 
 async def embeddings(body: EmbeddingsBody, http: HttpRequest) -> Response:
     """Return the vectors of the inputs, of Euclidean length 1."""
-    request = EmbedRequest(new_id("embd"), body.input, dimensions=body.dimensions)
+    request = EmbedRequest(new_id("embd"), body.input, dimensions=body.dimensions, lane=body.lane)
     vectors = await vectors_of(http, request, body.model, check_pooling)
     is_base64 = body.encoding_format == "base64"
     data = [

@@ -8,16 +8,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
 from app.server.http.body import Body
-from app.server.http.errors import ApiError, from_validation
+from app.server.http.errors import from_validation, renamed
 from core.values.errors import BadRequest
 
 Item = dict[str, Any]
@@ -29,7 +27,7 @@ _HINTS = frozenset({"client_metadata", "context_management", "max_tool_calls", "
 _HOSTED_SEARCH = ("web_search", "web_search_preview")
 _HOSTED_SEARCHES = ("web_search_call", "file_search_call")
 # Fields of the chat's body by other names.
-_SENT = {
+SENT_FIELDS = {
     "messages": "input",
     "max_completion_tokens": "max_output_tokens",
     "response_format": "text.format",
@@ -94,7 +92,7 @@ class ResponseBody(Body):
         fields |= _format_of(self.text or {})
         if fields.get("top_logprobs") is not None or "message.output_text.logprobs" in (self.include or ()):
             fields["logprobs"] = True
-        with renamed():
+        with renamed(SENT_FIELDS):
             try:
                 return ChatCompletionBody.model_validate(fields)
             except ValidationError as error:
@@ -104,17 +102,6 @@ class ResponseBody(Body):
     def seals_reasoning(self) -> bool:
         """True where the client keeps the reasoning and sends it back, as nothing is stored."""
         return "reasoning.encrypted_content" in (self.include or ())
-
-
-@contextmanager
-def renamed(names: Mapping[str, str] = _SENT) -> Iterator[None]:
-    """Let errors name the fields of a protocol where they name those of the chat's body."""
-    try:
-        yield
-    except (ApiError, BadRequest) as error:
-        if error.param is not None:
-            error.param = names.get(re.split(r"[.\[]", error.param, maxsplit=1)[0], error.param)
-        raise
 
 
 def _format_of(text: Item) -> Item:

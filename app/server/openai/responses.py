@@ -13,9 +13,16 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
-from app.server.http.errors import ApiError, from_exception, refuse
+from app.server.http.errors import ApiError, from_exception, refuse, renamed
 from app.server.http.sse import EventStream, while_connected
-from app.server.openai.response_body import Item, ResponseBody, ToolNames, renamed, sealed, text_of_arguments
+from app.server.openai.response_body import (
+    SENT_FIELDS,
+    Item,
+    ResponseBody,
+    ToolNames,
+    sealed,
+    text_of_arguments,
+)
 from app.server.openai.response_store import ResponseStore, StoredResponse, new_number, number_of
 from app.server.openai.timings import chat_logprobs, timings, usage
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
@@ -99,7 +106,7 @@ async def _running(
     asked: Asked, *, streams: bool
 ) -> AsyncIterator[tuple[ChatRun, AsyncGenerator[list[ChatUpdate], None]]]:
     """Run the call; ``truncation`` auto drops the oldest turns of a prompt that is too long."""
-    with renamed():
+    with renamed(SENT_FIELDS):
         async with asked.call.running(streams=streams, truncates=asked.body.truncation == "auto") as running:
             yield running
 

@@ -35,7 +35,7 @@ def test_a_good_line_is_a_job() -> None:
         (line(custom_id=""), "missing_custom_id", "no custom_id"),
         (line(method=...), "invalid_method", "not missing"),
         (line(method="GET"), "invalid_method", "'GET'"),
-        (line(url="/v1/images"), "invalid_url", "/v1/completions, /v1/responses, not '/v1/images'"),
+        (line(url="/v1/images"), "invalid_url", "/v1/embeddings, /v1/messages, not '/v1/images'"),
         (line(url=["x"]), "invalid_url", "x"),
         (line(body=...), "invalid_body", "must be an object"),
         (line(body="{}"), "invalid_body", "must be an object"),
@@ -55,6 +55,8 @@ def test_a_line_rides_in_the_batch_lane_unless_it_says_otherwise() -> None:
     assert parse(line(body={"speed": "fast"})).adapted(None, "batch")["speed"] == "fast"
     assert "speed" not in parse(line(body={"service_tier": "priority"})).adapted(None, "batch")
     assert "speed" not in parse(line()).adapted(None, None)
+    message = line(url="/v1/messages", body={"service_tier": "auto"})  # which is not about time there
+    assert parse(message).adapted(None, "batch")["speed"] == "batch"
 
 
 def test_a_model_that_was_asked_for_replaces_the_lines_own() -> None:

@@ -18,6 +18,7 @@ USER = [{"role": "user", "content": "Hi"}]
 OLLAMA = {"model": "ember-q8_0", "stream": False, "options": {"num_predict": 1}}
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": USER, "max_tokens": 1},
+    "/v1/chat/completions/input_tokens": {"messages": USER},
     "/v1/completions": {"prompt": "Hi", "max_tokens": 1},
     "/v1/responses": {"input": "Hi", "max_output_tokens": 1, "store": False},
     "/v1/responses/input_tokens": {"input": "Hi"},

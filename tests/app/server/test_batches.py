@@ -58,6 +58,58 @@ def test_a_batch_answers_each_line_and_tells_the_errors_apart(server):
     assert batch.id in [one.id for one in client.batches.list()]
 
 
+def request_line(custom_id: str, url: str, **body) -> str:
+    return json.dumps({"custom_id": custom_id, "method": "POST", "url": url, "body": {"model": MODEL} | body})
+
+
+def test_lines_of_vectors_and_of_messages_are_answered_as_by_their_routes(server):
+    client, user = server.client, [{"role": "user", "content": "Say one."}]
+    vectors = {"input": ["a fox", "an owl"], "encoding_format": "base64", "dimensions": 8}
+    message = {"messages": user, "max_tokens": 4, "temperature": 0, "service_tier": "auto"}
+    lines = [
+        request_line("vectors", "/v1/embeddings", **vectors),
+        request_line("message", "/v1/messages", **message),
+        request_line("no vectors", "/v1/embeddings", input="a fox", dimensions=100_000),
+        request_line("no message", "/v1/messages", messages=user, max_tokens=4, stop_sequences=["x" * 2_000]),
+        request_line("no speed", "/v1/embeddings", input="a fox", speed="deep"),
+        request_line("streamed", "/v1/messages", **message, stream=True),
+    ]
+    batch = until(client, submit(client, lines, "/v1/embeddings").id, lambda one: one.status == "completed")
+    assert (batch.request_counts.completed, batch.request_counts.failed) == (2, 4)
+    good = {name: line["response"]["body"] for name, line in results(client, batch.output_file_id).items()}
+    assert good["vectors"]["data"] == server.http.post("/v1/embeddings", json=vectors).json()["data"]
+    alone = server.http.post("/v1/messages", json={"model": MODEL, **message}).json()
+    assert good["message"]["content"] == alone["content"]
+    bad = results(client, batch.error_file_id)
+    wrong = {name: line["response"]["body"]["error"] for name, line in bad.items() if line["response"] is not None}
+    assert {name: error["param"] for name, error in wrong.items()} == {
+        "no vectors": "dimensions",
+        "no message": "stop_sequences",
+        "no speed": "speed",
+    }
+    assert bad["streamed"]["error"]["code"] == "stream_in_batch"
+
+
+@pytest.mark.parametrize(
+    ("url", "body"),
+    [
+        ("/v1/messages", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 900}),
+        ("/v1/embeddings", {"input": ["one two three " * 60] * 400}),
+    ],
+)
+def test_each_line_waits_in_the_batch_lane(server, url, body):
+    lanes: set[str] = set()
+
+    def is_seen(batch: openai.types.Batch) -> bool:
+        lanes.update(one["lane"] for one in server.http.get("/slipstream/requests").json()["data"])
+        return bool(lanes)
+
+    batch = submit(server.client, [request_line(f"line-{number}", url, **body) for number in range(40)])
+    until(server.client, batch.id, is_seen)
+    server.client.batches.cancel(batch.id)
+    assert lanes == {"batch"}
+
+
 def test_a_deep_reply_in_a_batch_says_how_far_it_is(server):
     seen: list[dict] = []
 

@@ -324,6 +324,11 @@ HINTS = {
     "min_tokens": 0,
     "length_penalty": 1.0,
     "use_beam_search": False,
+    "backend_sampling": False,
+    "samplers": ["top_k", "temperature"],
+    "dynatemp_exponent": 1.0,
+    "reasoning_control": True,
+    "typ_p": 1.0,
 }
 
 
@@ -332,6 +337,11 @@ def test_hints_are_taken_and_change_nothing(server):
     told = server.chat(max_tokens=8, extra_body=HINTS)
     assert told.choices[0].message.content == plain.choices[0].message.content
     assert told.usage.prompt_tokens == plain.usage.prompt_tokens
+
+
+def test_messages_are_counted_as_llama_server_does(server):
+    counted = server.http.post("/chat/completions/input_tokens", json={"messages": USER}).json()
+    assert counted["input_tokens"] == server.chat(USER[0]["content"], max_tokens=1).usage.prompt_tokens
 
 
 @pytest.mark.parametrize("field", [{"functions": []}, {"skip_special_tokens": False}, {"min_tokens": 3}, {"top_a": 1}])

@@ -31,6 +31,7 @@ def test_a_completion_has_the_text_of_openais_and_llama_servers_fields(server, s
     assert story["content"] == same.choices[0].text
     assert (story["stop_type"], story["tokens_predicted"], story["stop"]) == ("limit", 24, True)
     assert story["tokens_evaluated"] == same.usage.prompt_tokens
+    assert story["tokens_cached"] == story["tokens_evaluated"] + 23
     assert story["generation_settings"]["n_predict"] == 24
     assert story["generation_settings"]["temperature"] == 0
     assert story["prompt"] == STORY["prompt"]
@@ -61,11 +62,14 @@ def test_token_ids_and_probabilities_come_where_they_are_wanted(server, story):
         ({"stop": [" a"], "n_predict": 60}, "word", " a"),
         ({"n_predict": 4}, "limit", ""),
         ({"n_predict": 0}, "limit", ""),
+        ({"prompt": "Once", "n_predict": 400}, "eos", ""),
     ],
 )
 def test_it_says_why_the_text_ended(server, fields, kind, word):
     answer = complete(server, **fields).json()
     assert (answer["stop_type"], answer["stopping_word"]) == (kind, word)
+    is_last_open = kind != "eos" and answer["tokens_predicted"] > 0
+    assert answer["tokens_cached"] == answer["tokens_evaluated"] + answer["tokens_predicted"] - is_last_open
 
 
 def test_several_texts_are_a_list(server):
@@ -83,6 +87,8 @@ def test_samplers_that_are_left_out_are_off(server):
     answer = complete(server, samplers=["top_k", "temperature"], temperature=0.8, top_p=0.5, seed=1).json()
     settings = answer["generation_settings"]
     assert (settings["top_p"], settings["min_p"], settings["top_k"]) == (1.0, 0.0, 40)
+    by_letters = complete(server, samplers="kt", temperature=0.8, top_p=0.5, seed=1).json()
+    assert (by_letters["content"], by_letters["generation_settings"]) == (answer["content"], settings)
 
 
 def test_a_text_ends_at_a_line_with_less_indentation(server):
@@ -264,7 +270,7 @@ def test_metrics_add_up(own_server):
         return after[name] - before.get(name, 0)
 
     assert grown("llamacpp:tokens_predicted_total") == 8
-    n_evaluated = answer["tokens_evaluated"] - answer["tokens_cached"]
+    n_evaluated = answer["tokens_evaluated"] - answer["timings"]["cache_n"]
     assert grown("llamacpp:prompt_tokens_total") == n_evaluated
     assert grown("slipstream:requests_ended_totallength") == 1
     assert grown("slipstream:time_to_first_token_seconds_count") == 1

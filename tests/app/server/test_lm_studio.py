@@ -146,6 +146,21 @@ def test_what_a_chat_cannot_do_is_refused_by_name(server, body, status, kind, pa
     assert error["code"]
 
 
+def test_a_chat_tells_of_the_load_that_it_waits_for(own_server):
+    body = {"model": "ember-draft-q8_0", "input": "Hi", "max_output_tokens": 2}
+    first = events(own_server, **body)
+    names = [name for name, _ in first if name != "model_load.progress"]
+    assert names[:4] == ["chat.start", "model_load.start", "model_load.end", "prompt_processing.start"]
+    assert {data["model_instance_id"] for name, data in first if name.startswith("model_load")} == {body["model"]}
+    stats = first[-1][1]["result"]["stats"]
+    assert stats["model_load_time_seconds"] == dict(first)["model_load.end"]["load_time_seconds"]
+    again = events(own_server, **body)
+    assert not any(name.startswith("model_load") for name, _ in again)
+    assert "model_load_time_seconds" not in again[-1][1]["result"]["stats"]
+    back = chat(own_server, input="Hi")
+    assert (back["model_instance_id"], back["stats"]["model_load_time_seconds"] > 0) == (MODEL, True)
+
+
 def test_a_model_is_loaded_and_unloaded(server):
     loaded = server.http.post("/api/v1/models/load", json={"model": "ember-draft-q8_0", "context_length": 99}).json()
     assert (loaded["instance_id"], loaded["status"], loaded["type"]) == ("ember-draft-q8_0", "loaded", "llm")
