@@ -71,8 +71,9 @@ def build(*, is_pretty: bool, typed: Sequence[str] = ()) -> typer.Typer:
         elif name in _GROUPS:
             app.add_typer(import_module(f"app.cli.commands.{name}").build(), name=name)
         else:
-            command = getattr(import_module(f"app.cli.commands.{name}"), name)
-            app.command(context_settings=_PASS_ON if name in _PASSES_ON else None)(command)
+            module = import_module(f"app.cli.commands.{name}")
+            settings = _PASS_ON if name in _PASSES_ON else None
+            app.command(context_settings=settings, cls=getattr(module, "Command", None))(getattr(module, name))
     _put_into_words(app)
     return app
 

@@ -29,18 +29,18 @@ class ServerSettings:
     ``last_model`` the one that was used last. ``draft`` names the model that drafts for it, in the same way; without
     one, a partner is found for each model that is loaded, unless ``uses_draft`` is False, and then no heads draft
     either. ``mmproj`` is the projector of that model; without one, what lies beside a model is used, unless
-    ``uses_projector`` is False. Images in the web are fetched if ``allows_remote_images``. ``n_predict`` bounds the
-    tokens of a reply that does not say its limit, ``reasoning_budget`` those of its thoughts (-1: any number), which
-    are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the model, and
-    ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces the one that
-    a model's file names. ``strict_models`` refuses names that no model has, which the loaded one answers otherwise.
-    With ``on_demand`` the first model is loaded by the first request that needs it.
-    A model that answered nobody for ``idle_unload`` seconds leaves memory until the next call (None: never). At most
-    ``models_max`` are loaded at once. ``aliases`` are other names of models, "" that of the start.
-    ``lora`` are LoRA adapters of the first model that is loaded, each with its scale. ``allowed_hosts`` are names that
-    requests may give this server besides its own; ``cors`` origins of web pages that may use it. ``announce`` prints
-    one line with the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input
-    reaches its end.
+    ``uses_projector`` is False. Images in the web are fetched if ``allows_remote_images``. ``sampling`` is what
+    requests get that do not say, by the fields of their bodies; it goes before the settings of a model. ``n_predict``
+    bounds the tokens of a reply that does not say its limit, ``reasoning_budget`` those of its thoughts (-1: any
+    number), which are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the
+    model, and ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces
+    the one that a model's file names. ``strict_models`` refuses names that no model has, which the loaded one answers
+    otherwise. With ``on_demand`` the first model is loaded by the first request that needs it. A model that answered
+    nobody for ``idle_unload`` seconds leaves memory until the next call (None: never). At most ``models_max`` are
+    loaded at once. ``aliases`` are other names of models, "" that of the start. ``lora`` are LoRA adapters of the first
+    model that is loaded, each with its scale. ``allowed_hosts`` are names that requests may give this server besides
+    its own; ``cors`` origins of web pages that may use it. ``announce`` prints one line with the address once
+    connections are accepted. ``exit_with_stdin`` ends the server when its standard input reaches its end.
     """
 
     host: str = DEFAULT_HOST
@@ -68,6 +68,7 @@ class ServerSettings:
     cache_ram: int | None = None
     cache_disk: int | None = None
     calibrates: bool = True
+    sampling: Mapping[str, Any] = field(default_factory=dict)
     n_predict: int | None = None
     reasoning_budget: int = -1
     reasoning_format: ReasoningFormat = "auto"

@@ -22,7 +22,7 @@ def test_what_was_not_asked_for_is_not_sent() -> None:
 
 
 def test_lists_take_their_shape_in_a_request() -> None:
-    asked = SamplingOptions(dry_sequence_breaker=["\n", "."], logit_bias=["7=-5", "8=1.5"])
+    asked = SamplingOptions(dry_sequence_breaker=["\n", "."], logit_bias=["7=-5", "8+1.5"])
     assert asked.fields() == {"dry_sequence_breakers": ["\n", "."], "logit_bias": {"7": -5.0, "8": 1.5}}
 
 

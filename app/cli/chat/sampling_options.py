@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
@@ -98,7 +99,9 @@ def _frozen(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _biases(pairs: list[str] | tuple[str, ...]) -> dict[int, float]:
+    # llama.cpp's programs write 1234+1 and 1234-5.
+    written = [re.sub(r"^(\d+)(?=[+-])", r"\1=", pair) for pair in pairs]
     try:
-        return {int(token): float(bias) for token, bias in (pair.rsplit("=", 1) for pair in pairs)}
+        return {int(token): float(bias) for token, bias in (pair.rsplit("=", 1) for pair in written)}
     except ValueError:
         raise BadRequest(f"--logit-bias takes TOKEN=BIAS, as in 1234=-5, not {' '.join(pairs)}") from None

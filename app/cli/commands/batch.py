@@ -51,10 +51,10 @@ def batch(
     """Run a file of requests, one per line, in the batch lane.
 
     IN is in OpenAI's batch format, {"custom_id", "method": "POST", "url", "body"} per line, with the url
-    /v1/chat/completions or /v1/completions. OUT is in its output format, in the order in which lines are finished. A
-    line that cannot be answered gets its error there, and the rest runs. --model answers every line with that model,
-    whatever the line names. A line runs in the batch lane, where it lets others go first, unless it has a speed or
-    service_tier of its own.
+    /v1/chat/completions, /v1/completions, /v1/responses, /v1/embeddings or /v1/messages. OUT is in its output format,
+    in the order in which lines are finished. A line that cannot be answered gets its error there, and the rest runs.
+    --model answers every line with that model, whatever the line names. A line runs in the batch lane, where it lets
+    others go first, unless it has a speed or service_tier of its own.
 
     To resume after any interruption, run the same command again: finished lines are not run twice. IN may have got
     more lines below by then; where others have changed, the command says so and leaves OUT alone. What is piped in is

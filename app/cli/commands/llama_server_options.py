@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli.chat.sampling_options import SamplingOptions
+from app.cli.terminal.text import parse_size, say_on_stderr
 from app.settings.server_settings import DEFAULT_MODELS
-from core.values.engine_options import KvType, Pooling
+from core.values.engine_options import KvType, Pooling, Speculation
 from core.values.errors import BadOption
 from core.values.request import ReasoningFormat
 
@@ -23,24 +26,12 @@ def _option(*names: str, help: str, metavar: str | None = None, low: int | None 
     return typer.Option(*names, help=help, metavar=metavar, min=low, rich_help_panel=_PANEL)
 
 
-def _ignored(*names: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, metavar=metavar, hidden=True)
-
-
-# Switches that change nothing here, with the reason in a sentence.
-_WORDS = {
-    "embeddings": "--embeddings changes nothing here: /v1/embeddings is always there.",
-    "jinja": "--jinja changes nothing here: templates are always rendered by jinja.",
-    "metrics": "--metrics changes nothing here: /metrics is always there.",
-    "slots": "--slots changes nothing here: /slots is always there.",
-    "props": "--props changes nothing here: no property can be changed while the server runs.",
-    "slot_save_path": "--slot-save-path changes nothing here: prompts are kept on disk by themselves (--cache-disk).",
-    "cont_batching": "--cont-batching changes nothing here: requests always share steps.",
-    "cache_reuse": "--cache-reuse changes nothing here: the longest beginning that is known is reused.",
-    "no_webui": "--no-webui changes nothing here: the endpoint has no page.",
-    "n_batch": "--batch-size changes nothing here: the size of a step is chosen by its measured time.",
-    "n_ubatch": "--ubatch-size changes nothing here: the size of a step is chosen by its measured time.",
-}
+# How files are loaded: whether they are mapped, and whether they are kept from swap.
+_LOAD_MODES = {"auto": (True, False), "none": (False, False), "mmap": (True, False), "dio": (False, False)}
+_LOAD_MODES |= {"mlock": (False, True), "mmap+mlock": (True, True)}
+_EFFORTS = ("default", "none", "minimal", "low", "medium", "high", "xhigh", "max")
+_NO_DRAFTS = "none"
+_RANDOM_SEEDS = (-1, 2**32 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +60,19 @@ class LlamaServerChoice:
         ReasoningFormat,
         _option("--reasoning-format", metavar="FORMAT", help="none leaves thoughts in the text; else they come apart."),
     ] = "auto"
+    reasoning: Annotated[
+        str, _option("--reasoning", "-rea", metavar="WHEN", help="on or off switches thoughts where the template can.")
+    ] = "auto"
+    reasoning_effort: Annotated[
+        str, _option("--reasoning-effort", metavar="LEVEL", help="How much is thought, where the template can.")
+    ] = "default"
+    reasoning_preserve: Annotated[
+        bool | None,
+        _option(
+            "--reasoning-preserve/--no-reasoning-preserve",
+            help="Keep the thoughts of earlier turns in the prompt, where the template can.",
+        ),
+    ] = None
     chat_template: Annotated[
         str | None, _option("--chat-template", metavar="JINJA", help="Chat template in place of the model's.")
     ] = None
@@ -85,6 +89,12 @@ class LlamaServerChoice:
     cache_type_v: Annotated[KvType | None, _option("--cache-type-v", "-ctv", metavar="TYPE", help="As --kv-type.")] = (
         None
     )
+    load_mode: Annotated[
+        str | None, _option("--load-mode", "-lm", metavar="MODE", help=f"{', '.join(_LOAD_MODES)}: as --mmap, --mlock.")
+    ] = None
+    spec_type: Annotated[
+        str | None, _option("--spec-type", metavar="KINDS", help="none is --speculation off; others change nothing.")
+    ] = None
     pooling: Annotated[
         Pooling | None,
         _option("--pooling", metavar="KIND", help="Vectors of all tokens become one: none, mean, cls, last or rank."),
@@ -100,6 +110,19 @@ class LlamaServerChoice:
             help="Model of the Hugging Face Hub; downloaded first where it is not here.",
         ),
     ] = None
+    hf_file: Annotated[
+        str | None, _option("--hf-file", "-hff", metavar="FILE", help="The file of that repository to use.")
+    ] = None
+    hf_repo_draft: Annotated[
+        str | None,
+        _option(
+            "--hf-repo-draft", "-hfd", "-hfrd", "--spec-draft-hf", metavar="REPO[:QUANT]", help="The same for --draft."
+        ),
+    ] = None
+    hf_token: Annotated[
+        str | None, _option("--hf-token", "-hft", metavar="TOKEN", help="Token for the Hub; better as HF_TOKEN.")
+    ] = None
+    offline: Annotated[bool, _option("--offline", help="Ask the Hub for nothing, as with HF_HUB_OFFLINE=1.")] = False
     alias: Annotated[
         list[str] | None,
         _option(
@@ -110,32 +133,28 @@ class LlamaServerChoice:
         ),
     ] = None
     models_max: Annotated[
-        int, _option("--models-max", metavar="N", low=1, help="Most models that are loaded at once, memory allowing.")
+        int,
+        _option(
+            "--models-max", metavar="N", low=0, help="Most models that are loaded at once; 0: as many as memory holds."
+        ),
     ] = DEFAULT_MODELS
     lora: Annotated[
         list[str] | None,
         _option("--lora", "--lora-scaled", metavar="FILE[:SCALE]", help="LoRA adapter of the model; can be repeated."),
     ] = None
+    lora_init_without_apply: Annotated[
+        bool, _option("--lora-init-without-apply", help="Let adapters count 0 until a request says otherwise.")
+    ] = False
+    cors_origins: Annotated[
+        str | None, _option("--cors-origins", metavar="ORIGINS", help="As --cors, several with commas.")
+    ] = None
+    sleep_idle_seconds: Annotated[
+        float | None, _option("--sleep-idle-seconds", metavar="SECONDS", help="As --idle-unload; -1: never.")
+    ] = None
     api_key_file: Annotated[
         Path | None,
         _option("--api-key-file", metavar="FILE", help="Keys of clients: one per line, # for comments."),
     ] = None
-    embeddings: Annotated[bool, _ignored("--embeddings", "--embedding")] = False
-    jinja: Annotated[bool, _ignored("--jinja")] = False
-    metrics: Annotated[bool, _ignored("--metrics")] = False
-    slots: Annotated[bool, _ignored("--slots")] = False
-    props: Annotated[bool, _ignored("--props")] = False
-    slot_save_path: Annotated[str | None, _ignored("--slot-save-path", metavar="PATH")] = None
-    cont_batching: Annotated[bool, _ignored("--cont-batching", "-cb")] = False
-    cache_reuse: Annotated[int | None, _ignored("--cache-reuse", metavar="N")] = None
-    no_webui: Annotated[bool, _ignored("--no-webui")] = False
-    n_batch: Annotated[int | None, _ignored("--batch-size", "-b", metavar="N")] = None
-    n_ubatch: Annotated[int | None, _ignored("--ubatch-size", "-ub", metavar="N")] = None
-
-    @property
-    def words(self) -> list[str]:
-        """A sentence for each switch that was given and changes nothing."""
-        return [sentence for name, sentence in _WORDS.items() if getattr(self, name) not in (None, False)]
 
     def n_ctx(self, own: int | None, n_slots: int) -> int | None:
         """Return the context of one request; ``own`` is what ``--ctx`` says. Raises BadOption."""
@@ -164,22 +183,66 @@ class LlamaServerChoice:
 
     def adapters(self) -> tuple[tuple[str, float], ...]:
         """Return the files of LoRA adapters with their scales. Raises BadOption."""
-        return tuple(_adapter(given) for given in self.lora or ())
+        given = [one for several in self.lora or () for one in _adapters(several)]
+        return tuple((path, 0.0) for path, _ in given) if self.lora_init_without_apply else tuple(given)
+
+    def loading(self, mmap: bool, mlock: bool) -> tuple[bool, bool]:
+        """Return whether files are mapped, and whether they are kept from swap. Raises BadOption."""
+        if self.load_mode is None:
+            return mmap, mlock
+        if self.load_mode not in _LOAD_MODES:
+            raise BadOption(f"--load-mode is one of {', '.join(_LOAD_MODES)}, not {self.load_mode!r}.")
+        return _LOAD_MODES[self.load_mode]
+
+    def speculates(self, own: Speculation) -> Speculation:
+        """Return who drafts; ``own`` is what ``--speculation`` says."""
+        if self.spec_type == _NO_DRAFTS:
+            return "off"
+        if self.spec_type is not None:
+            say_on_stderr("--spec-type changes nothing here: who drafts is decided by what pays.")
+        return own
+
+    def origins(self, own: Sequence[str]) -> tuple[str, ...]:
+        """Return the origins whose pages are let in; ``own`` is what ``--cors`` says."""
+        return (*own, *_listed(self.cors_origins or ""))
+
+    def idle_seconds(self, own: float | None) -> float | None:
+        """Return after how long an unused model leaves memory; ``own`` is what ``--idle-unload`` says."""
+        given = self.sleep_idle_seconds
+        return own if given is None or given < 0 else given
 
     def model(self, own: str | None) -> str | None:
         """Return which model is served; ``own`` is what ``--model`` says. Downloads it where it comes from the Hub.
 
         Raises BadOption, and LibraryError where it cannot be downloaded.
         """
+        if self.hf_token is not None:
+            os.environ["HF_TOKEN"] = self.hf_token
+        if self.offline:
+            os.environ["HF_HUB_OFFLINE"] = "1"
         if self.hf_repo is None:
+            if self.hf_file is not None:
+                raise BadOption("--hf-file names a file of a repository: name that with -hf OWNER/REPOSITORY.")
             return own
         if own is not None:
             raise BadOption("--model names a model that is here and -hf one of the Hub: leave out one of them.")
+        return self._from_hub(self.hf_repo, self.hf_file)
+
+    def draft(self, own: str | None) -> str | None:
+        """Return which model drafts; ``own`` is what ``--draft`` says. As ``model``."""
+        if self.hf_repo_draft is None:
+            return own
+        if own is not None:
+            raise BadOption("--draft names a model that is here and -hfd one of the Hub: leave out one of them.")
+        return self._from_hub(self.hf_repo_draft)
+
+    def _from_hub(self, repo: str, file: str | None = None) -> str:
         from app.cli.models.pull import download
         from app.library.find_model import downloaded_from
         from models.download.model_download import DownloadRequest
 
-        repo_id, _, wanted = self.hf_repo.partition(":")
+        repo_id, _, wanted = repo.partition(":")
+        wanted = file or wanted
         entry = downloaded_from(repo_id, wanted)
         return str(entry.path if entry is not None else download(DownloadRequest(repo_id, wanted)).files[0])
 
@@ -197,6 +260,8 @@ class LlamaServerChoice:
 
     def api_keys(self, own: Sequence[str]) -> tuple[str, ...]:
         """Return all keys; ``own`` is what ``--api-key`` says. Raises BadOption, whose sentence shows no key."""
+        if any("," in key for key in own):
+            say_on_stderr("--api-key with a comma is one key here: repeat the option for several.")
         if self.api_key_file is None:
             return tuple(own)
         named = f"The file of API keys {self.api_key_file}"
@@ -222,16 +287,35 @@ class LlamaServerChoice:
             )
         return self.chat_template
 
+    @property
+    def thinking_budget(self) -> int:
+        """The most tokens of thought; -1 for any number."""
+        return 0 if self.reasoning == "off" or self.reasoning_effort == "none" else self.reasoning_budget
+
     def template_variables(self) -> dict[str, Any]:
         """Return what the template reads besides. Raises BadOption."""
         try:
             found = json.loads(self.chat_template_kwargs or "{}")
         except ValueError as error:
             raise BadOption(f"--chat-template-kwargs is no JSON: {error}.") from None
-        if isinstance(found, dict) and self.reasoning_budget == 0:
-            found = {"enable_thinking": False, "thinking": False} | found
         if not isinstance(found, dict):
             raise BadOption('--chat-template-kwargs must be a JSON object, as {"enable_thinking": false}.')
+        return self._about_thoughts() | found
+
+    def _about_thoughts(self) -> dict[str, Any]:
+        """Return what templates read about thoughts. Raises BadOption."""
+        if self.reasoning not in ("on", "off", "auto"):
+            raise BadOption(f"--reasoning is on, off or auto, not {self.reasoning!r}.")
+        if self.reasoning_effort not in _EFFORTS:
+            raise BadOption(f"--reasoning-effort is one of {', '.join(_EFFORTS)}, not {self.reasoning_effort!r}.")
+        is_off = self.thinking_budget == 0
+        found: dict[str, Any] = {}
+        if is_off or self.reasoning == "on":
+            found |= {"enable_thinking": not is_off, "thinking": not is_off}
+        if self.reasoning_effort not in ("default", "none"):
+            found["reasoning_effort"] = self.reasoning_effort
+        if self.reasoning_preserve is not None:
+            found["preserve_reasoning"] = self.reasoning_preserve
         return found
 
 
@@ -241,6 +325,38 @@ def _text_of(path: Path, named: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadOption(f"{named} cannot be read: {reason}.") from None
+
+
+def defaults_of(sampling: SamplingOptions) -> dict[str, Any]:
+    """Return what requests get that say nothing, by the fields of their bodies. Raises BadRequest."""
+    found = sampling.fields()
+    return {name: value for name, value in found.items() if not (name == "seed" and value in _RANDOM_SEEDS)}
+
+
+def devices_of(given: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the devices that are named, several with commas; None for "none", which is the processor alone."""
+    named = tuple(name for one in given for name in _listed(one))
+    return None if named == ("none",) else named
+
+
+def cache_size(given: str | None) -> int | None:
+    """Return the bytes that ``--cache-ram`` names: of a plain number, which are MiB as at llama-server. -1: no limit.
+
+    Raises BadOption.
+    """
+    if given is None or given.strip() == "-1":
+        return None
+    return parse_size(f"{given.strip()}M" if given.strip().isdecimal() else given, "--cache-ram")
+
+
+def _listed(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def _adapters(given: str) -> list[tuple[str, float]]:
+    """Return files and scales of one or several adapters with commas between; a file may have one in its name."""
+    is_one = Path(given).is_file() or Path(given.rpartition(":")[0]).is_file()
+    return [_adapter(given)] if is_one else [_adapter(one) for one in _listed(given) or [given]]
 
 
 def _adapter(given: str) -> tuple[str, float]:

@@ -8,11 +8,16 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from app.cli.commands.llama_server_options import LlamaServerChoice
+from app.cli.chat.sampling_options import SamplingOptions
+from app.cli.commands.llama_server_options import LlamaServerChoice, cache_size, defaults_of, devices_of
+from app.cli.commands.llama_server_switches import ServeCommand
 from app.cli.terminal.option_group import with_groups
-from core.values.engine_options import MAX_SLOTS, FlashAttention, KvType, Speculation
+from core.values.engine_options import DEFAULT_SLOTS, MAX_LAYERS, MAX_SLOTS, FlashAttention, KvType, Speculation
+from core.values.errors import BadOption
 
+Command = ServeCommand
 _KV_TYPES = get_args(KvType)
+MANY_MODELS = 1_000  # as many as memory holds
 
 
 def _option(*names: str, help: str, metavar: str | None = None, low: int | None = None) -> Any:
@@ -24,16 +29,15 @@ class EngineChoice:
     """How the engine is set up; None is chosen for this machine."""
 
     n_ctx: Annotated[int | None, _option("--ctx", metavar="N", low=16, help="Context of one request in tokens.")] = None
-    n_threads: Annotated[int | None, _option("--threads", "-t", metavar="N", low=1, help="CPU threads.")] = None
+    n_threads: Annotated[int | None, _option("--threads", "-t", metavar="N", low=-1, help="CPU threads.")] = None
     n_gpu_layers: Annotated[
-        int | None,
+        str | None,
         _option(
             "--gpu-layers",
             "--n-gpu-layers",
             "-ngl",
             metavar="N",
-            low=0,
-            help="Layers on the GPU; what fits if left out.",
+            help="Layers on the GPU, or all of them; what fits if left out.",
         ),
     ] = None
     n_cpu_moe: Annotated[
@@ -86,7 +90,7 @@ class EngineChoice:
     ] = "auto"
     cache_ram: Annotated[
         str | None,
-        _option("--cache-ram", metavar="SIZE", help="Memory that keeps texts to go on from, as 4G."),
+        _option("--cache-ram", metavar="SIZE", help="Memory that keeps texts to go on from, as 4G, or in MiB."),
     ] = None
     cache_disk: Annotated[
         str | None,
@@ -108,6 +112,18 @@ class EngineChoice:
         Path | None, _option("--worker-token-file", metavar="FILE", help="File with the token of the workers.")
     ] = None
 
+    @property
+    def layers(self) -> int | None:
+        """Layers on GPUs, None for what fits. Raises BadOption."""
+        given = self.n_gpu_layers
+        if given in (None, "auto", "-1"):
+            return None
+        if given in ("all", "-2"):
+            return MAX_LAYERS
+        if not (given.isascii() and given.isdigit()):
+            raise BadOption(f"--gpu-layers takes a number of layers, all, or auto, not {given[:40]!r}.")
+        return int(given)
+
 
 @with_groups
 def serve(
@@ -126,8 +142,8 @@ def serve(
         bool, typer.Option("--last-model", help="Begin with the model that was used last, where it is still there.")
     ] = False,
     parallel: Annotated[
-        int, typer.Option("--parallel", "-np", min=1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")
-    ] = 4,
+        int, typer.Option("--parallel", "-np", min=-1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")
+    ] = DEFAULT_SLOTS,
     strict_models: Annotated[
         bool, typer.Option("--strict-models", help="Refuse names that no model has; else the loaded one answers them.")
     ] = False,
@@ -165,58 +181,64 @@ def serve(
     ] = False,
     *,
     engine: EngineChoice,
+    sampling: SamplingOptions,
     llama_server: LlamaServerChoice,
 ) -> None:
     """Serve an OpenAI-style endpoint for editors and scripts.
 
     Clients use the address with /v1 behind it, as http://127.0.0.1:8642/v1, and any name that `models list` shows.
+    The options of sampling are for requests that say nothing of it. What llama-server has besides is taken where it
+    changes nothing here, and refused where it would.
     """
-    from app.cli.terminal.text import parse_size, say_on_stderr
+    from app.cli.terminal.text import parse_size
     from app.settings.api_keys import KeyStore
     from app.settings.server_settings import DEFAULT_HOST, ServerSettings
     from app.settings.worker_tokens import tokens_for
 
-    for sentence in llama_server.words:
-        say_on_stderr(sentence)
+    hosts = [one for several in host or () for one in several.split(",")] or [DEFAULT_HOST]
+    parallel = parallel if parallel > 0 else DEFAULT_SLOTS
     keys = llama_server.api_keys(api_key or ())
+    mmap, mlock = llama_server.loading(engine.mmap, engine.mlock)
+    devices = devices_of(engine.devices or ())
     settings = ServerSettings(
-        host=host[0] if host else DEFAULT_HOST,
-        more_hosts=tuple(host[1:]) if host else (),
+        host=hosts[0].strip(),
+        more_hosts=tuple(one.strip() for one in hosts[1:]),
         port=port,
         model=llama_server.model(model),
         last_model=last_model,
         n_slots=parallel,
         n_ctx=llama_server.n_ctx(engine.n_ctx, parallel),
-        n_threads=engine.n_threads,
-        n_gpu_layers=engine.n_gpu_layers,
+        n_threads=engine.n_threads if (engine.n_threads or 0) > 0 else None,
+        n_gpu_layers=0 if devices is None else engine.layers,
         n_cpu_moe=engine.n_cpu_moe,
         flash_attention=engine.flash_attention,
         kv_type=llama_server.kv_type(engine.kv_type),
-        mmap=engine.mmap,
-        mlock=engine.mlock,
-        draft=engine.draft,
+        mmap=mmap,
+        mlock=mlock,
+        draft=llama_server.draft(engine.draft),
         uses_draft=not engine.no_draft,
         mmproj=engine.mmproj,
         uses_projector=not engine.no_mmproj,
         allows_remote_images=allow_remote_images,
-        speculation=engine.speculation,
-        cache_ram=None if engine.cache_ram is None else parse_size(engine.cache_ram, "--cache-ram"),
+        speculation=llama_server.speculates(engine.speculation),
+        cache_ram=cache_size(engine.cache_ram),
         cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
         calibrates=not engine.no_calibration,
-        devices=tuple(engine.devices or ()),
-        worker_tokens=tokens_for(engine.devices or (), engine.worker_token_file),
+        devices=devices or (),
+        worker_tokens=tokens_for(devices or (), engine.worker_token_file),
+        sampling=defaults_of(sampling),
         n_predict=None if llama_server.n_predict == -1 else llama_server.n_predict,
-        reasoning_budget=llama_server.reasoning_budget,
+        reasoning_budget=llama_server.thinking_budget,
         reasoning_format=llama_server.reasoning_format,
         chat_template=llama_server.template(),
         template_variables=llama_server.template_variables(),
         pooling=llama_server.pooling_kind(),
         strict_models=strict_models,
         allowed_hosts=tuple(allow_host or ()),
-        cors=tuple(cors or ()),
-        idle_unload=idle_unload,
+        cors=llama_server.origins(cors or ()),
+        idle_unload=llama_server.idle_seconds(idle_unload),
         on_demand=on_demand,
-        models_max=llama_server.models_max,
+        models_max=llama_server.models_max or MANY_MODELS,
         aliases=llama_server.aliases(),
         lora=llama_server.adapters(),
         api_key=keys[0] if keys else None,

@@ -1,7 +1,8 @@
-"""Defaults for a request: the settings of the model that answers it."""
+"""Defaults for a request: the options of the server, and the settings of the model that answers it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from app.server.calls.schemas import ChatCompletionBody, ChatMessage, GenerationBody
@@ -14,11 +15,17 @@ _RECOMMENDED = ModelSettings()
 _Body = TypeVar("_Body", bound=GenerationBody)
 
 
-def with_defaults(body: _Body, own: ModelSettings, model: LoadedModel) -> _Body:
-    """Return the body with sampling, speed and system message where it has none; itself where nothing is set."""
-    if own == _RECOMMENDED:
+def with_defaults(
+    body: _Body, own: ModelSettings, model: LoadedModel, sampling: Mapping[str, Any] | None = None
+) -> _Body:
+    """Return the body with sampling, speed and system message where it has none; itself where nothing is set.
+
+    ``sampling`` are fields of bodies that go before the model's ``own``.
+    """
+    if own == _RECOMMENDED and not sampling:
         return body
-    changes: dict[str, Any] = {name: value for name, value in own.sampling.items() if getattr(body, name) is None}
+    found = own.sampling | dict(sampling or {})
+    changes: dict[str, Any] = {name: value for name, value in found.items() if getattr(body, name) is None}
     if own.speed is not None and body.speed is None and body.service_tier is None and _can(own.speed, body, model):
         changes["speed"] = own.speed
     if own.system is not None and isinstance(body, ChatCompletionBody) and not _has_system(body):

@@ -192,6 +192,11 @@ class ModelHost:
         """What the user has set for the loaded model."""
         return self._keeper.settings_of(self._entry.path) if self._entry is not None else ModelSettings()
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """What a request gets that does not say, by the fields of its body; the server's options go first."""
+        return self.own.sampling | dict(self.settings.sampling)
+
     def _parts(self, entry: Entry) -> NamedParts | None:
         return self._named if self._named is not None and self._named.model == entry.path else None
 

@@ -12,6 +12,7 @@ from app import __version__
 from app.server.calls.engine_bridge import LiveRequest
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
+from app.server.calls.schemas import CompletionBody
 from app.server.http.errors import refuse
 from core.values.errors import EngineUnavailable
 from core.values.messages import EnginePhase, LoadedModel
@@ -31,7 +32,7 @@ async def properties(http: HttpRequest) -> Response:
                 "n_ctx": model.n_ctx,
                 "speculative": _speculates(model),
                 "is_processing": False,
-                "params": settings_of(SamplingParams(**host.own.sampling), None),
+                "params": settings_of(_defaults(host), None),
             },
             "total_slots": model.n_slots,
             "model_alias": host.name,
@@ -83,6 +84,12 @@ def _model(host: ModelHost) -> LoadedModel:
     if host.model is None:
         raise EngineUnavailable(host.state.problem or "The model is being loaded.", retry_after=1.0)
     return host.model
+
+
+def _defaults(host: ModelHost) -> SamplingParams:
+    """Return the sampling of a request that says nothing of it."""
+    body = CompletionBody(prompt="any").model_copy(update=host.sampling)
+    return next(body.sampling(None))
 
 
 def _speculates(model: LoadedModel) -> bool:

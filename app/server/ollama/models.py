@@ -86,7 +86,8 @@ async def show(body: ShowBody, http: HttpRequest) -> Response:
     host = pool.of(entry)
     settings: dict[str, Any] = {}
     if card.loaded is not None and host is not None:
-        settings = {"num_ctx": card.loaded.n_ctx} | host.own.sampling
+        told = {name: value for name, value in host.sampling.items() if not isinstance(value, dict | list)}
+        settings = {"num_ctx": card.loaded.n_ctx} | told
     return JSONResponse(
         {
             "license": card.facts.licence or "",

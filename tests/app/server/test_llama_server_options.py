@@ -6,14 +6,22 @@ import os
 import stat
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import openai
 import pytest
+from typer.main import get_group
 
 from app.cli.commands.llama_server_options import LlamaServerChoice
-from app.client.server_process import ServerProcess
+from app.cli.commands.llama_server_switches import SWITCHES, LlamaServerSwitch
+from app.cli.main import build, main
+from app.client.server_process import ServerProcess, serve_command, serve_folder
+from app.environment.exit_codes import ExitCode
 from app.library.hub_access import LibraryError
+from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
 from tests.app.server.conftest import MODEL, RunningServer
 from tools.model_factory.gguf_factory import EMBER_DRAFT
@@ -45,6 +53,7 @@ def as_llama_server(home, tmp_path_factory):
             "--metrics",
             "--strict-models",
         ),
+        *("--temp", "0", "--top-k", "7", "--no-webui"),
         *("--chat-template-file", str(template), "--chat-template-kwargs", '{"greeting": "Good day."}'),
         *("--host", str(folder / "endpoint.sock"), "-ctk", "f16", "-ctv", "f16", "--no-draft"),
     ]
@@ -91,8 +100,22 @@ def test_a_bad_file_of_keys_is_refused_and_not_shown(tmp_path, written, says):
     if written is not None:
         path.write_bytes(written)
     with pytest.raises(BadOption, match=says) as caught:
-        LlamaServerChoice(api_key_file=path).api_keys(None)
+        LlamaServerChoice(api_key_file=path).api_keys(())
     assert "secret" not in str(caught.value)
+
+
+def test_the_servers_sampling_is_for_requests_that_say_nothing(as_llama_server):
+    server, _ = as_llama_server
+    params = server.http.get("/props").json()["default_generation_settings"]["params"]
+    assert (params["temperature"], params["top_k"], params["top_p"]) == (0, 7, 0.95)
+    shown = server.http.post("/api/show", json={"model": MODEL}).json()["parameters"]
+    assert [line.split() for line in shown.splitlines() if "temp" in line] == [["temperature", "0.0"]]
+
+    def told(**fields) -> str:
+        return server.http.post("/completion", json={"prompt": "Once", "n_predict": 7, **fields}).json()["content"]
+
+    assert told(seed=1) == told(seed=2)
+    assert len({told(seed=seed, temperature=5, top_k=0, top_p=1, min_p=0) for seed in range(4)}) > 1
 
 
 def test_strict_names_are_those_of_models(as_llama_server):
@@ -108,12 +131,27 @@ def test_strict_names_are_those_of_models(as_llama_server):
 def test_a_unix_socket_serves_this_user_alone(as_llama_server):
     server, path = as_llama_server
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    with httpx.Client(
-        transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost", headers=server.headers
-    ) as client:
+    with at_socket(path, "localhost", server.headers) as client:
         assert client.get("/health").json()["model"] == MODEL
         body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
         assert client.post("/v1/chat/completions", json=body).status_code == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows' Python has no Unix sockets")
+def test_whatever_name_a_client_makes_up_for_a_unix_socket_is_let_in_without_a_key(home, tmp_path):
+    path = tmp_path / "endpoint.sock"
+    command = [*serve_command(["--on-demand"]), "--host", str(path)]
+    command[command.index("127.0.0.1")] = str(tmp_path / "other.sock")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=serve_folder()) as running:
+        assert b"READY" in running.stdout.readline()
+        for name in ("made-up.example", "unix", "sockets"):
+            with at_socket(path, name) as client:
+                assert client.get("/health").status_code == 200
+        running.stdin.close()
+
+
+def at_socket(path, host: str, headers: dict[str, str] | None = None) -> httpx.Client:
+    return httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url=f"http://{host}", headers=headers)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +175,133 @@ def test_options_that_cannot_be_met_end_the_start_with_a_sentence(home, argument
     assert sentence in " ".join(ended.stderr.split())
 
 
+LISTED = [
+    name
+    for line in (Path(__file__).parent / "llama_server_options.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+    for name in line.split()
+]
+
+
+@pytest.fixture
+def served(monkeypatch) -> Callable[..., ServerSettings]:
+    """Gives the settings of the server that ``serve`` with some options would run."""
+    found: list[ServerSettings] = []
+    monkeypatch.setattr("app.server.main.run_server", lambda settings: found.append(settings) or 0)
+    monkeypatch.delenv("SLIPSTREAM_API_KEY", raising=False)
+
+    def serve(*options: str) -> ServerSettings:
+        assert main(["serve", *options]) == 0
+        return found[-1]
+
+    return serve
+
+
+def test_every_option_of_llama_server_is_known_by_all_of_its_names():
+    (command,) = get_group(build(is_pretty=False, typed=["serve"])).commands.values()
+    names = [name for option in command.params for name in (*option.opts, *option.secondary_opts)]
+    assert set(LISTED) - {"-h", "--help"} <= set(names)
+    assert [name for name, n in Counter(names).items() if n > 1] == []
+
+
+def values_of(switch: LlamaServerSwitch) -> list[str]:
+    return ["7"] * len(switch.metavar.split())
+
+
+def test_what_changes_nothing_is_taken_with_a_word(served, capsys):
+    taken = [switch for switch in SWITCHES if switch.is_taken]
+    as_it_is = [switch for switch in SWITCHES if switch.same]
+    served(
+        *(part for switch in taken for part in (switch.names[-1], *values_of(switch))),
+        *(part for switch in as_it_is for part in (switch.names[-1], switch.same[0])),
+    )
+    words = capsys.readouterr().err.splitlines()
+    for switch in taken:
+        assert f"{switch.names[-1]} changes nothing here: {switch.why}." in words
+    for switch in as_it_is:
+        assert f"{switch.names[-1]} {switch.same[0]} changes nothing here: it is so anyway." in words
+
+
+def test_what_would_change_something_is_refused_with_what_to_do_instead(capsys):
+    for switch in SWITCHES:
+        if not switch.is_taken:
+            name = switch.names[-1]
+            assert main(["serve", name, *values_of(switch)]) == ExitCode.USAGE
+            assert f"{name} is llama-server's and not followed here: {switch.why}." in capsys.readouterr().err
+
+
+def test_options_of_sampling_are_what_requests_get_that_say_nothing(served):
+    given = "--temp .3 --top-k 7 --top-p .9 --min-p 0 --repeat-penalty 1.1 --typical .5 --top-nsigma 2 --ignore-eos"
+    more = "--mirostat 2 --mirostat-ent 4 --mirostat-lr .2 --dry-multiplier .8 --repeat-last-n -1 -l 7+1 -s 5"
+    assert served(*given.split(), *more.split()).sampling == {
+        "temperature": 0.3,
+        "top_k": 7,
+        "top_p": 0.9,
+        "min_p": 0.0,
+        "repeat_penalty": 1.1,
+        "typical_p": 0.5,
+        "top_n_sigma": 2.0,
+        "ignore_eos": True,
+        "mirostat": 2,
+        "mirostat_tau": 4.0,
+        "mirostat_eta": 0.2,
+        "dry_multiplier": 0.8,
+        "repeat_last_n": -1,
+        "logit_bias": {"7": 1.0},
+        "seed": 5,
+    }
+    assert served("--seed", "-1").sampling == served().sampling == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        ("-fa --mlock --no-mmap", {"flash_attention": "on", "mlock": True, "mmap": False}),
+        ("-fa off -cmoe", {"flash_attention": "off", "n_cpu_moe": 512}),
+        ("--cpu-moe 3 -t -1 -np -1", {"n_cpu_moe": 3, "n_threads": None, "n_slots": 4}),
+        ("-lm mmap+mlock", {"mmap": True, "mlock": True}),
+        ("-lm none", {"mmap": False, "mlock": False}),
+        ("-ngl all", {"n_gpu_layers": 512}),
+        ("-ngl auto -dev CUDA0,CUDA1", {"n_gpu_layers": None, "devices": ("CUDA0", "CUDA1")}),
+        ("-dev none", {"n_gpu_layers": 0, "devices": ()}),
+        ("-cram 512", {"cache_ram": 512 << 20}),
+        ("-cram -1", {"cache_ram": None}),
+        ("--cache-ram 4G --kv-unified-per-slot 2048", {"cache_ram": 4 << 30, "n_ctx": 2048}),
+        ("--host 127.0.0.1,::1", {"host": "127.0.0.1", "more_hosts": ("::1",)}),
+        ("--cors-origins https://a.b,https://c.d", {"cors": ("https://a.b", "https://c.d")}),
+        ("--sleep-idle-seconds 60 --models-max 0", {"idle_unload": 60.0, "models_max": 1_000}),
+        ("--sleep-idle-seconds -1 --predict 9", {"idle_unload": None, "n_predict": 9}),
+        ("--spec-type none", {"speculation": "off"}),
+        ("--spec-type ngram-simple --no-mmproj-auto", {"speculation": "auto", "uses_projector": False}),
+        ("-rea on", {"template_variables": {"enable_thinking": True, "thinking": True}, "reasoning_budget": -1}),
+        ("-rea off", {"template_variables": {"enable_thinking": False, "thinking": False}, "reasoning_budget": 0}),
+        ("--reasoning-effort high", {"template_variables": {"reasoning_effort": "high"}}),
+        ("--no-reasoning-preserve", {"template_variables": {"preserve_reasoning": False}}),
+    ],
+)
+def test_options_have_their_meaning_from_there(served, options, fields):
+    settings = served(*options.split())
+    assert {name: getattr(settings, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("-ngl most", "a number of layers, all, or auto"),
+        ("-lm swap", "one of auto, none"),
+        ("-rea maybe", "on, off or auto"),
+        ("--reasoning-effort much", "one of default, none"),
+        ("-hff a.gguf", "a file of a repository"),
+        ("--temp 900", "temperature must be between"),
+        ("--cache-ram much", "no size for --cache-ram"),
+        ("--split-mode row", "layers are split among GPUs"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_by_name(served, capsys, options, sentence):
+    assert main(["serve", *options.split()]) == ExitCode.USAGE
+    assert sentence in capsys.readouterr().err
+
+
 def test_a_model_of_the_hub_is_downloaded_once_and_then_served_without_asking_it(hub_server):
     hub_server.add("acme/fox-GGUF", {"fox-Q8_0.gguf": EMBER_DRAFT.read_bytes(), "fox-F16.gguf": b"GGUF"})
     choice = LlamaServerChoice(hf_repo="acme/fox-GGUF:Q8_0")
@@ -146,7 +311,10 @@ def test_a_model_of_the_hub_is_downloaded_once_and_then_served_without_asking_it
     n_asked = len(hub_server.asked)
     assert choice.model(None) == LlamaServerChoice(hf_repo="acme/fox-gguf:q8_0").model(None) == path
     assert len(hub_server.asked) == n_asked
-    with pytest.raises(BadOption, match="leave out one"):
-        choice.model("ember-q8_0")
+    named = LlamaServerChoice(hf_repo="acme/fox-GGUF", hf_file="fox-Q8_0.gguf", hf_repo_draft="acme/fox-GGUF:Q8_0")
+    assert named.model(None) == named.draft(None) == path
+    for other in (choice.model, named.draft):
+        with pytest.raises(BadOption, match="leave out one"):
+            other("ember-q8_0")
     with pytest.raises(LibraryError, match="acme/none"):
         LlamaServerChoice(hf_repo="acme/none:Q8_0").model(None)
