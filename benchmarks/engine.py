@@ -6,6 +6,7 @@ import argparse
 import itertools
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from core.ipc.child_process import WAITING
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.client.server_process import ServerProcess
+from app.settings.worker_tokens import tokens_for
 from benchmarks.bare_loop import BareLoop
 from benchmarks.http_load import run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
@@ -25,6 +27,7 @@ from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions
 from core.values.request import Request, SamplingParams
+from core.values.worker_address import is_worker
 from tools.model_factory import gguf_factory
 
 WIDTHS = (1, 2, 4, 8, 16)
@@ -132,10 +135,13 @@ def _prompt(index: int) -> str:
     return PROMPT.replace("fox", f"fox number {next(_fresh)} of {index}")
 
 
-def measure_http(model: Path, engine: Engine, n_threads: int, n_tokens: int, rounds: int) -> list[ReportRow]:
+def measure_http(
+    model: Path, engine: Engine, devices: Sequence[str], n_threads: int, n_tokens: int, rounds: int
+) -> list[ReportRow]:
     """Return rows of HTTP beside the engine at 1 and 16 clients, in turns."""
     rows: list[ReportRow] = []
     arguments = ["--model", str(model), "--parallel", "16", "--ctx", str(N_CTX), "--threads", str(n_threads)]
+    arguments += [part for device in devices for part in ("--device", device)]
     arguments += ["--speculation", "off", "--cache-disk", "0"]  # plain against plain
     with ServerProcess(arguments) as server:
         url = server.wait_listening()
@@ -170,16 +176,30 @@ def measure_http(model: Path, engine: Engine, n_threads: int, n_tokens: int, rou
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     log.silence()
-    n_threads = options.threads or physical_cores()
+    n_threads, devices = options.threads or physical_cores(), tuple(options.device)
     report = BenchReport(
         "engine",
-        settings={"rounds": options.rounds, "steps": options.steps, "layers": options.layers, "threads": n_threads},
+        settings={
+            "rounds": options.rounds,
+            "steps": options.steps,
+            "layers": options.layers,
+            "threads": n_threads,
+            "devices": list(devices),
+        },
     )
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))
     for name, model in (("deep", deep), ("ember", gguf_factory.EMBER)):
         say(f"{name}: loading {model.name}")
         engine, _ = load_engine(
-            EngineOptions(str(model), n_slots=16, n_ctx=N_CTX, n_threads=n_threads, speculation="off"),
+            EngineOptions(
+                str(model),
+                n_slots=16,
+                n_ctx=N_CTX,
+                n_threads=n_threads,
+                speculation="off",
+                devices=devices,
+                worker_tokens=tokens_for(devices, options.worker_token_file),
+            ),
             cache_folder=None,
         )
         bare = BareLoop(engine, n_sequences=WIDTHS[-1], n_threads=n_threads)
@@ -189,8 +209,8 @@ def measure(options: argparse.Namespace) -> BenchReport:
             say(f"{name}: {width} sequences, engine {row['engine_vs_bare']:.3f} of the bare loop")
             report.rows.append({"model": name, **row})
         bare.close()
-        if name == "deep":
-            for row in measure_http(model, engine, n_threads, options.tokens, min(options.rounds, 9)):
+        if name == "deep" and not any(map(is_worker, devices)):  # a worker lends to one process at a time
+            for row in measure_http(model, engine, devices, n_threads, options.tokens, min(options.rounds, 9)):
                 say(f"{name}: {row['clients']} clients, HTTP {row['http_vs_engine']:.3f} of the engine")
                 report.rows.append({"model": name, **row})
         engine.close()
@@ -198,7 +218,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     widths = [row for row in deep_rows if "engine_vs_bare" in row]
     report.summary = {
         "engine_vs_bare_min": min(row["engine_vs_bare"] for row in widths),
-        "http_vs_engine": next(row["http_vs_engine"] for row in deep_rows if row.get("clients") == 16),
+        "http_vs_engine": next((row["http_vs_engine"] for row in deep_rows if row.get("clients") == 16), None),
         "python_us_per_step": widths[-1]["python_us_per_step"],
         "python_us_per_step_1": widths[0]["python_us_per_step"],
         "python_share_of_budget_max": round(
@@ -220,4 +240,11 @@ if __name__ == "__main__":
     )
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each reply over HTTP")
     parser.add_argument("--threads", type=int, default=None, help="threads of both sides (default: all cores)")
+    parser.add_argument(
+        "--device",
+        action="append",
+        default=[],
+        help="use this device, as doctor names it, or those of a worker, as rpc://HOST:PORT; may be repeated",
+    )
+    parser.add_argument("--worker-token-file", type=Path, default=None, help="file with the token of the workers")
     raise SystemExit(run_bench("engine", measure, parser))
