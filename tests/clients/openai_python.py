@@ -26,8 +26,10 @@ assert client.completions.create(model=MODEL, prompt="Once", max_tokens=4, logpr
 first = client.responses.create(model=MODEL, input="Hello", max_output_tokens=20)
 second = client.responses.create(model=MODEL, input="And you?", previous_response_id=first.id, max_output_tokens=20)
 assert client.responses.retrieve(second.id).output_text == second.output_text
-line = {"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": {"messages": asked, "max_tokens": 4}}
-file = client.files.create(file=("lines.jsonl", json.dumps(line).encode()), purpose="batch")
+bodies = {"chat/completions": {"messages": asked, "max_tokens": 4}, "embeddings": {"input": "a fox"}}
+lines = [{"custom_id": f"/v1/{at}", "method": "POST", "url": f"/v1/{at}", "body": body} for at, body in bodies.items()]
+file = client.files.create(file=("lines.jsonl", "\n".join(map(json.dumps, lines)).encode()), purpose="batch")
 batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
-while client.batches.retrieve(batch.id).status != "completed":
+while (batch := client.batches.retrieve(batch.id)).status != "completed":
     time.sleep(0.1)
+assert batch.request_counts.completed == 2

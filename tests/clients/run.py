@@ -24,9 +24,9 @@ HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "clients.md"
 SECONDS = 600
 MODEL = "ember-q8_0"
-# A coding agent's instructions and tools are about 10,000 tokens. The toy model was not trained for so many, which
+# A coding agent's instructions and tools are up to 25,000 tokens. The toy model was not trained for so many, which
 # changes what it says and nothing of the protocol. A reply that nobody bounds ends after 512 tokens.
-OPTIONS = ("--ctx", "16384", "--parallel", "2", "--no-draft", "--n-predict", "512")
+OPTIONS = ("--ctx", "32768", "--parallel", "2", "--no-draft", "--n-predict", "512")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ CLIENTS = (
     Client(
         "openai (Python)",
         "openai",
-        "chat, streams, tools, completions, responses, files and batches",
+        "chat, streams, tools, completions, responses, files and batches of chats and vectors",
         ("openai_python.py",),
     ),
     Client("openai (Node)", "openai", "chat, streams, responses", ("openai_node.mjs",), "npm"),
@@ -72,6 +72,7 @@ CLIENTS = (
     Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
     Client("codex", "@openai/codex", "one shot (`codex exec`)", ("codex_client.mjs",), "npm"),
+    Client("Claude Code", "@anthropic-ai/claude-code", "one shot (`claude -p`)", ("claude_code_client.mjs",), "npm"),
     Client("opencode", "opencode-ai", "one shot (`opencode run`)", ("opencode_client.mjs",), "npm"),
     Client(
         "llama-server as a remote",
