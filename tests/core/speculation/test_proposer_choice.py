@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -167,6 +168,30 @@ def test_nobody_is_drafted_for_in_vain_where_all_must_bring_equally_many_rows() 
     sizes = [{len(tokens) for tokens in step.values()} for step in stage.run(20, is_even=True) if step]
     assert len(sizes) >= 18
     assert all(len(size) == 1 for size in sizes)
+
+
+def test_what_drafts_win_for_one_text_does_not_pay_for_what_they_lose_for_several() -> None:
+    chance = random.Random(1)
+    knower = SimulatedDraftModel("draft", always)
+    stage = SimulatedEngine(GPU, knower)
+    stage.run(400)
+    assert stage.speedup > 2
+    stage.surcharge = 3.0
+    knower.is_right = lambda *_: chance.random() < 0.7
+    plain = 0.0
+    stage.seconds = 0.0
+    for _ in range(12):
+        stage.begin(4)
+        stage.n_sampled = 0
+        stage.run(64, is_even=True)
+        plain += stage.cost.time(4) * stage.n_sampled / 4
+    assert plain / stage.seconds > 0.95
+
+
+def test_all_are_drafted_for_where_the_step_has_no_room_to_draft_much_for_each() -> None:
+    stage = SimulatedEngine(GPU, SimulatedDraftModel("draft", always), n_requests=4)
+    stage.run(100, room=24, is_even=True)
+    assert stage.speedup > 2.5
 
 
 class Considered(SimulatedDraftModel):
