@@ -156,6 +156,16 @@ def test_short_texts_are_not_each_probed_anew_where_no_probe_came_to_anything() 
     assert 8 <= useless.n_probes <= 30
 
 
+def test_a_draft_that_was_wrong_does_not_bring_the_next_probe_nearer() -> None:
+    chance = random.Random(1)
+    guesser = SimulatedDraftModel("draft", lambda *_: chance.random() < 0.6)
+    stage = SimulatedEngine(CPU, guesser)
+    for _ in range(100):
+        stage.run(60)
+        stage.begin()
+    assert 8 <= guesser.n_probes <= 90
+
+
 def test_nobody_is_drafted_for_in_vain_where_all_must_bring_equally_many_rows() -> None:
     knower = SimulatedDraftModel("draft", lambda request_id, _: request_id == "0")
     stage = SimulatedEngine(GPU, knower, n_requests=2)
