@@ -6,7 +6,7 @@ import json
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 
 from app.client.server_process import ServerProcess
 from tests.app.server.conftest import RunningServer
+from tests.support.waiting import until
 from tools.model_factory import gguf_factory
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
@@ -145,15 +146,8 @@ def test_a_batch_goes_on_after_the_engine_died(deep: RunningServer) -> None:
     batch = deep.client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
     deep.wait_until(lambda state: state["active"] > 0)
     deep.engine.send_signal(signal.SIGKILL)
-    until(lambda: deep.client.batches.retrieve(batch.id).status == "completed")
+    until(lambda: deep.client.batches.retrieve(batch.id).status == "completed", 90)
     done = deep.client.batches.retrieve(batch.id)
     assert (done.request_counts.completed, done.request_counts.failed) == (8, 0)
     state = deep.wait_until(lambda state: state["active"] == 0)
     assert state["queued"] == 0
-
-
-def until(is_so: Callable[[], bool], seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
