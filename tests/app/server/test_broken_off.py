@@ -21,16 +21,17 @@ from tools.model_factory import gguf_factory
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 LONG = {"model": "deep", "ignore_eos": True}
+STORY = {"num_predict": 900, "temperature": 0}  # the likeliest story is long
 # Of each route a body whose reply does not end by itself while a test runs.
 ENDLESS: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": USER, **LONG},
     "/v1/completions": {"prompt": "Once", "max_tokens": 900, **LONG},
     "/v1/responses": {"input": "Tell me a story.", "store": False, **LONG},
-    "/v1/messages": {"messages": USER, "max_tokens": 900, "model": "deep"},
+    "/v1/messages": {"messages": USER, "max_tokens": 900, "model": "deep", "temperature": 0},
     "/completion": {"prompt": "Once", **LONG},
     "/infill": {"input_prefix": "a", "input_suffix": "b", **LONG},
-    "/api/chat": {"model": "deep", "messages": USER, "options": {"num_predict": 900}},
-    "/api/generate": {"model": "deep", "prompt": "Once", "options": {"num_predict": 900}},
+    "/api/chat": {"model": "deep", "messages": USER, "options": STORY},
+    "/api/generate": {"model": "deep", "prompt": USER[0]["content"], "options": STORY},
 }
 # Of each route that writes nothing a body that takes seconds.
 TEXTS = ["a fox and a boat " * 60] * 200
