@@ -57,13 +57,7 @@ class MachineService:
         """
         with self._is_measuring:
             self._is_stopped.clear()
-            work = other_work()
-            if work is not None:
-                raise LibraryError(
-                    f"Slipstream is at work on {work.value}: beside it, the figures would be wrong. "
-                    "Measure again when that is done.",
-                    ExitCode.ERROR,
-                )
+            check_is_at_rest()
             others = OtherPrograms()
             found = check_bandwidth(measure_again=not is_first)
             if found.problem:
@@ -108,6 +102,16 @@ class MachineService:
     def _forget(self) -> None:
         with self._lock:
             self._here = None
+
+
+def check_is_at_rest() -> None:
+    """Raise LibraryError while a server of this machine is at work: what is measured beside it would be wrong."""
+    work = other_work()
+    if work is not None:
+        raise LibraryError(
+            f"Slipstream is at work on {work.value}: beside it, the figures would be wrong. Measure when that is done.",
+            ExitCode.ERROR,
+        )
 
 
 def _is_wanted() -> bool:

@@ -67,7 +67,7 @@ class ModelRunner:
             if status is DecodeStatus.INVALID_BATCH:
                 for share in shares:
                     self._fail(share.sequence, "The engine made an invalid batch. This is a bug in Slipstream.", events)
-            elif status is not DecodeStatus.ABORTED:
+            else:
                 self._count_failure(status)
             return ()
         return ()

@@ -18,7 +18,7 @@ from core.values.engine_options import FlashAttention, Pooling
 from core.values.errors import LoadFailed
 
 _POOLINGS: dict[Pooling, int] = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
-_F32 = 4
+_F32 = 4  # bytes
 
 
 def pooling_of(model: Model, architecture: str) -> Pooling | None:
