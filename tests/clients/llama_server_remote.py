@@ -54,6 +54,9 @@ called = client.chat.completions.create(
 )
 assert called.choices[0].message.tool_calls[0].function.name == "get_weather"
 assert home.post("/tokenize", json={"model": MODEL, "content": "a fox"}).json()["tokens"]
+for path in ("/props", "/slots", "/lora-adapters"):
+    assert type(home.get(path, params={"model": MODEL}).json()) is type(httpx.get(f"{PEER}{path}").json()), path
+assert home.get("/props", params={"model": MODEL}).json()["total_slots"] == 2
 
 # An error is the remote's own.
 wrong = {**fields, "messages": "none"}
