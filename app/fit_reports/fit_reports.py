@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from app.environment.paths import cache_folder
 from core.values.errors import LoadFailed
 from models.formatting.program import PROGRAM
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from core.values.engine_options import EngineOptions
@@ -57,7 +58,9 @@ class CurrentMachine:
         tokens = tokens_for((worker,))
         lent, lost = check_workers(tokens)
         if not lent:
-            return self.machine, lost[0] if lost else f"The token of the worker {worker} is not known here."
+            return self.machine, lost[0] if lost else Sentence(
+                "The token of the worker {worker} is not known here.", worker=worker
+            )
         host, *gpus = self.machine.devices
         return known_machine((*lent, *gpus), host.free, cache_folder(), self.runs), ""
 
@@ -141,7 +144,9 @@ def report_file(
             why_no_head=here.why_no_head,
         )
         if alone:
-            found = replace(found, notes=(*found.notes, f"It is judged for this machine alone. {alone}"))
+            found = replace(
+                found, notes=(*found.notes, Sentence("It is judged for this machine alone. {alone}", alone=alone))
+            )
         return _with_gain(found, gain)
 
     judgement = judged(wanted)

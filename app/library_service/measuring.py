@@ -14,6 +14,7 @@ from app.jobs.pair_test.pair_test import other_work
 from app.jobs.program_run import ProgramRun
 from app.library.hub_access import LibraryError
 from app.library_service.models import ModelService
+from models.formatting.sentence import Sentence
 from models.library.requests import Verify
 from models.library.values import Bench, MeasuringStep
 
@@ -44,7 +45,10 @@ class MeasuringService:
         names = [bench.name for bench in self.benches]
         if name not in names:
             known = ", ".join(names) or "none is installed"
-            raise LibraryError(f"There is no benchmark called {name!r}. Benchmarks: {known}.", ExitCode.USAGE)
+            raise LibraryError(
+                Sentence("There is no benchmark called {name}. Benchmarks: {known}.", name=repr(name), known=known),
+                ExitCode.USAGE,
+            )
         return self._followed("bench", name)
 
     def stop(self) -> None:
@@ -75,12 +79,10 @@ class MeasuringService:
     def _begin(self, run: ProgramRun) -> None:
         work = other_work()
         if work is not None:
-            raise LibraryError(
-                f"Slipstream is at work on {work.value}: beside it, the figures would be wrong. "
-                "Measure when that is done.",
-                ExitCode.ERROR,
-            )
+            raise LibraryError(work.why_not_now, ExitCode.ERROR)
         with self._lock:
             if self._run is not None:
-                raise LibraryError("Something is being measured already. Wait for it, or stop it.", ExitCode.ERROR)
+                raise LibraryError(
+                    Sentence("Something is being measured already. Wait for it, or stop it."), ExitCode.ERROR
+                )
             self._run = run

@@ -22,6 +22,7 @@ from models.catalog.imported_folders import ImportedFolder, read_folders
 from models.facts.split_files import parts
 from models.files.integrity import IntegrityState, integrity_of
 from models.files.provenance import FileOrigin, read_record
+from models.formatting.sentence import Sentence
 from models.library.values import FolderPlace, ModelRow, ModelRows, RowReport
 
 if TYPE_CHECKING:
@@ -77,15 +78,21 @@ class ModelService:
         if entry is None:
             found = self.catalog.find(str(path))
             if found is None:
-                raise LibraryError(f"{path} is no model file that is there.", ExitCode.MODEL)
+                raise LibraryError(Sentence("{path} is no model file that is there.", path=path), ExitCode.MODEL)
             if found.problem is not None:
-                raise LibraryError(f"{path.name} cannot be used: {found.problem}", ExitCode.MODEL)
+                raise LibraryError(
+                    Sentence("{name} cannot be used: {problem}", name=path.name, problem=found.problem), ExitCode.MODEL
+                )
             link_model(path)
             entry = self._at(path)
         if entry is None:
-            raise LibraryError(f"{path.name} is a part of a model; open the model's first file.", ExitCode.MODEL)
+            raise LibraryError(
+                Sentence("{name} is a part of a model; open the model's first file.", name=path.name), ExitCode.MODEL
+            )
         if entry.problem is not None:
-            raise LibraryError(f"{path.name} cannot be used: {entry.problem}", ExitCode.MODEL)
+            raise LibraryError(
+                Sentence("{name} cannot be used: {problem}", name=path.name, problem=entry.problem), ExitCode.MODEL
+            )
         return entry.name
 
     def _at(self, path: Path) -> ModelEntry | None:
@@ -108,7 +115,7 @@ class ModelService:
         how = repair_plan(entry)
         request = how.request if how is not None else None
         if request is None:
-            unknown = f"{name} was not downloaded here, so what it was is not known."
+            unknown = Sentence("{name} was not downloaded here, so what it was is not known.", name=name)
             raise LibraryError(how.for_window if how is not None else unknown, ExitCode.USAGE)
         return request
 
@@ -120,7 +127,12 @@ class ModelService:
         """Return the model with this name; raises UnknownModel."""
         entry = self.catalog.find(name)
         if entry is None:
-            raise UnknownModel(f"There is no model called {name!r} any more. Its file may have been moved or deleted.")
+            raise UnknownModel(
+                Sentence(
+                    "There is no model called {name} any more. Its file may have been moved or deleted.",
+                    name=repr(name),
+                )
+            )
         self.models()
         return entry
 
@@ -180,4 +192,6 @@ def _place(folder: ImportedFolder, *, is_imported: bool) -> FolderPlace:
 
 
 def _source(record: FileOrigin) -> str:
-    return f"quantised here from {record.made_from}" if record.made_from else f"{record.repo_id}@{record.commit[:12]}"
+    if record.made_from:
+        return Sentence("quantised here from {name}", name=record.made_from)
+    return f"{record.repo_id}@{record.commit[:12]}"

@@ -10,7 +10,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from app.server.http.body import Body
+from app.server.http.body import Body, as_asked
 from app.server.http.owner import check_owner
 from app.server.remotes.exchange import Remotes
 from app.server.remotes.store import Remote
@@ -31,7 +31,8 @@ async def list_remotes(http: HttpRequest) -> Response:
     """List the remotes with their models; ``problem`` says why one does not answer."""
     remotes = _remotes(http)
     lists = await remotes.lists.all()
-    return JSONResponse({"object": "list", "data": [_wire(one, known) for one, known in lists.items()]})
+    found = [_wire(one, known) for one, known in lists.items()]
+    return JSONResponse(as_asked(http, {"object": "list", "data": found}))
 
 
 async def add_remote(body: RemoteBody, http: HttpRequest) -> Response:
@@ -41,7 +42,7 @@ async def add_remote(body: RemoteBody, http: HttpRequest) -> Response:
     remote = await asyncio.to_thread(
         remotes.store.add, body.name, body.url, key=body.key, fallback=body.fallback, models=body.models
     )
-    return JSONResponse(_wire(remote, await remotes.lists.ask(remote)), 201)
+    return JSONResponse(as_asked(http, _wire(remote, await remotes.lists.ask(remote))), 201)
 
 
 async def test_remote(name: str, http: HttpRequest) -> Response:
@@ -50,7 +51,8 @@ async def test_remote(name: str, http: HttpRequest) -> Response:
     remote = remotes.store.named(name)
     began = time.monotonic()
     known = await remotes.lists.ask(remote)
-    return JSONResponse(_wire(remote, known) | {"seconds": round(time.monotonic() - began, 3)})
+    found = _wire(remote, known) | {"seconds": round(time.monotonic() - began, 3)}
+    return JSONResponse(as_asked(http, found))
 
 
 async def remove_remote(name: str, http: HttpRequest) -> Response:
