@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 from PIL import Image
@@ -56,7 +57,9 @@ from ui.commands.shortcuts_dialog import ShortcutsDialog
 from ui.library.library_page import LibraryPage
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
+from ui.theme import appearance
 from ui.theme.appearance import Appearance, ThemeChoice
+from ui.theme.tokens import CONTRAST_DARK, CONTRAST_LIGHT
 from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
 from ui.window.server_link import ServerLink
@@ -1337,11 +1340,15 @@ def settings(stage: Stage) -> None:
     window.resize_text(100)
     window.resize(1180, 780)
     window.show_page("chat")
-    window.choose_theme(ThemeChoice.CONTRAST)
-    stage.history()
-    stage.open_old(REPLY)
-    stage.shoot("contrast")
-    window.choose_theme(ThemeChoice(stage.suffix[1:]))
+    own = ThemeChoice(stage.suffix[1:])
+    # High contrast is light or dark as the system is, and a system without a screen is light.
+    shown = CONTRAST_DARK if own is ThemeChoice.DARK else CONTRAST_LIGHT
+    with patch.object(appearance, "CONTRAST_LIGHT", shown):
+        window.choose_theme(ThemeChoice.CONTRAST)
+        stage.history()
+        stage.open_old(REPLY)
+        stage.shoot("contrast")
+    window.choose_theme(own)
     window.kept.keep("accent", "Violet")
     window.kept.dress(window._appearance)
     stage.shoot("accent")

@@ -13,7 +13,6 @@ from ui.chat.markdown.text_tools import TextTools
 from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
-from ui.widgets.elided_label import ElidedLabel
 
 WIDTH, HEIGHT = 680, 640
 
@@ -50,7 +49,9 @@ class DraftsDialog(QDialog):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidget(form)
-        title, close = ElidedLabel(question), QPushButton(tr("Close"))
+        title, close = QLabel(question), QPushButton(tr("Close"))
+        title.setTextFormat(Qt.TextFormat.PlainText)
+        title.setWordWrap(True)
         title.setProperty("tone", "title")
         close.clicked.connect(self.accept)
         close.setDefault(True)
