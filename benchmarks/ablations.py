@@ -56,7 +56,7 @@ PATTERNS: dict[str, IsRight] = {
 
 
 @dataclass(frozen=True)
-class Workload:
+class SimulatedWorkload:
     """Texts on a machine: ``is_repeating`` ones can be looked up now and then, deciding takes ``thought`` seconds."""
 
     curve: str
@@ -106,13 +106,13 @@ def _repeats_by_turns(position: int) -> int:
     return repeated_token(position) if position // 60 % 2 == 0 else unique_token(position)
 
 
-def workloads() -> Iterator[Workload]:
+def workloads() -> Iterator[SimulatedWorkload]:
     """Return all workloads."""
     for curve, pattern, n_texts, surcharge in itertools.product(CURVES, PATTERNS, (1, 4), (1.0, 1.5)):
-        yield Workload(curve, pattern, n_texts, surcharge)
+        yield SimulatedWorkload(curve, pattern, n_texts, surcharge)
     for curve, pattern in itertools.product(CURVES, ("always right", "right 1 of 2 times", "never right")):
-        yield Workload(curve, pattern, is_repeating=True)
-        yield Workload(curve, pattern, thought=_THOUGHT)
+        yield SimulatedWorkload(curve, pattern, is_repeating=True)
+        yield SimulatedWorkload(curve, pattern, thought=_THOUGHT)
 
 
 def _risk_anything() -> AbstractContextManager[object]:

@@ -44,7 +44,7 @@ _SYSTEM = "\n".join(
 
 
 @dataclass(frozen=True)
-class Turn:
+class AgentTurn:
     """What one request cost, in tokens."""
 
     n_prompt: int
@@ -52,7 +52,7 @@ class Turn:
     n_generated: int
 
 
-class Conversation(ABC):
+class AgentConversation(ABC):
     """The client's side of an agent: it keeps what the protocol wants to be sent again."""
 
     def __init__(self, client: ApiClient) -> None:
@@ -73,11 +73,11 @@ class Conversation(ABC):
         """Add the result of each call of the last reply."""
 
     @abstractmethod
-    def ask(self, *, must_call: bool) -> Turn:
+    def ask(self, *, must_call: bool) -> AgentTurn:
         """Send it, and keep the reply."""
 
 
-class ChatConversation(Conversation):
+class ChatConversation(AgentConversation):
     """POST /v1/chat/completions."""
 
     def start(self) -> None:
@@ -89,7 +89,7 @@ class ChatConversation(Conversation):
     def return_results(self, text: str) -> None:
         self._messages += [{"role": "tool", "tool_call_id": call["id"], "content": text} for call in self._calls]
 
-    def ask(self, *, must_call: bool) -> Turn:
+    def ask(self, *, must_call: bool) -> AgentTurn:
         body = {
             "messages": self._messages,
             "tools": [{"type": "function", "function": _FUNCTION}],
@@ -104,7 +104,7 @@ class ChatConversation(Conversation):
         return _cost_of(answer["usage"])
 
 
-class ResponsesConversation(Conversation):
+class ResponsesConversation(AgentConversation):
     """POST /v1/responses, with the whole input each time."""
 
     def start(self) -> None:
@@ -118,12 +118,12 @@ class ResponsesConversation(Conversation):
             {"type": "function_call_output", "call_id": call["call_id"], "output": text} for call in self._calls
         ]
 
-    def ask(self, *, must_call: bool) -> Turn:
+    def ask(self, *, must_call: bool) -> AgentTurn:
         answer = self._client.post("/v1/responses", self._body(must_call) | self._input())
         self._keep(answer)
         self._calls = [item for item in answer["output"] if item["type"] == "function_call"]
         usage = answer["usage"]
-        return Turn(usage["input_tokens"], usage["input_tokens_details"]["cached_tokens"], usage["output_tokens"])
+        return AgentTurn(usage["input_tokens"], usage["input_tokens_details"]["cached_tokens"], usage["output_tokens"])
 
     def _body(self, must_call: bool) -> Json:
         return {
@@ -153,7 +153,7 @@ class StoredConversation(ResponsesConversation):
         self._previous, self._items = answer["id"], []
 
 
-class MessagesConversation(Conversation):
+class MessagesConversation(AgentConversation):
     """POST /v1/messages."""
 
     def start(self) -> None:
@@ -166,7 +166,7 @@ class MessagesConversation(Conversation):
         results = [{"type": "tool_result", "tool_use_id": call["id"], "content": text} for call in self._calls]
         self._messages.append({"role": "user", "content": results})
 
-    def ask(self, *, must_call: bool) -> Turn:
+    def ask(self, *, must_call: bool) -> AgentTurn:
         body = {
             "system": _SYSTEM,
             "messages": self._messages,
@@ -180,10 +180,10 @@ class MessagesConversation(Conversation):
         self._calls = [block for block in answer["content"] if block["type"] == "tool_use"]
         usage = answer["usage"]
         cached = usage["cache_read_input_tokens"]
-        return Turn(usage["input_tokens"] + cached, cached, usage["output_tokens"])
+        return AgentTurn(usage["input_tokens"] + cached, cached, usage["output_tokens"])
 
 
-class CompletionConversation(Conversation):
+class CompletionConversation(AgentConversation):
     """POST /completion: the client has a template of its own (here Ember's) and reads calls out of the text."""
 
     def start(self) -> None:
@@ -195,22 +195,22 @@ class CompletionConversation(Conversation):
     def return_results(self, text: str) -> None:
         self._prompt += f"<|im_start|>tool\n{text}<|im_end|>\n<|im_start|>assistant\n"
 
-    def ask(self, *, must_call: bool) -> Turn:
+    def ask(self, *, must_call: bool) -> AgentTurn:
         body = {"prompt": self._prompt, "n_predict": _REPLY_TOKENS, "temperature": 0}
         if must_call:
             body["json_schema"] = _SCHEMA
         answer = self._client.post("/completion", body)
         self._prompt += f"{answer['content']}<|im_end|>\n"
         timings = answer["timings"]
-        return Turn(answer["tokens_evaluated"], timings["cached_tokens"], answer["tokens_predicted"])
+        return AgentTurn(answer["tokens_evaluated"], timings["cached_tokens"], answer["tokens_predicted"])
 
 
-def _cost_of(usage: Json) -> Turn:
+def _cost_of(usage: Json) -> AgentTurn:
     cached = usage["prompt_tokens_details"]["cached_tokens"]
-    return Turn(usage["prompt_tokens"], cached, usage["completion_tokens"])
+    return AgentTurn(usage["prompt_tokens"], cached, usage["completion_tokens"])
 
 
-CONVERSATIONS: dict[str, type[Conversation]] = {
+CONVERSATIONS: dict[str, type[AgentConversation]] = {
     "chat completions": ChatConversation,
     "responses": ResponsesConversation,
     "responses, stored": StoredConversation,
@@ -219,7 +219,7 @@ CONVERSATIONS: dict[str, type[Conversation]] = {
 }
 
 
-def converse(conversation: Conversation, n_turns: int, topic: str) -> list[Turn]:
+def converse(conversation: AgentConversation, n_turns: int, topic: str) -> list[AgentTurn]:
     """Return the cost of each turn; no other conversation has the topic."""
     turns = []
     for index in range(n_turns):
@@ -233,7 +233,7 @@ def converse(conversation: Conversation, n_turns: int, topic: str) -> list[Turn]
     return turns
 
 
-def shares(turns: Sequence[Turn], *, drops_thoughts: bool) -> tuple[list[float], list[float]]:
+def shares(turns: Sequence[AgentTurn], *, drops_thoughts: bool) -> tuple[list[float], list[float]]:
     """Return which share of the text before was not read again, turn by turn: of all of it, and of what was kept.
 
     The text before is the prompt and the reply of the turn before. A template that ``drops_thoughts`` leaves out what
@@ -250,7 +250,7 @@ def shares(turns: Sequence[Turn], *, drops_thoughts: bool) -> tuple[list[float],
     return of_all, of_kept
 
 
-def reread(turns: Sequence[Turn]) -> list[int]:
+def reread(turns: Sequence[AgentTurn]) -> list[int]:
     """Return how many tokens of the text before each turn read again, or left out."""
     return [before.n_prompt + before.n_generated - now.n_cached for before, now in itertools.pairwise(turns)]
 

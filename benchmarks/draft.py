@@ -13,7 +13,8 @@ once. Plain decoding runs again every few turns: each ratio is to plain decoding
 after, so that a drifting machine favours nobody.
 
 The best fixed depth is chosen on one half of the prompts and compared on the other, both ways round: chosen and
-compared on the same noisy samples, the luckiest of many depths would win against any that is as good. One of the ways,
+compared on the same noisy samples, the luckiest of many depths would win against any that is as good. So is the better
+of draft model and lookups, which both together are compared with. One of the ways,
 the control, is plain decoding: how far it is from plain decoding says how much of any ratio is noise.
 """
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import cycle, product
 from pathlib import Path
@@ -73,7 +74,7 @@ def ways_with(draft: str, depths: Sequence[int]) -> tuple[Way, ...]:
     if draft == "none":
         return (LOOKUP, CONTROL)
     swept = tuple(fixed(depth) for depth in depths if depth) if draft in _SWEPT else ()
-    return (ADAPTIVE, AUTO, *swept, CONTROL)
+    return (ADAPTIVE, AUTO, LOOKUP, *swept, CONTROL)
 
 
 def turns(ways: Sequence[Way], round_: int, n_servers: int = 1) -> list[Way]:
@@ -144,28 +145,37 @@ def rows_of(samples: Sequence[DraftSample]) -> list[ReportRow]:
     groups: dict[tuple[str, str, Way], list[DraftSample]] = {}
     for sample in samples:
         groups.setdefault((sample.draft, sample.kind, sample.way), []).append(sample)
-    return [
-        _row(*key, group) | ({"vs_best_fixed": against_best_fixed(samples, *key)} if key[2] == ADAPTIVE else {})
-        for key, group in groups.items()
-    ]
+    rows = []
+    for (draft, kind, way), group in groups.items():
+        row = _row(draft, kind, way, group)
+        if way == ADAPTIVE:
+            # Plain decoding is depth 0.
+            fixed_ways = [one for *_, one in groups if one == PLAIN or one.depth is not None]
+            row["vs_best_fixed"] = against_best(samples, draft, kind, way, fixed_ways) if draft in _SWEPT else None
+        elif way == AUTO:
+            row["vs_best_part"] = against_best(samples, draft, kind, way, (ADAPTIVE, LOOKUP))
+        rows.append(row)
+    return rows
 
 
-def against_best_fixed(samples: Sequence[DraftSample], draft: str, kind: str, way: Way) -> float | None:
-    """Return a way's speed over that of the best fixed depth, chosen on other prompts; None where none was swept.
+def against_best(
+    samples: Sequence[DraftSample], draft: str, kind: str, way: Way, others: Collection[Way]
+) -> float | None:
+    """Return a way's speed over that of the best of others, chosen on other prompts; None where none was measured.
 
-    Plain decoding is depth 0. With a single prompt there is nothing else to choose on.
+    With a single prompt there is nothing else to choose on.
     """
     cell = [sample for sample in samples if (sample.draft, sample.kind) == (draft, kind)]
     rounds = sorted({sample.round for sample in cell})
-    fixed_ways = {sample.way for sample in cell if sample.way == PLAIN or sample.way.depth is not None}
-    if draft not in _SWEPT or not fixed_ways:
+    others = {sample.way for sample in cell if sample.way in others}
+    if not others:
         return None
-    speeds = {one: _speeds(cell, one) for one in (way, *fixed_ways)}
+    speeds = {one: _speeds(cell, one) for one in (way, *others)}
     ratios = []
     for part in (0, 1) if len(rounds) > 1 else (0,):
         chosen_on = set(rounds[part::2])
         compared_on = set(rounds) - chosen_on or chosen_on
-        best = max(fixed_ways, key=lambda one: (median([speeds[one][place] for place in chosen_on]), one.name))
+        best = max(others, key=lambda one: (median([speeds[one][place] for place in chosen_on]), one.name))
         # Prompts differ far more than ways do: compare ways on the same prompt.
         ratios.append(median([speeds[way][place] / speeds[best][place] for place in compared_on]))
     return round(statistics.geometric_mean(ratios), 4)
@@ -199,7 +209,9 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
     ratio = {(row["draft"], row["kind"], row["way"]): row["vs_plain"] for row in rows}
     decided = [row["vs_plain"] for row in rows if row["depth"] is None]
     control = [row["vs_plain"] for row in rows if row["way"] == CONTROL.name]
-    against_best = [row["vs_best_fixed"] for row in rows if row.get("vs_best_fixed") is not None]
+    against = {
+        name: [row[name] for row in rows if row.get(name) is not None] for name in ("vs_best_fixed", "vs_best_part")
+    }
     return {
         "draft_vs_plain_min": min(decided, default=None),
         "control_vs_plain_min": min(control, default=None),
@@ -208,24 +220,10 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
             for kind in ("story", "code", "rename")
         },
         "perfect_speedup": ratio.get(("perfect", "story", ADAPTIVE.name)),
-        "adaptive_vs_best_fixed_min": min(against_best, default=None),
+        "adaptive_vs_best_fixed_min": min(against["vs_best_fixed"], default=None),
         "lookup_speedup_copy": ratio.get(("none", "copy", LOOKUP.name)),
-        "auto_vs_best_part_min": against_best_part(ratio),
+        "auto_vs_best_part_min": min(against["vs_best_part"], default=None),
     }
-
-
-def against_best_part(ratio: Mapping[tuple[str, str, str], float]) -> float | None:
-    """Return the lowest ratio of both proposers together to the better one alone; None if none is known.
-
-    ``ratio`` is the speed relative to plain decoding by draft, kind of prompts and way. Lookups alone are measured once
-    for all drafts.
-    """
-    found = []
-    for (draft, kind, way), auto in ratio.items():
-        parts = [ratio.get((draft, kind, ADAPTIVE.name)), ratio.get(("none", kind, LOOKUP.name))]
-        if way == AUTO.name and None not in parts:
-            found.append(auto / max(part for part in parts if part is not None))
-    return round(min(found), 4) if found else None
 
 
 def measure(options: argparse.Namespace) -> BenchReport:

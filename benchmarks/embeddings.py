@@ -32,7 +32,7 @@ _SLOTS = 16
 
 
 @dataclass(frozen=True)
-class Case:
+class EmbeddingCase:
     """``n_clients`` at once, each with one request of ``n_texts`` texts of ``n_tokens`` tokens."""
 
     n_clients: int
@@ -40,7 +40,13 @@ class Case:
     n_tokens: int
 
 
-CASES = (Case(1, 1, 16), Case(1, 32, 16), Case(1, 16, 128), Case(1, 4, 480), Case(8, 4, 32))
+CASES = (
+    EmbeddingCase(1, 1, 16),
+    EmbeddingCase(1, 32, 16),
+    EmbeddingCase(1, 16, 128),
+    EmbeddingCase(1, 4, 480),
+    EmbeddingCase(8, 4, 32),
+)
 
 
 class EmbeddingSide:
@@ -67,7 +73,7 @@ class EmbeddingSide:
             return bytes(answer.read())
 
 
-def measure_case(case: Case, sides: Mapping[str, EmbeddingSide], n_rounds: int) -> ReportRow:
+def measure_case(case: EmbeddingCase, sides: Mapping[str, EmbeddingSide], n_rounds: int) -> ReportRow:
     """Return the texts per second of each side, and the smallest cosine between their vectors."""
     noise = np.random.default_rng(1)
     rates: dict[str, list[float]] = {name: [] for name in sides}

@@ -115,7 +115,7 @@ def _quantise(source: Path, path: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Bench:
+class SameBench:
     """One model, and the options of its engines."""
 
     model: Path
@@ -266,7 +266,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
         for name in options.models:
             say(f"{name}: loading")
             model = model_file(name, options.layers)
-            bench = Bench(model, n_threads, options.tokens, options.kinds)
+            bench = SameBench(model, n_threads, options.tokens, options.kinds)
             path = peer.path if peer is not None else None
             peer_options = PeerOptions(str(model), N_AT_ONCE, _N_CTX, n_threads, server=path)
             found: dict[str, list[SameFinding]] = {}

@@ -161,7 +161,7 @@ class SimulatedEngine:
         self.speculator = Speculator(self.cost, n_ctx=N_CTX, ngram=ngram, paid=paid, clock=self.clock)
         self.sequences: list[Sequence] = []
         self._says = says
-        self._surcharge = surcharge
+        self.surcharge = surcharge
         self.begin(n_requests)
 
     def begin(self, n_requests: int = 1) -> None:
@@ -192,7 +192,7 @@ class SimulatedEngine:
         drafted = self.speculator.propose(list(self.sequences), StepCapacity(n, kv, room, n if is_even else 0))
         n_drafted = sum(len(tokens) for tokens in drafted.values())
         assert n_drafted <= room
-        seconds = self.cost.time(n + n_drafted, kv) * (self._surcharge if drafted else 1.0)
+        seconds = self.cost.time(n + n_drafted, kv) * (self.surcharge if drafted else 1.0)
         evaluated = [self._verify(sequence, drafted.get(sequence.id, ())) for sequence in self.sequences]
         self.speculator.learn(evaluated, StepTimes(n, self.cost.time(n, kv), seconds))
         self.seconds += seconds + self.clock.now - before

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tools.model_factory import gguf_factory
-from tools.model_factory.gguf_factory import EMBER, Entry, Tensor
+from tools.model_factory.gguf_factory import EMBER, MetadataEntry, Tensor
 
 _NORMAL_TOKEN = 1
 _ONSETS = ("", *"bcdfghjklmnprstvwz", "br", "ch", "cl", "dr", "fl", "gr", "pl", "pr", "sh", "sl", "st", "th", "tr")
@@ -72,7 +72,7 @@ def _make(path: Path, n_vocab: int, n_layers: int) -> Path:
     return gguf_factory.write(path, entries, tensors)
 
 
-def _with_words(entry: Entry, n_vocab: int) -> Entry:
+def _with_words(entry: MetadataEntry, n_vocab: int) -> MetadataEntry:
     if entry.key == "tokenizer.ggml.tokens":
         known = [text for text in entry.value if not text.startswith("<|unused_")]
         return replace(entry, value=known + SyntheticVocabulary().texts(n_vocab - len(known), set(known)))

@@ -11,7 +11,7 @@ from typing import Any
 STATE = {"phase": "ready", "progress": 1.0, "model": "source", "n_ctx": 100_000, "n_params": 1_000_000}
 
 
-class Handler(BaseHTTPRequestHandler):
+class TokenHandler(BaseHTTPRequestHandler):
     """Streams ``tokens`` at ``rate`` a second to every chat request, and knows no other."""
 
     tokens: tuple[str, ...] = ()
@@ -55,8 +55,8 @@ class Handler(BaseHTTPRequestHandler):
 def serve() -> None:
     """Serve the tokens that come as JSON on stdin; print the port."""
     wanted = json.loads(sys.stdin.readline())
-    Handler.tokens, Handler.rate = tuple(wanted["tokens"]), wanted["rate"]
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    TokenHandler.tokens, TokenHandler.rate = tuple(wanted["tokens"]), wanted["rate"]
+    server = ThreadingHTTPServer(("127.0.0.1", 0), TokenHandler)
     print(server.server_address[1], flush=True)
     server.serve_forever()
 

@@ -103,15 +103,13 @@ def report_file(
     draft: ModelFacts | None = None,
     must_draft: bool = False,
     uses_heads: bool = True,
-    gain: float | None = None,
     is_quick: bool = False,
 ) -> FitReport:
     """Judge a model of this machine as it would be loaded; what it reached before stands beside what is predicted.
 
     The devices of a worker that is set for it count, where it answers. Where it nearly fits or nearly does not,
     llama.cpp says what it would take (another half a second), unless ``is_quick``. ``must_draft``: it would not be
-    loaded without ``draft``; ``uses_heads``: prediction heads in the file may draft. ``gain`` is what drafting was
-    measured to bring here.
+    loaded without ``draft``; ``uses_heads``: prediction heads in the file may draft.
     """
     from app.settings.model_settings_store import settings_of
     from core.loading.dry_run import compute_bytes
@@ -134,20 +132,9 @@ def report_file(
     wanted = _wanted(facts, options, draft, here)
 
     def judged(wanted: FitRequest) -> FitReport:
-        found = fit_report(
-            facts,
-            machine,
-            n_ctx=n_ctx,
-            wanted=wanted,
-            judged=tokens,
-            measured=reached,
-            why_no_head=here.why_no_head,
-        )
-        if alone:
-            found = replace(
-                found, notes=(*found.notes, Sentence("It is judged for this machine alone. {alone}", alone=alone))
-            )
-        return _with_gain(found, gain)
+        found = fit_report(facts, machine, n_ctx=n_ctx, wanted=wanted, judged=tokens, why_no_head=here.why_no_head)
+        notes = (Sentence("It is judged for this machine alone. {alone}", alone=alone),) if alone else ()
+        return replace(found, measured=reached, notes=(*found.notes, *notes))
 
     judgement = judged(wanted)
     if is_quick or judgement.plan is None or not is_close(judgement.plan):
@@ -177,9 +164,9 @@ def report_remote(
     return fit_report(facts, here.machine, n_ctx=n_ctx, wanted=wanted, why_no_head=here.why_no_head)
 
 
-def _with_gain(found: FitReport, gain: float | None) -> FitReport:
-    """Let a gain that was measured take the place of the predicted one."""
-    if gain is None or found.with_draft is None or found.speed is None:
+def with_gain(found: FitReport, gain: float) -> FitReport:
+    """Let the gain of drafting that was measured take the place of the predicted one."""
+    if found.with_draft is None or found.speed is None:
         return found
     return replace(found, with_draft=replace(found.with_draft, rate=gain * found.speed.empty, is_measured=True))
 
@@ -192,7 +179,8 @@ def _options(
     from core.values.model_settings import ModelSettings
 
     draft_path = str(draft.files[0]) if draft is not None and draft.files else None
-    return ServerSettings().engine_options(str(path), draft_path, must_draft=must_draft, own=own or ModelSettings())
+    options = ServerSettings().engine_options(str(path), own or ModelSettings())
+    return replace(options, draft_path=draft_path, must_draft=must_draft)
 
 
 def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, here: CurrentMachine) -> FitRequest:

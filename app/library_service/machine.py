@@ -59,9 +59,7 @@ class MachineService:
         """
         with self._is_measuring:
             self._is_stopped.clear()
-            work = other_work()
-            if work is not None:
-                raise LibraryError(work.why_not_now, ExitCode.ERROR)
+            check_is_at_rest()
             others = OtherPrograms()
             found = check_bandwidth(measure_again=not is_first, should_stop=self._is_stopped.is_set)
             self._end_where_stopped()
@@ -108,6 +106,13 @@ class MachineService:
     def _forget(self) -> None:
         with self._lock:
             self._here = None
+
+
+def check_is_at_rest() -> None:
+    """Raise LibraryError while a server of this machine is at work: what is measured beside it would be wrong."""
+    work = other_work()
+    if work is not None:
+        raise LibraryError(work.why_not_now, ExitCode.ERROR)
 
 
 def _is_wanted() -> bool:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from app.environment.exit_codes import ExitCode
 from app.jobs.benches import benches
-from app.jobs.pair_test.pair_test import other_work
 from app.jobs.program_run import ProgramRun
 from app.library.hub_access import LibraryError
+from app.library_service.machine import check_is_at_rest
 from app.library_service.models import ModelService
+from app.library_service.outbox import followed
 from models.formatting.sentence import Sentence
 from models.library.requests import Verify
 from models.library.values import Bench, MeasuringStep
@@ -61,25 +60,20 @@ class MeasuringService:
     def _followed(self, *command: str) -> Iterator[MeasuringStep]:
         run = ProgramRun(*command)
         self._begin(run)
-        threads = ThreadPoolExecutor(1, "measuring")
+
+        def follow(say: Callable[[MeasuringStep], None]) -> dict[str, Any]:
+            return run.run(lambda stage, share: say(MeasuringStep(stage, share)))
+
         try:
-            # None is put behind the last step.
-            steps: queue.SimpleQueue[MeasuringStep | None] = queue.SimpleQueue()
-            report = threads.submit(run.run, lambda stage, share: steps.put(MeasuringStep(stage, share)))
-            report.add_done_callback(lambda _: steps.put(None))
-            yield from iter(steps.get, None)
-            found: dict[str, Any] = report.result()
+            found = yield from followed(follow)
             yield MeasuringStep("done", 1.0, found)
         finally:
             run.cancel()
-            threads.shutdown(wait=False)
             with self._lock:
                 self._run = None
 
     def _begin(self, run: ProgramRun) -> None:
-        work = other_work()
-        if work is not None:
-            raise LibraryError(work.why_not_now, ExitCode.ERROR)
+        check_is_at_rest()
         with self._lock:
             if self._run is not None:
                 raise LibraryError(

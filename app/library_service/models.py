@@ -7,21 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
-from app.environment.paths import cache_folder, models_folder, usage_file
+from app.environment.paths import models_folder
 from app.library.find_model import UnknownModel, catalog
 from app.library.hub_access import LibraryError, folders_file
 from app.library.imported_folders import forget_folder, import_folder, link_model, places
-from app.library.measured_rates import MeasuredRates
-from app.library.removal import remove_model, why_not_ours
+from app.library.model_rows import RowReader
+from app.library.removal import remove_model
 from app.library.repair import repair_plan
 from app.library_service.file_changes import FileChanges
 from app.pairing.model_list import ListedModels
-from app.settings.model_settings_store import LastUsed, UsageStore
 from models.catalog.catalog import ModelEntry
 from models.catalog.imported_folders import ImportedFolder, read_folders
-from models.facts.split_files import parts
-from models.files.integrity import IntegrityState, integrity_of
-from models.files.provenance import FileOrigin, read_record
 from models.formatting.sentence import Sentence
 from models.library.values import FolderPlace, ModelRow, ModelRows, RowReport
 
@@ -51,7 +47,7 @@ class ModelService:
         notices = self._changes.look()
         entries = self.catalog.entries()
         self.listed = ListedModels(entries)
-        known = _Known(judged)
+        known = RowReader(judged)
         problems = tuple(problem.sentence for problem in self.catalog.folder_problems)
         for start in range(0, len(entries), ROWS_AT_ONCE):
             yield ModelRows(tuple(known.row(entry) for entry in entries[start : start + ROWS_AT_ONCE]))
@@ -61,7 +57,7 @@ class ModelService:
 
     def row(self, name: str, judged: Callable[[ModelEntry], RowReport | None]) -> ModelRow:
         """Return one model; raises UnknownModel."""
-        return _Known(judged).row(self.entry(name))
+        return RowReader(judged).row(self.entry(name))
 
     def remove(self, name: str, *, for_good: bool = False) -> tuple[str, ...]:
         """Move a downloaded model to the trash, and return its files; raises UnknownModel and LibraryError."""
@@ -147,51 +143,5 @@ class ModelService:
         return self.catalog.find(str(path))
 
 
-class _Known:
-    """What is known of all models, read once for a list."""
-
-    def __init__(self, judged: Callable[[ModelEntry], RowReport | None]) -> None:
-        self._judged, self._folder = judged, models_folder()
-        self._used: LastUsed = UsageStore(usage_file()).all()
-        self._rates = MeasuredRates(cache_folder())
-
-    def row(self, entry: ModelEntry) -> ModelRow:
-        """Return a model as a row."""
-        record = read_record(self._folder, entry.path)
-        stands = integrity_of(self._folder, parts(entry.path))
-        judged = self._judged(entry)
-        how = repair_plan(entry) if stands is IntegrityState.CHANGED else None
-        request = how.request if how is not None else None
-        return ModelRow(
-            name=entry.name,
-            path=str(entry.path),
-            title=entry.title,
-            n_bytes=entry.n_bytes,
-            header=entry.header,
-            files=tuple(map(str, parts(entry.path))),
-            source=_source(record) if record is not None else None,
-            origin=entry.origin,
-            is_toy=entry.is_toy,
-            is_verified=stands is IntegrityState.VERIFIED,
-            can_remove=why_not_ours(entry) is None,
-            problem=entry.problem,
-            partners=judged.partners if judged is not None else (),
-            last_used=self._used.of(entry.path),
-            predicted_rate=judged.predicted_rate if judged is not None else None,
-            measured_rate=self._rates.of(entry),
-            verdict=judged.verdict if judged is not None else None,
-            has_changed=stands is IntegrityState.CHANGED,
-            mending=how.for_window if how is not None else "",
-            repo_id=request.repo_id if request is not None else "",
-            wanted=request.wanted if request is not None else "",
-        )
-
-
 def _place(folder: ImportedFolder, *, is_imported: bool) -> FolderPlace:
     return FolderPlace(str(folder.path), folder.kind.value, is_imported)
-
-
-def _source(record: FileOrigin) -> str:
-    if record.made_from:
-        return Sentence("quantised here from {name}", name=record.made_from)
-    return f"{record.repo_id}@{record.commit[:12]}"

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from models.formatting.json_values import plain
 from models.library.values import Trouble
 
 NEWS_SECONDS = 0.2
+_Step = TypeVar("_Step")
+_Result = TypeVar("_Result")
 
 
 class Outbox:
@@ -78,3 +82,16 @@ class ChangeNotifier:
             self._changed.clear()
             self._tell()
             self._is_over.wait(NEWS_SECONDS)
+
+
+def followed(run: Callable[[Callable[[_Step], None]], _Result]) -> Generator[_Step, None, _Result]:
+    """Run on a thread: yield the steps that it reports and return its result; raises what it raises."""
+    steps: queue.SimpleQueue[_Step | None] = queue.SimpleQueue()
+    threads = ThreadPoolExecutor(1, "followed")
+    try:
+        result = threads.submit(run, steps.put)
+        result.add_done_callback(lambda _: steps.put(None))  # behind the last step
+        yield from iter(steps.get, None)
+        return result.result()
+    finally:
+        threads.shutdown(wait=False)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 
 from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import report_file
@@ -13,19 +12,19 @@ from app.jobs.pair_test.pair_test import PairTest, PairTestResult, PartnerTrial
 from app.library.hub_access import LibraryError
 from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
+from app.library_service.outbox import followed
 from app.pairing.offers import offers
 from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
 from models.catalog.catalog import ModelEntry
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.formatting.sentence import Sentence, joined
 from models.library.values import Choosing, DraftOffers, ModelFitReport, OfferRow, PairStep, PartnerRow, Partners
-from models.pairing.heads import IN_FILES
+from models.pairing.heads import KINDS
 from models.pairing.offers import DownloadOffer
 from models.pairing.partner import Partner
 
-_KINDS = {"model": "small model", "mtp": "heads in its file", **IN_FILES}
 DISTURBED = Sentence("Replies were written meanwhile, so this may be off: test again when nothing else runs.")
-LOOK_SECONDS = 0.1
+PROGRESS_SECONDS = 0.1
 
 
 class PairService:
@@ -80,14 +79,14 @@ class PairService:
             if self._test is not None:
                 raise LibraryError(Sentence("A pair is being tested already. Wait for it, or stop it."), ExitCode.ERROR)
             test = self._test = PairTest(entry, partner or None, self._shelf.listed)
-        threads = ThreadPoolExecutor(1, "pair-test")
+
+        def run(say: Callable[[PairStep], None]) -> PairTestResult:
+            return test.run(_seldom(say))
+
         try:
-            steps: queue.SimpleQueue[PairStep] = queue.SimpleQueue()
-            future = threads.submit(test.run, lambda *step: steps.put(PairStep(*step)))
-            yield from _steps(steps, future)
-            yield PairStep("", "done", 1.0, _results(future.result()))
+            result = yield from followed(run)
+            yield PairStep("", "done", 1.0, _results(result))
         finally:
-            threads.shutdown(wait=False)
             with self._lock:
                 self._test = None
             self._changed(entry)
@@ -107,19 +106,18 @@ class PairService:
             test.cancel()
 
 
-def _steps(steps: queue.SimpleQueue[PairStep], future: Future[PairTestResult]) -> Iterator[PairStep]:
-    """The newest step, some times a second, until the test has ended."""
-    while not future.done():
-        newest: PairStep | None = None
-        try:
-            newest = steps.get(timeout=LOOK_SECONDS)
-            while True:
-                newest = steps.get_nowait()
-        except queue.Empty:
-            pass
-        if newest is not None:
-            yield newest
-            threading.Event().wait(LOOK_SECONDS)
+def _seldom(say: Callable[[PairStep], None]) -> Callable[[str, str, float], None]:
+    """Return what tells of each new stage at once, and of progress within one some times a second."""
+    latest, told_at = ("", ""), 0.0
+
+    def tell(partner: str, stage: str, share: float) -> None:
+        nonlocal latest, told_at
+        now = time.monotonic()
+        if (partner, stage) != latest or now - told_at >= PROGRESS_SECONDS:
+            latest, told_at = (partner, stage), now
+            say(PairStep(partner, stage, share))
+
+    return tell
 
 
 def _results(result: PairTestResult) -> tuple[str, ...]:
@@ -165,7 +163,7 @@ def _choosing(found: Pairing) -> Choosing:
 def _partner(partner: Partner) -> PartnerRow:
     return PartnerRow(
         partner.name,
-        _KINDS[partner.kind.value],
+        KINDS[partner.kind],
         partner.n_bytes,
         partner.memory,
         _expected(partner),
@@ -176,8 +174,7 @@ def _partner(partner: Partner) -> PartnerRow:
 
 def offer_row(offer: DownloadOffer) -> OfferRow:
     """Return an offer as the window shows it."""
-    kind = _KINDS[offer.kind.value]
-    return OfferRow(offer.repo_id, offer.wanted, offer.n_bytes, offer.gain, offer.is_checked, kind)
+    return OfferRow(offer.repo_id, offer.wanted, offer.n_bytes, offer.gain, offer.is_checked, KINDS[offer.kind])
 
 
 def _expected(partner: Partner) -> float | None:

@@ -12,13 +12,10 @@ from app.pairing.service import partners
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.worker_tokens import known_workers
 from core.values.errors import SlipstreamError
-from core.values.model_settings import NAMES, SAMPLING, BadSetting, ModelSettings, recommended, setting_name
+from core.values.model_settings import NAMES, BadSetting, ModelSettings, recommended, setting_name
 from models.catalog.catalog import ModelEntry
 from models.formatting.sentence import Sentence
 from models.library.values import SettingsSheet, SettingText, SettingValue
-
-# With these a request begins; the others are the engine's, which has them from when a model is loaded.
-AT_ONCE = frozenset({"speed", "system", *SAMPLING})
 
 
 class SettingsService:
@@ -76,8 +73,7 @@ class SettingsService:
     ) -> SettingsSheet:
         texts = {name: _text(value) for name, value in settings.given.items()} | dict(typed or {})
         listed = tuple(
-            SettingValue(name, texts.get(name), recommended(name), name in AT_ONCE, (problems or {}).get(name))
-            for name in NAMES
+            SettingValue(name, texts.get(name), recommended(name), (problems or {}).get(name)) for name in NAMES
         )
         drafts = tuple(found.name for found in partners(entry, self._shelf.catalog) if found.is_usable)
         return SettingsSheet(entry.name, listed, drafts, known_workers())

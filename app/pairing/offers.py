@@ -26,20 +26,12 @@ from models.hub.remote_source import RemoteSource
 from models.hub.repository import RemoteModel, Repository
 from models.pairing.gain import WORTH
 from models.pairing.head_offers import hub_heads
-from models.pairing.offers import DownloadOffer, HubAnswer, curated_offers, each_name, has_room, hub_offers, priced
+from models.pairing.offers import DownloadOffer, FoundOffers, curated_offers, each_name, has_room, hub_offers, priced
 from models.pairing.partner import PairingConditions, partners
 from models.pairing.vocabulary import FileVocabulary, why_not
 
 _HUB_CALL_SECONDS = 4.0
 _HUB_SECONDS = 12.0
-
-
-@dataclass(frozen=True, slots=True)
-class FoundOffers:
-    """What could be downloaded to draft, and sentences about what else there is."""
-
-    offers: tuple[DownloadOffer, ...]
-    notes: tuple[str, ...]
 
 
 def offers(entry: ModelEntry, *, asks_hub: bool = True) -> FoundOffers:
@@ -54,8 +46,8 @@ def offers(entry: ModelEntry, *, asks_hub: bool = True) -> FoundOffers:
     record = read_record(models_folder(), entry.path)
     repo_id = record.repo_id if record is not None and record.repo_id else None
     names = tuple(each_name(entry.title, entry.name, repo_id))
-    listed = curated_offers(facts, names, row_cost=conditions.row_cost, room=conditions.room)
-    answers: tuple[HubAnswer, ...] = ()
+    listed = curated_offers(facts, names, conditions)
+    answers: tuple[FoundOffers, ...] = ()
     if asks_hub and not entry.is_toy:
         answers = ask_hub(*questions(facts, names, repo_id, conditions))
     notes = dict.fromkeys(note for answer in answers for note in answer.notes)
@@ -73,7 +65,7 @@ def ranked(asked: Iterable[DownloadOffer], listed: Iterable[DownloadOffer]) -> t
     return tuple(sorted((offer for offer in every if offer.gain >= WORTH), key=lambda offer: -offer.gain))
 
 
-HubQuestion = Callable[[Hub], HubAnswer]
+HubQuestion = Callable[[Hub], FoundOffers]
 
 
 def questions(
@@ -84,25 +76,22 @@ def questions(
     vocabulary: FileVocabulary | None = None,
 ) -> tuple[HubQuestion, HubQuestion]:
     """Return what the Hub is asked: for small siblings of a model, and for heads that were made for it."""
-    row_cost, room, no_head = conditions.row_cost, conditions.room, conditions.why_no_head
     return (
-        lambda hub: hub_offers(hub, facts, names, row_cost=row_cost, room=room, vocabulary=vocabulary),
-        lambda hub: hub_heads(
-            hub, facts, names, repo_id, row_cost=row_cost, room=room, why_no_head=no_head, vocabulary=vocabulary
-        ),
+        lambda hub: hub_offers(hub, facts, names, conditions, vocabulary),
+        lambda hub: hub_heads(hub, facts, names, conditions, repo_id, vocabulary),
     )
 
 
-def ask_hub(*asked: HubQuestion) -> tuple[HubAnswer, ...]:
+def ask_hub(*asked: HubQuestion) -> tuple[FoundOffers, ...]:
     """Ask all at once, with short timeouts: nobody should wait for these answers."""
-    boxes: list[HubAnswer | None] = [None] * len(asked)
+    boxes: list[FoundOffers | None] = [None] * len(asked)
 
     def ask(number: int) -> None:
         try:
             client = hub()
             boxes[number] = asked[number](Hub(replace(client.settings, timeout=_HUB_CALL_SECONDS)))
         except (HubError, GgufError, SlipstreamError) as error:
-            boxes[number] = HubAnswer((), (str(error),))
+            boxes[number] = FoundOffers((), (str(error),))
 
     # Daemons: a Hub that trickles must not keep the program from ending.
     threads = [threading.Thread(target=ask, args=(n,), name="pair-offers", daemon=True) for n in range(len(asked))]
@@ -111,7 +100,7 @@ def ask_hub(*asked: HubQuestion) -> tuple[HubAnswer, ...]:
     end = time.monotonic() + _HUB_SECONDS
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
-    return tuple(box or HubAnswer((), (Sentence("The Hub answers too slowly. Try again later."),)) for box in boxes)
+    return tuple(box or FoundOffers((), (Sentence("The Hub answers too slowly. Try again later."),)) for box in boxes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +155,8 @@ class DraftSearch:
             vocabulary = self._words(model)
             answers = ask_hub(*questions(facts, names, repo_id, conditions, vocabulary))
             self._found = tuple(offer for answer in answers for offer in answer.offers)
-        row_cost, room = conditions.row_cost, conditions.room
-        asked = (priced(offer, facts, row_cost) for offer in self._found if has_room(offer, room))
-        return ranked(asked, curated_offers(facts, names, row_cost=row_cost, room=room))
+        asked = (priced(one, facts, conditions.row_cost) for one in self._found if has_room(one, conditions.room))
+        return ranked(asked, curated_offers(facts, names, conditions))
 
     def _other_words(self, model: RemoteModel, path: Path) -> str | None:
         return why_not(self._words(model), FileVocabulary(read_header(path)))

@@ -128,19 +128,8 @@ class ServerSettings:
         """True where only this machine can connect."""
         return all(map(names_this_machine, self.hosts))
 
-    def engine_options(
-        self,
-        model_path: str,
-        draft_path: str | None = None,
-        *,
-        must_draft: bool = True,
-        uses_heads: bool = True,
-        mmproj: str | None = None,
-        must_see: bool = True,
-        lora: tuple[tuple[str, float], ...] = (),
-        own: ModelSettings = _RECOMMENDED,
-    ) -> EngineOptions:
-        """Return the engine's options for a model file and its draft model; raises BadOption.
+    def engine_options(self, model_path: str, own: ModelSettings = _RECOMMENDED) -> EngineOptions:
+        """Return the engine's options for a model file, without its draft model and projector; raises BadOption.
 
         ``own`` are the settings of that model: they stand where this server was started without the option.
         """
@@ -158,18 +147,13 @@ class ServerSettings:
             devices=self.devices,
             also_worker=own.worker,
             worker_tokens=self._tokens_with(own.worker),
-            draft_path=draft_path,
-            must_draft=must_draft,
-            uses_heads=uses_heads and self.uses_draft,
-            mmproj=mmproj,
-            must_see=must_see,
+            uses_heads=self.uses_draft,
             speculation=self.speculation,
             cache_ram=self.cache_ram,
             cache_disk=self.cache_disk,
             calibrates=self.calibrates,
             chat_template=self.chat_template,
             pooling=self.pooling,
-            lora=lora,
         )
 
     def _tokens_with(self, worker: str | None) -> tuple[tuple[str, str], ...]:

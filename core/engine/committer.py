@@ -79,11 +79,11 @@ class RequestFinisher:
 class _Sampled:
     """The result of a step for one sequence: the target's tokens, how many were drafted, and why the sequence ends."""
 
-    __slots__ = ("choices", "failure", "n_accepted", "n_before", "reason", "sequence", "start")
+    __slots__ = ("choices", "draft", "failure", "n_accepted", "n_before", "reason", "sequence", "start")
 
     def __init__(self, share: Share) -> None:
         sequence = share.sequence
-        self.sequence = sequence
+        self.sequence, self.draft = sequence, share.draft
         # Where the evaluated rows begin.
         self.start = sequence.n_past - share.n_rows
         self.n_before = sequence.n_generated
@@ -158,7 +158,8 @@ class Committer:
                         first += 1
                         continue
                 results[sequence.id] = result
-                self._verify(share, logits, first, greedy, result, events, now)
+                end = first + 1 + len(share.draft)
+                self._verify(result, logits[first:end], greedy[first:end] if greedy else None, events, now)
                 self._keep(share, result, reading)
             except (BrokenLogits, GrammarLost) as error:
                 self._slots.clear(sequence.slot)  # its contents are unusable
@@ -187,25 +188,23 @@ class Committer:
 
     def _verify(
         self,
-        share: Share,
-        logits: npt.NDArray[np.float32],
-        first: int,
-        greedy: list[int] | None,
         result: _Sampled,
+        logits: npt.NDArray[np.float32],
+        greedy: list[int] | None,
         events: list[RequestEvent],
         now: float,
     ) -> None:
-        """Sample a sequence's rows, from row ``first`` on, along the drafted tokens that agree (sample-and-match).
+        """Sample a sequence's rows along the drafted tokens that agree (sample-and-match).
 
         Each token is the target's own sample given the tokens before it, so the text is distributed as without
-        drafts, whatever was drafted.
+        drafts, whatever was drafted. ``greedy`` has the most likely token of each row, if any request wants it.
         """
-        sequence, draft, choices = share.sequence, share.draft, result.choices
+        sequence, draft, choices = result.sequence, result.draft, result.choices
         sampler = sequence.sampler
         logprobs: tuple[TokenLogprob, ...]
         result.reason = FinishReason.LENGTH if sequence.is_exhausted else None
         while result.reason is None:
-            row = first + result.n_accepted
+            row = result.n_accepted
             if greedy is not None and sampler.is_plain_greedy and (token := greedy[row]) not in sampler.banned:
                 logprobs = ()
                 if not math.isfinite(logits.item(row, token)):

@@ -55,7 +55,7 @@ Prepared = PreparedRequest | PreparedEmbedding
 
 
 @dataclass(slots=True)
-class _Job:
+class _EmbeddingJob:
     """A request, how many of its texts were begun, and the vectors of those that are done."""
 
     prepared: PreparedEmbedding
@@ -73,10 +73,10 @@ class _Job:
 
 
 @dataclass(slots=True)
-class _Text:
+class _EmbeddingText:
     """A text in the batch; ``n_done`` of its tokens were evaluated."""
 
-    job: _Job
+    job: _EmbeddingJob
     tokens: npt.NDArray[np.int32]
     sequence: int
     n_done: int = 0
@@ -121,10 +121,10 @@ class Embedder:
         self._context: EmbeddingContext | None = None
         # Opened by the input thread for a longer text; taken by the engine's thread between batches.
         self._longer: EmbeddingContext | None = None
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, _EmbeddingJob] = {}
         # Jobs with texts to begin: each begins one in its turn, so that a long job holds up no short one.
-        self._turns: deque[_Job] = deque()
-        self._batch: list[_Text] = []
+        self._turns: deque[_EmbeddingJob] = deque()
+        self._batch: list[_EmbeddingText] = []
         self._cancelled: list[str] = []
         self._row_seconds = 0.0
         self.n_steps = 0
@@ -190,7 +190,7 @@ class Embedder:
     def submit(self, prepared: Prepared, submitted_at: float | None = None) -> None:
         """Queue a request."""
         assert isinstance(prepared, PreparedEmbedding)
-        job = _Job(prepared)
+        job = _EmbeddingJob(prepared)
         self._jobs[job.id] = job
         self._turns.append(job)
 
@@ -253,7 +253,7 @@ class Embedder:
             if self._batch and n_tokens < 0:
                 return
             self._turns.popleft()
-            self._batch.append(_Text(job, tokens, len(self._batch)))
+            self._batch.append(_EmbeddingText(job, tokens, len(self._batch)))
             job.n_begun += 1
             if job.n_begun < len(job.prepared.tokens):
                 self._turns.append(job)
@@ -312,7 +312,7 @@ class Embedder:
                 events.append(Ended(request_id, FinishReason.CANCELLED))
         self._cancelled.clear()
 
-    def _drop(self, job: _Job) -> None:
+    def _drop(self, job: _EmbeddingJob) -> None:
         del self._jobs[job.id]
         if job in self._turns:
             self._turns.remove(job)

@@ -12,7 +12,7 @@ from core.cost.calibration import MeasuredContext
 from core.engine.committer import Committer, RequestFinisher
 from core.engine.drafting import Drafting
 from core.engine.image_steps import ImageSteps
-from core.engine.meter import Meter, Occupancy, StepReading
+from core.engine.meter import Meter, StepReading
 from core.engine.model_runner import ModelRunner
 from core.engine.step_feedback import StepFeedback, StepStats
 from core.images.encoder import ImageEncoder
@@ -356,22 +356,24 @@ class Engine:
         if not self.meter.is_due(now, self.is_idle):
             return None
         self._feedback.flush()
-        slots, store = self.slots, self.slots.store
-        occupancy = Occupancy(
-            self.n_running,
-            self.n_waiting,
-            slots.n_resident,
-            self.context.n_cells,
-            slots.n_idle,
-            slots.n_hits,
-            store.n_ram_bytes if store is not None else 0,
-            store.n_disk_bytes if store is not None else 0,
-            self.lane_counts(),
+        slots, store, n_cells = self.slots, self.slots.store, self.context.n_cells
+        totals = self.speculator.stats if self.speculator is not None else None
+        known = Snapshot(
+            is_idle=self.is_idle,
+            n_active=self.n_running,
+            n_waiting=self.n_waiting,
+            lanes=self.lane_counts(),
+            # Cells that texts share count for each.
+            n_cells_used=min(slots.n_resident, n_cells),
+            n_cells=n_cells,
+            n_idle_cells=min(slots.n_idle, n_cells),
+            n_hit_tokens=slots.n_hits,
+            cache_ram_bytes=store.n_ram_bytes if store is not None else 0,
+            cache_disk_bytes=store.n_disk_bytes if store is not None else 0,
+            drafted_at=tuple(totals.drafted_at) if totals is not None else (),
+            accepted_at=tuple(totals.accepted_at) if totals is not None else (),
         )
-        if self.speculator is None:
-            return self.meter.snapshot(now, self.is_idle, occupancy)
-        totals = self.speculator.stats
-        return self.meter.snapshot(now, self.is_idle, occupancy, totals.drafted_at, totals.accepted_at)
+        return self.meter.snapshot(now, known)
 
     def _chunk(self, decoding: list[Sequence]) -> int:
         """Return how many prefill rows the next step may have beside those that decode."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence as Series
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from core.cost.cost_model import CostModel
@@ -12,7 +11,7 @@ from core.cost.read_cost import ReadCost
 from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import RequestCost
 from core.values.engine_options import DEFAULT_KV_TYPE
-from core.values.snapshot import Bottleneck, LaneCount, Snapshot
+from core.values.snapshot import Bottleneck, Snapshot
 
 # Snapshots describe the last second, and come ten times a second.
 _WINDOW_SECONDS = 1.0
@@ -72,21 +71,6 @@ class _Step(NamedTuple):
     n_tokens: int
     n_drafted: int
     n_accepted: int
-
-
-@dataclass(frozen=True, slots=True)
-class Occupancy:
-    """Requests, cells in use, and what the prefix cache has: see ``Snapshot``."""
-
-    n_active: int
-    n_waiting: int
-    n_cells_used: int
-    n_cells: int
-    n_idle_cells: int = 0
-    n_hit_tokens: int = 0
-    cache_ram_bytes: int = 0
-    cache_disk_bytes: int = 0
-    lanes: tuple[LaneCount, ...] = ()
 
 
 class Meter:
@@ -183,25 +167,18 @@ class Meter:
         """Make a snapshot due: something changed although there was no work."""
         self._was_idle = False
 
-    def snapshot(
-        self,
-        now: float,
-        is_idle: bool,
-        occupancy: Occupancy,
-        drafted_at: Series[int] = (),
-        accepted_at: Series[int] = (),
-    ) -> Snapshot:
-        """Return a snapshot of the last second; an idle engine has no rates."""
-        self._published_at, self._was_idle = now, is_idle
-        if is_idle:
+    def snapshot(self, now: float, known: Snapshot) -> Snapshot:
+        """Return a snapshot of the last second; ``known`` is what is not measured here. An idle engine has no rates."""
+        self._published_at, self._was_idle = now, known.is_idle
+        if known.is_idle:
             self._steps.clear()
         steps = [step for step in self._steps if step.ended >= now - _WINDOW_SECONDS]
         rate = self._bytes_per_second(steps)
         self._raise_peak(rate)
         n_sampled = sum(step.n_tokens for step in steps)
         span = max(steps[-1].ended - steps[0].began, 1e-9) if steps else 1.0
-        return Snapshot(
-            is_idle=is_idle,
+        return replace(
+            known,
             decode_rate=n_sampled / span,
             prefill_rate=sum(step.reading.n_prefill for step in steps) / span,
             bytes_per_second=rate,
@@ -209,19 +186,8 @@ class Meter:
             peak_share=self.share_of_peak(rate) if steps else None,
             is_in_cache=self.is_in_cache,
             bound=self._bound(steps, rate),
-            n_active=occupancy.n_active,
-            n_waiting=occupancy.n_waiting,
-            lanes=occupancy.lanes,
-            n_cells_used=min(occupancy.n_cells_used, occupancy.n_cells),
-            n_cells=occupancy.n_cells,
-            n_idle_cells=min(occupancy.n_idle_cells, occupancy.n_cells),
-            n_hit_tokens=occupancy.n_hit_tokens,
-            cache_ram_bytes=occupancy.cache_ram_bytes,
-            cache_disk_bytes=occupancy.cache_disk_bytes,
             n_drafted=sum(step.n_drafted for step in steps),
             n_accepted=sum(step.n_accepted for step in steps),
-            drafted_at=tuple(drafted_at),
-            accepted_at=tuple(accepted_at),
             speedup=_speedup(steps),
             cheap_rows=self._cost.widest(_CHEAP, self._kv_per_row, _MOST_CHEAP),
         )

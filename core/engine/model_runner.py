@@ -72,7 +72,7 @@ class ModelRunner:
                         Sentence("The engine made an invalid batch. This is a bug in Slipstream."),
                         events,
                     )
-            elif status is not DecodeStatus.ABORTED:
+            else:
                 self._count_failure(status)
             return ()
         return ()

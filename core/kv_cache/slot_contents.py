@@ -140,32 +140,3 @@ class SlotSearch:
         if size >= slot.n_resident:
             return True
         return size >= _KEEP_SHARE * slot.n_resident and self._memory.can_cut(slot.id, slot.resident.position(size))
-
-
-class IdleCost:
-    """The ski rental rule: pay rent until as much was paid as buying costs, then buy.
-
-    That costs at most twice what knowing the future would cost (Karlin, Manasse, Rudolph, Sleator: "Competitive snoopy
-    caching", 1988). Here the rent is the time that an idle text in the cache adds to steps. Buying is to save it and
-    drop it, and to load it again if it is needed.
-    """
-
-    def __init__(self) -> None:
-        """Start with nothing paid."""
-        self.paid = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Add the seconds that idle texts have added to steps."""
-        self.paid += max(seconds, 0.0)
-
-    def covers(self, price: float) -> bool:
-        """Return whether more than ``price`` has been paid."""
-        return self.paid > price
-
-    def subtract(self, price: float) -> None:
-        """Subtract the price of what was bought."""
-        self.paid = max(0.0, self.paid - price)
-
-    def reset(self) -> None:
-        """Forget what was paid."""
-        self.paid = 0.0

@@ -12,7 +12,7 @@ from core.kv_cache.prefix_cache.prefix_tree import Divergence, PrefixMatch, Pref
 from core.kv_cache.prefix_cache.segment import Blob
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
 from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, TokenBuffer
-from core.kv_cache.slot_contents import IdleCost, SlotContents, SlotSearch
+from core.kv_cache.slot_contents import SlotContents, SlotSearch
 
 # Seconds of each step for saving or loading on behalf of a waiting request.
 _LONGEST_MOVE = 0.01
@@ -51,7 +51,7 @@ class SlotTable:
         self._ticks = 0
         self._is_at_work = False
         self._clock = clock
-        self._idle_cost = IdleCost()
+        self._idle_paid = 0.0
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -196,7 +196,7 @@ class SlotTable:
         return True
 
     def _links(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
-        return self._offload.links(match, start) if self._offload is not None else []
+        return self.store.chain(match, start) if self.store is not None else []
 
     def _use(self, links: list[SegmentLink]) -> None:
         """Count a use of loaded segments, once for each request."""
@@ -266,22 +266,24 @@ class SlotTable:
         if not self.memory.can_share:
             self._save_states()
 
-    def charge_idle(self, idle_cost: float) -> None:
+    def charge_idle(self, seconds: float) -> None:
         """Add the seconds that idle texts cost. Once they exceed the cost of moving a text, evict the oldest.
 
-        At most one segment is saved per call, so that no request waits for long.
+        That is the rule for ski rental: pay rent until as much was paid as buying costs, then buy. It costs at most
+        twice what knowing the future would cost (Karlin, Manasse, Rudolph, Sleator: "Competitive snoopy caching",
+        1988). At most one segment is saved per call, so that no request waits for long.
         """
         if not self.n_idle:
-            self._idle_cost.reset()
+            self._idle_paid = 0.0
             return
-        self._idle_cost.add(idle_cost)
+        self._idle_paid += max(seconds, 0.0)
         while (slot := self._search.oldest_idle()) is not None:
             price = self._price(slot)
-            if not self._idle_cost.covers(price) or self._contents.save_segment(slot):
+            if self._idle_paid <= price or self._contents.save_segment(slot):
                 return
             self._contents.drop(slot)
-            self._idle_cost.subtract(price)
-        self._idle_cost.reset()
+            self._idle_paid -= price
+        self._idle_paid = 0.0
 
     def _save_states(self) -> None:
         """Save the running states of prompts that have reached a stop."""

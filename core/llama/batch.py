@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.library import L
-
-_INT32_P = ctypes.POINTER(ctypes.c_int32)
+from core.llama.library import INT32_P, L
 
 
 class Batch:
@@ -38,10 +36,10 @@ class Batch:
         self.n_tokens = 0
         self.n_outputs = 0
         batch = L.llama_batch()
-        batch.token = self._token.ctypes.data_as(_INT32_P)
-        batch.pos = self._pos.ctypes.data_as(_INT32_P)
-        batch.n_seq_id = self._n_seq.ctypes.data_as(_INT32_P)
-        batch.seq_id = self._seq_pointers.ctypes.data_as(ctypes.POINTER(_INT32_P))
+        batch.token = self._token.ctypes.data_as(INT32_P)
+        batch.pos = self._pos.ctypes.data_as(INT32_P)
+        batch.n_seq_id = self._n_seq.ctypes.data_as(INT32_P)
+        batch.seq_id = self._seq_pointers.ctypes.data_as(ctypes.POINTER(INT32_P))
         batch.logits = self._out.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
         batch.embd = None
         self._c = batch
@@ -103,8 +101,8 @@ class EmbeddingBatch:
         batch.n_tokens = n_rows
         batch.token = None
         batch.embd = self._embeddings.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-        batch.pos = self._positions.ctypes.data_as(_INT32_P)
-        batch.n_seq_id = self._n_seq.ctypes.data_as(_INT32_P)
-        batch.seq_id = self._seq_pointers.ctypes.data_as(ctypes.POINTER(_INT32_P))
+        batch.pos = self._positions.ctypes.data_as(INT32_P)
+        batch.n_seq_id = self._n_seq.ctypes.data_as(INT32_P)
+        batch.seq_id = self._seq_pointers.ctypes.data_as(ctypes.POINTER(INT32_P))
         batch.logits = self._out.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
         self.c: Any = batch

@@ -11,54 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from core.llama.batch import Batch, EmbeddingBatch
-from core.llama.library import L, address_of, ggml, quick, waiting
+from core.llama.library import L, declare, quick, waiting
 from core.llama.model import Model
 from core.values.engine_options import FlashAttention, KvType
 from core.values.errors import LoadFailed
 from core.values.step_kind import MANY_ROWS, whole_lines
 from models.formatting.sentence import Sentence
-
-
-class _TensorHead(ctypes.Structure):
-    """The first fields of ``ggml_tensor``: all that ``ggml_is_empty`` reads."""
-
-    _fields_ = (
-        ("type", ctypes.c_int),
-        ("buffer", ctypes.c_void_p),
-        ("ne", ctypes.c_int64 * 4),
-        ("rest", ctypes.c_byte * 512),
-    )
-
-
-class AbortFlag:
-    """Makes ``llama_decode`` return 2 once raised; works on the CPU and Metal backends (``llama_set_abort_callback``).
-
-    The callback is ``ggml_is_empty`` itself, given a made-up tensor: it is empty, and the decode stops, as soon as
-    one of its dimensions is zero. No Python runs in llama.cpp's threads.
-    """
-
-    def __init__(self) -> None:
-        self._tensor = _TensorHead()
-        self._tensor.ne[:] = [1, 1, 1, 1]
-        self._callback = L.ggml_abort_callback(address_of(ggml, "ggml_is_empty"))
-
-    def attach(self, context: Any) -> None:
-        """Install the flag on a ``llama_context``."""
-        L.llama_set_abort_callback(context, self._callback, ctypes.cast(ctypes.pointer(self._tensor), ctypes.c_void_p))
-
-    def set(self) -> None:
-        """Stop the running decode; may be called from any thread."""
-        self._tensor.ne[0] = 0
-
-    def clear(self) -> None:
-        """Let decodes run."""
-        self._tensor.ne[0] = 1
-
-    @property
-    def is_set(self) -> bool:
-        """True while decodes are stopped."""
-        return bool(self._tensor.ne[0] == 0)
-
 
 _GGML_TYPES: dict[KvType, int] = {
     "f32": 0,
@@ -72,26 +30,13 @@ _GGML_TYPES: dict[KvType, int] = {
 }
 FLASH_ATTENTION_TYPES: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
 
-_seq_rm = quick.llama_memory_seq_rm
-_seq_rm.restype = ctypes.c_bool
-_seq_rm.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32]
-_seq_cp = quick.llama_memory_seq_cp
-_seq_cp.restype = None
-_seq_cp.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32]
-_seq_pos_max = quick.llama_memory_seq_pos_max
-_seq_pos_max.restype = ctypes.c_int32
-_seq_pos_max.argtypes = [ctypes.c_void_p, ctypes.c_int32]
-_seq_pos_min = quick.llama_memory_seq_pos_min
-_seq_pos_min.restype = ctypes.c_int32
-_seq_pos_min.argtypes = [ctypes.c_void_p, ctypes.c_int32]
-
-
-# llama_get_logits waits for the last decode, with the GIL released.
-_get_logits = waiting.llama_get_logits
-_get_logits.restype = ctypes.c_void_p
-_get_logits.argtypes = [ctypes.c_void_p]
-
-
+_P, _I32 = ctypes.c_void_p, ctypes.c_int32
+_seq_rm = declare(quick, "llama_memory_seq_rm", ctypes.c_bool, _P, _I32, _I32, _I32)
+_seq_cp = declare(quick, "llama_memory_seq_cp", None, _P, _I32, _I32, _I32, _I32)
+_seq_pos_max = declare(quick, "llama_memory_seq_pos_max", _I32, _P, _I32)
+_seq_pos_min = declare(quick, "llama_memory_seq_pos_min", _I32, _P, _I32)
+# Waits for the last decode, with the GIL released.
+_get_logits = declare(waiting, "llama_get_logits", _P, _P)
 # Saves only the recurrent state (which cannot be cut at a position), in device memory.
 _RUNNING_STATE_ON_DEVICE = L.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | L.LLAMA_STATE_SEQ_FLAGS_ON_DEVICE
 
@@ -178,8 +123,6 @@ class Context:
         self._logits_of: dict[int, npt.NDArray[np.float32]] = {}
         self._threads = (n_threads, n_threads, n_threads)
         self._n_threads_batch = n_threads
-        self.abort = AbortFlag()
-        self.abort.attach(self._context)
 
     @property
     def c(self) -> Any:
@@ -253,38 +196,37 @@ class Context:
         llama.cpp keeps one state for each sequence: saving again invalidates the earlier handle. None if it cannot be
         saved.
         """
-        size = L.llama_state_seq_get_size_ext(self._context, sequence, _RUNNING_STATE_ON_DEVICE)
-        state = np.empty(size, np.uint8)
-        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-        done = L.llama_state_seq_get_data_ext(self._context, pointer, size, sequence, _RUNNING_STATE_ON_DEVICE)
-        return state if done == size > 0 else None
+        return self._state(sequence, _RUNNING_STATE_ON_DEVICE)
 
     def load_state(self, sequence: int, state: npt.NDArray[np.uint8]) -> bool:
         """Restore the recurrent state that ``save_state`` saved last for a sequence; False if llama.cpp cannot."""
-        size = len(state)
-        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-        done = L.llama_state_seq_set_data_ext(self._context, pointer, size, sequence, _RUNNING_STATE_ON_DEVICE)
-        return int(done) == size
+        return self._set_state(sequence, state, _RUNNING_STATE_ON_DEVICE)
 
     def read_cells(self, sequence: int) -> npt.NDArray[np.uint8] | None:
         """Return all state of a sequence as bytes in host memory (``llama_state_seq_get_data_ext``); None if empty.
 
         Waits for the last decode.
         """
-        size = L.llama_state_seq_get_size_ext(self._context, sequence, 0)
-        blob = np.empty(size, np.uint8)
-        pointer = blob.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-        done = L.llama_state_seq_get_data_ext(self._context, pointer, size, sequence, 0)
-        return blob if done == size > 0 else None
+        return self._state(sequence, 0)
 
     def write_cells(self, sequence: int, blob: npt.NDArray[np.uint8]) -> bool:
         """Replace a sequence's state by the bytes of ``read_cells``; False if there are not enough free cells.
 
         Bytes of another model or other options can crash the process.
         """
-        size = len(blob)
-        pointer = blob.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-        return int(L.llama_state_seq_set_data_ext(self._context, pointer, size, sequence, 0)) == size
+        return self._set_state(sequence, blob, 0)
+
+    def _state(self, sequence: int, flags: int) -> npt.NDArray[np.uint8] | None:
+        size = L.llama_state_seq_get_size_ext(self._context, sequence, flags)
+        state = np.empty(size, np.uint8)
+        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        done = L.llama_state_seq_get_data_ext(self._context, pointer, size, sequence, flags)
+        return state if done == size > 0 else None
+
+    def _set_state(self, sequence: int, state: npt.NDArray[np.uint8], flags: int) -> bool:
+        size = len(state)
+        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        return int(L.llama_state_seq_set_data_ext(self._context, pointer, size, sequence, flags)) == size
 
     def clear(self) -> None:
         """Forget every sequence."""

@@ -19,7 +19,7 @@ from core.values.errors import LoadFailed
 from models.formatting.sentence import Sentence
 
 _POOLINGS: dict[Pooling, int] = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
-_F32 = 4
+_F32 = 4  # bytes
 
 
 def pooling_of(model: Model, architecture: str) -> Pooling | None:

@@ -16,12 +16,10 @@ import numpy.typing as npt
 
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
-from core.llama.library import L, quick
+from core.llama.library import FLOAT_P, INT32_P, L, quick
 from core.llama.model import Model
 from models.formatting.sentence import Sentence
 
-_FLOAT_P = ctypes.POINTER(ctypes.c_float)
-_INT32_P = ctypes.POINTER(ctypes.c_int32)
 StateRows = npt.NDArray[np.float32]
 
 
@@ -52,7 +50,7 @@ _set_layer_input = _find(
 _get_layer_input = _find(
     "llama_get_embeddings_layer_inp", "P13llama_contextj", ctypes.c_void_p, _CONTEXT, ctypes.c_uint32
 )
-_target_layers = _find("llama_model_target_layer_ids", "PK11llama_model", _INT32_P, ctypes.c_void_p)
+_target_layers = _find("llama_model_target_layer_ids", "PK11llama_model", INT32_P, ctypes.c_void_p)
 _n_target_layers = _find("llama_model_target_layer_ids_n", "PK11llama_model", ctypes.c_uint32, ctypes.c_void_p)
 
 _mask_token = getattr(L, "llama_vocab_mask", None)
@@ -168,7 +166,7 @@ class StateBatch(Batch):
         """Make room for ``capacity`` rows with states of ``width`` numbers, at first 0."""
         super().__init__(capacity)
         self.states = np.zeros((capacity, width), np.float32)
-        self._c.embd = self.states.ctypes.data_as(_FLOAT_P)
+        self._c.embd = self.states.ctypes.data_as(FLOAT_P)
 
 
 class LayerInputs:
@@ -216,7 +214,7 @@ class TargetBatch(FeatureBatch):
         self._tokens = np.zeros(capacity, np.int32)
         self._axes = np.zeros(n_axes * capacity, np.int32)
         if n_axes > 1:
-            self._c.pos = self._axes.ctypes.data_as(_INT32_P)
+            self._c.pos = self._axes.ctypes.data_as(INT32_P)
 
     def add_states(self, states: StateRows, position: int, sequence: int) -> None:
         """Add the states of consecutive positions from ``position`` on."""

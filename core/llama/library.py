@@ -50,6 +50,7 @@ def _import_bindings() -> tuple[Any, Any]:
         ) from error
 
 
+INT32_P, FLOAT_P = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)
 L, ggml = _import_bindings()
 """llama.h's functions, and the library that holds ggml.h's and ggml-backend.h's."""
 

@@ -26,7 +26,7 @@ def to_stderr() -> None:
 
 
 # Bytes of the unit in llama.cpp's log.
-_MIB = 1 << 20
+MIB = 1 << 20
 # "load_tensors: CPU_Mapped model buffer size = 11.47 MiB", and so on.
 _BUFFER = re.compile(r"(\S+)\s+(model|KV|RS|compute|output)\s+buffer size\s+=\s+([\d.]+) MiB")
 # "llama_kv_cache: size = 4.50 MiB ( 1024 cells, ...": size of the cache, also with no_alloc.
@@ -43,9 +43,9 @@ class AllocationLog:
     def add(self, line: str) -> None:
         """Take a line of llama.cpp's log."""
         if (found := _BUFFER.search(line)) is not None:
-            self.buffers[found[1], found[2]] += round(float(found[3]) * _MIB)
+            self.buffers[found[1], found[2]] += round(float(found[3]) * MIB)
         elif (found := _CACHE.search(line)) is not None:
-            self.kv_cache += round(float(found[1]) * _MIB)
+            self.kv_cache += round(float(found[1]) * MIB)
 
     def of(self, *uses: str) -> int:
         """Bytes of these uses on all devices."""

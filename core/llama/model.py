@@ -9,6 +9,7 @@ from typing import Any
 
 from core.llama.devices import handles_of
 from core.llama.library import L, declare, ggml, start_backend
+from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.worker_address import is_worker
 from models.formatting.sentence import Sentence
@@ -42,32 +43,30 @@ class Model:
     def __init__(
         self,
         path: str,
+        options: EngineOptions | None = None,
         *,
         n_gpu_layers: int = 0,
-        n_cpu_moe: int = 0,
-        mmap: bool = True,
-        mlock: bool = False,
-        devices: tuple[str, ...] = (),
         load_mtp: bool = False,
         no_alloc: bool = False,
         progress: Callable[[float], None] = lambda share: None,
     ) -> None:
         """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device.
 
-        Experts of the first ``n_cpu_moe`` layers stay in host memory. ``load_mtp`` loads the layers that predict
-        further tokens, too. ``no_alloc`` reads the header alone: contexts of such a model report what they would
-        allocate, and cannot compute. ``progress`` is called with 0 to 1.
+        ``options`` say on which devices, which experts stay in host memory, and how the file is read. ``load_mtp``
+        loads the layers that predict further tokens, too. ``no_alloc`` reads the header alone: contexts of such a model
+        report what they would allocate, and cannot compute. ``progress`` is called with 0 to 1.
         """
         start_backend()
+        options = options or EngineOptions(path)
         params = L.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers
-        params.load_mode = _LOAD_MODE_NONE if no_alloc else _load_mode(mmap, mlock)
+        params.load_mode = _LOAD_MODE_NONE if no_alloc else _load_mode(options.mmap, options.mlock)
         params.no_alloc = no_alloc
         params.load_mtp = load_mtp
-        handles = _device_array(devices)
+        handles = _device_array(options.devices)
         if handles is not None:
             params.devices = ctypes.cast(handles, ctypes.c_void_p)
-        overrides = kept_in_host_memory(n_cpu_moe) if n_cpu_moe else None
+        overrides = kept_in_host_memory(options.n_cpu_moe) if options.n_cpu_moe else None
         if overrides is not None:
             params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
 

@@ -13,16 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from core.llama.devices import device_handles
-from core.llama.library import L, LibraryMissing
+from core.llama.library import FLOAT_P, INT32_P, L, LibraryMissing
 from core.llama.log import NO_LOG
 from core.llama.model import Model
+from core.llama.vocab import NO_TOKEN
 from core.values.errors import LoadFailed, SlipstreamError
 from models.formatting.sentence import Sentence
 
 _IMAGE_CHUNK = 1  # MTMD_INPUT_CHUNK_TYPE_IMAGE
-_FLOAT_P = ctypes.POINTER(ctypes.c_float)
-_INT32_P = ctypes.POINTER(ctypes.c_int32)
-_NO_TOKEN = -1
 # Images whose rows are counted to find the largest: sides in pixels, and shapes as (width, height) in sides.
 _SIDES, _SHAPES = (256, 1024, 2048), ((1, 1), (1, 2), (2, 1), (4, 1))
 Pixels = npt.NDArray[np.uint8]
@@ -113,7 +111,7 @@ class Projector:
     def most_rows(self) -> int:
         """Return the most rows that a chunk of an image takes, for images of common sizes."""
         sizes = [(side * wide, side * high) for side in _SIDES for wide, high in _SHAPES]
-        chunks = [chunk for size in sizes for chunk in self.chunks([size], _NO_TOKEN)]
+        chunks = [chunk for size in sizes for chunk in self.chunks([size], NO_TOKEN)]
         return max(chunk.n_rows for chunk in chunks if isinstance(chunk, ImageChunk))
 
     def encode(self, pixels: Pixels) -> list[npt.NDArray[np.float32]]:
@@ -175,7 +173,7 @@ class Projector:
         if mtmd.mtmd_input_chunk_get_type(chunk) != _IMAGE_CHUNK:
             count = ctypes.c_size_t()
             tokens = mtmd.mtmd_input_chunk_get_tokens_text(chunk, ctypes.byref(count))
-            ids = np.ctypeslib.as_array(ctypes.cast(tokens, _INT32_P), (n_rows,)).astype(np.int32)
+            ids = np.ctypeslib.as_array(ctypes.cast(tokens, INT32_P), (n_rows,)).astype(np.int32)
             if len(ids) and ids.min() < 0:
                 raise EncodingFailed(
                     Sentence("The model has no tokens for the marks that its projector puts around images.")
@@ -198,7 +196,7 @@ class Projector:
         if mtmd.mtmd_encode_chunk(self._context, chunk):
             raise EncodingFailed(Sentence("The model's projector failed on an image."))
         n_rows = int(mtmd.mtmd_input_chunk_get_n_tokens(chunk))
-        rows = ctypes.cast(mtmd.mtmd_get_output_embd(self._context), _FLOAT_P)
+        rows = ctypes.cast(mtmd.mtmd_get_output_embd(self._context), FLOAT_P)
         return np.ctypeslib.as_array(rows, (n_rows, self._n_embd)).copy()
 
 

@@ -21,7 +21,6 @@ _TENSOR = re.compile(r"\[ *\d+/ *(?P<count>\d+)\] (?P<name>\S+)")
 _SIZE = re.compile(r"quant size += +(?P<mib>[\d.]+) MiB")
 _FALLBACK = re.compile(r"(?P<count>\d+) of \d+ tensor\(s\) required fallback")
 _FAILURE = re.compile(r"failed to quantize: (?P<reason>.+)", re.DOTALL)
-_MIB = 1 << 20
 
 
 class QuantiserRefused(SlipstreamError):
@@ -39,35 +38,34 @@ class QuantiseOutcome:
 
 def quantise(
     source: str,
-    target: str,
+    target: str | None,
     *,
     file_type: int,
     n_threads: int,
     may_requantise: bool,
-    is_dry: bool = False,
     progress: TensorCallback = lambda name: None,
 ) -> QuantiseOutcome:
     """Write ``source`` (the first part of a split model) to ``target`` as ``file_type`` (``llama_ftype``).
 
-    ``is_dry`` writes nothing and only returns the size. Raises QuantiserRefused; an unfinished file stays. Bad input
-    can abort the process: call it in a child process.
+    ``target`` None writes nothing and only returns the size. Raises QuantiserRefused; an unfinished file stays. Bad
+    input can abort the process: call it in a child process.
     """
     start_backend()
     params = L.llama_model_quantize_default_params()
     params.nthread, params.ftype = n_threads, file_type
-    params.allow_requantize, params.dry_run = may_requantise, is_dry
+    params.allow_requantize, params.dry_run = may_requantise, target is None
     params.max_buf_size = _MOST_BUFFERED
     listener = _LogReader(progress)
     # Progress is only in the log. The callback runs on this thread, so it may be Python.
     callback = L.llama_log_callback(listener.hear)
     L.llama_log_set(callback, ctypes.c_void_p(0))
     try:
-        code = L.llama_model_quantize(os.fsencode(source), os.fsencode(target), ctypes.byref(params))
+        code = L.llama_model_quantize(os.fsencode(source), os.fsencode(target or os.devnull), ctypes.byref(params))
     finally:
         log.to_stderr()
     if code:
         raise QuantiserRefused(listener.reason or "llama.cpp gives no reason")
-    return QuantiseOutcome(round(listener.mib * _MIB), listener.n_tensors, listener.n_fallback)
+    return QuantiseOutcome(round(listener.mib * log.MIB), listener.n_tensors, listener.n_fallback)
 
 
 class _LogReader:

@@ -13,7 +13,7 @@ from core.values.messages import FillInTheMiddle
 
 # Bytes of the buffer for a token's text; longer ones are read again into a larger one.
 _PIECE_BYTES = 512
-NO_TOKEN = -1
+NO_TOKEN = -1  # LLAMA_TOKEN_NULL
 
 
 class Vocab:

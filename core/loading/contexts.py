@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.cost.calibration import MeasuredContext, assumed_for, cost_model_of, steps_key
 from core.cost.read_cost import ReadCost
@@ -55,6 +55,11 @@ def open_context(model: Model, options: EngineOptions, size: ContextSize, shape:
     )
 
 
+def beside(options: EngineOptions) -> EngineOptions:
+    """Return how a draft is loaded beside the model with these options: locked pages and experts are the model's."""
+    return replace(options, mlock=False, n_cpu_moe=None)
+
+
 def open_side_context(
     model: Model,
     options: EngineOptions,
@@ -91,12 +96,12 @@ def open_side_context(
 
 
 @contextmanager
-def closed_on_failure(context: Context) -> Iterator[None]:
-    """Free a context if the block fails."""
+def closed_on_failure(held: Context | Model) -> Iterator[None]:
+    """Free a context or a model if the block fails."""
     try:
         yield
     except BaseException:
-        context.close()
+        held.close()
         raise
 
 

@@ -60,13 +60,8 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
 
     facts = read_facts(options.model_path)
     with listening() as allocations:
-        model = Model(
-            options.model_path,
-            n_gpu_layers=options.n_gpu_layers or 0,
-            n_cpu_moe=min(options.n_cpu_moe or 0, facts.n_layers),
-            devices=options.devices,
-            no_alloc=True,
-        )
+        bounded = replace(options, n_cpu_moe=min(options.n_cpu_moe or 0, facts.n_layers))
+        model = Model(options.model_path, bounded, n_gpu_layers=options.n_gpu_layers or 0, no_alloc=True)
         size = context_size(facts, options)
         shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
         context = open_context(model, options, size, shape)

@@ -18,7 +18,7 @@ from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions, Pooling
 from core.values.errors import LoadFailed, ModelDoesNotFit
 from core.values.messages import LoadedModel
-from models.estimate.fit.memory import USABLE_SHARE, estimate, free_memory
+from models.estimate.fit.memory import USABLE_SHARE, EngineShape, estimate, free_memory
 from models.facts.model_facts import ModelFacts
 from models.formatting.sentence import Sentence
 
@@ -44,9 +44,7 @@ def embedder_beside(engine: Engine, options: EngineOptions, loaded: LoadedModel)
     Close it before the engine.
     """
     facts = read_facts(options.model_path)
-    return _embedder(
-        engine.model, engine.vocab, facts, options, loaded.n_ctx, loaded.n_threads, bool(loaded.n_gpu_layers)
-    )
+    return _embedder(engine.model, engine.vocab, facts, options, loaded)
 
 
 def load_embedder(
@@ -62,19 +60,9 @@ def load_embedder(
     if not n_gpu_layers and facts.weight_bytes > free * USABLE_SHARE:
         raise ModelDoesNotFit(facts.weight_bytes, int(free * USABLE_SHARE))
 
-    model = Model(
-        options.model_path,
-        n_gpu_layers=n_gpu_layers,
-        mmap=options.mmap,
-        mlock=options.mlock,
-        devices=options.devices,
-        progress=progress,
-    )
+    model = Model(options.model_path, options, n_gpu_layers=n_gpu_layers, progress=progress)
     vocab = Vocab(model)
     n_ctx = min(options.n_ctx or model.n_ctx_train, model.n_ctx_train)
-    n_threads = options.n_threads or physical_cores()
-    embedder = _embedder(model, vocab, facts, options, n_ctx, n_threads, bool(n_gpu_layers))
-    embedder.owns_model = True
     loaded = LoadedModel(
         path=options.model_path,
         description=model.description,
@@ -86,7 +74,7 @@ def load_embedder(
         n_ctx=n_ctx,
         n_cells=n_ctx,
         n_slots=1,
-        n_threads=n_threads,
+        n_threads=options.n_threads or physical_cores(),
         n_gpu_layers=layers_on_gpu(n_gpu_layers, model.n_layers),
         kv_type=options.cache_type,
         devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
@@ -96,39 +84,34 @@ def load_embedder(
         fim=None,
         load_seconds=time.perf_counter() - began,
         why_no_spark=Sentence("It turns texts into vectors and writes nothing."),
-        pooling=embedder.pooling,
+        pooling=pooling_in_effect(model, facts, options),
         can_write=False,
     )
+    embedder = _embedder(model, vocab, facts, options, loaded)
+    embedder.owns_model = True
     return embedder, loaded
 
 
-def _embedder(
-    model: Model,
-    vocab: Vocab,
-    facts: ModelFacts,
-    options: EngineOptions,
-    n_ctx: int,
-    n_threads: int,
-    is_on_gpu: bool,
-) -> Embedder:
+def _embedder(model: Model, vocab: Vocab, facts: ModelFacts, options: EngineOptions, loaded: LoadedModel) -> Embedder:
     pooling = pooling_in_effect(model, facts, options)
     is_causal = not facts.is_embedder and model.metadata(f"{facts.architecture}.attention.causal") != "false"
     wanted = EmbeddingOptions(
         pooling,
-        n_ctx,
+        loaded.n_ctx,
         n_sequences=options.n_slots if model.is_recurrent else MAX_TEXTS,
-        n_threads=n_threads,
+        n_threads=loaded.n_threads,
         reads_parts=is_causal and pooling in ("last", "rank"),
         flash_attention=options.flash_attention,
     )
-    return Embedder(model, vocab, wanted, partial(_open, model, facts, is_on_gpu))
+    return Embedder(model, vocab, wanted, partial(_open, model, facts, loaded.n_gpu_layers > 0))
 
 
 def _open(model: Model, facts: ModelFacts, is_on_gpu: bool, options: EmbeddingOptions) -> EmbeddingContext:
     """Open a context if host memory allows it; on a GPU the driver reports a lack of memory."""
     rows = options.n_rows if options.reads_parts else options.n_tokens
     outputs = 1 if facts.is_embedder else options.n_sequences if options.reads_parts else rows
-    need = estimate(facts, options.n_tokens, n_slots=options.n_sequences, n_ubatch=rows, n_outputs=outputs)
+    shape = EngineShape(options.n_sequences, n_ubatch=rows, n_outputs=outputs)
+    need = estimate(facts, options.n_tokens, shape)
     needed = need.compute + (0 if facts.is_embedder else need.kv_cache)
     free = int(free_memory() * USABLE_SHARE)
     if not is_on_gpu and needed > free:

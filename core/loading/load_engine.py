@@ -25,7 +25,14 @@ from core.llama.lora import LoraAdapters
 from core.llama.model import Model
 from core.llama.projector import Projector
 from core.llama.vocab import Vocab
-from core.loading.contexts import LoadedTarget, closed_on_failure, measure_context, open_context, open_side_context
+from core.loading.contexts import (
+    LoadedTarget,
+    beside,
+    closed_on_failure,
+    measure_context,
+    open_context,
+    open_side_context,
+)
 from core.loading.draft_engine import small_model_facts, why_no_draft_engine
 from core.loading.dry_run import compute_bytes
 from core.loading.fit_request import read_facts
@@ -85,11 +92,8 @@ def load_engine(
     draft_path = options.draft_path if options.draft_path and options.speculation != "off" else ""
     model = Model(
         options.model_path,
+        options,
         n_gpu_layers=n_gpu_layers,
-        n_cpu_moe=options.n_cpu_moe or 0,
-        mmap=options.mmap,
-        mlock=options.mlock,
-        devices=options.devices,
         load_mtp=wants_mtp(facts, options),
         progress=progress,
     )
@@ -257,8 +261,8 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
                 mine=mine,
             )
         )
-    model = Model(path, n_gpu_layers=target.n_gpu_layers, mmap=options.mmap, devices=options.devices)
-    try:
+    model = Model(path, beside(options), n_gpu_layers=target.n_gpu_layers)
+    with closed_on_failure(model):
         reason = why_not(target.vocab, Vocab(model))
         if reason:
             raise LoadFailed(
@@ -275,9 +279,6 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
         with closed_on_failure(context):
             own = measure_context(target, context, path, model, "draft", ReadCost.of(facts, "f16"))
             return DraftModelProposer(model, own, target.context.n_vocab)
-    except BaseException:
-        model.close()
-        raise
 
 
 def _choose_threads(

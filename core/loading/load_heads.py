@@ -10,11 +10,9 @@ from core.llama import heads
 from core.llama.heads import HeadKind, StateBatch
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.loading.contexts import LoadedTarget, closed_on_failure, measure_context, open_side_context
-from core.speculation.proposers.autoregressive_head import MOST_OUTPUTS
+from core.loading.contexts import LoadedTarget, beside, closed_on_failure, measure_context, open_side_context
+from core.speculation.proposers.autoregressive_head import MOST_OUTPUTS, Eagle3Proposer, MtpProposer
 from core.speculation.proposers.dflash import DFlashProposer
-from core.speculation.proposers.eagle3 import Eagle3Proposer
-from core.speculation.proposers.mtp import MtpProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
 from core.values.errors import LoadFailed
 from models.facts.model_facts import ModelFacts, read_model
@@ -106,17 +104,14 @@ def file_head(target: LoadedTarget, path: str, kind: HeadKind) -> Eagle3Proposer
         raise LoadFailed(str(error)) from error
     if reason:
         raise _refusal(target, path, reason)
-    model = Model(path, n_gpu_layers=target.n_gpu_layers, mmap=options.mmap, devices=options.devices)
-    try:
+    model = Model(path, beside(options), n_gpu_layers=target.n_gpu_layers)
+    with closed_on_failure(model):
         reason = why_not(target.vocab, Vocab(model))
         if reason:
             raise _refusal(target, path, reason)
         if kind is HeadKind.DFLASH:
             return _dflash_head(target, path, model, header)
         return _eagle_head(target, path, model)
-    except BaseException:
-        model.close()
-        raise
 
 
 def _eagle_head(target: LoadedTarget, path: str, model: Model) -> Eagle3Proposer:

@@ -40,10 +40,12 @@ _NODES, _FEW_ROWS = 512, 5
 # The cache size is searched with matrices of 4 MB, in steps of half a power of two, up to half a gigabyte. It matters
 # if few bytes are read faster than many by the factor _CLIFF.
 _NARROW, _MOST_SIZES, _CLIFF = 1024, 15, 1.25
+# Matrices that are to stay in the cache take this share of it.
 _FEW_OF_CACHE = 0.5
 # A working set of this many cache sizes is never served from the cache; filling larger ones would take most of the
 # time.
 _BEYOND_CACHE, _LEAST_BYTES = 3, 128 << 20
+# Rounds of all measurements, of which the best count.
 _ROUNDS = 2
 _norm = declare(ggml, "ggml_rms_norm", P, P, P, ctypes.c_float)
 

@@ -129,12 +129,6 @@ class Supervisor:
         """The engine's state. Never waits."""
         return self._state
 
-    @property
-    def engine_pid(self) -> int | None:
-        """The process id of the engine, None where there is none. Never waits."""
-        process = self._process
-        return process.pid if process else None
-
     def wait_ready(self, timeout: float | None = None) -> LoadedModel:
         """Wait until the model is loaded. Raises LoadFailed, or EngineUnavailable after ``timeout`` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout

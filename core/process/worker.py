@@ -140,9 +140,11 @@ class InputThread:
 
 # The thread that steps the model needs the GIL back at once after a decode.
 _SWITCH_SECONDS = 5e-4
+# Progress of a load is told in steps of this share.
 _PROGRESS_STEP = 0.04
 # 40 messages a second are smooth enough for a reader.
 _TOGETHER_SECONDS = 0.025
+# Exit codes as in sysexits.h: unavailable, and an error of ours.
 _EXIT_NOT_LOADED, _EXIT_BROKEN = 69, 70
 
 

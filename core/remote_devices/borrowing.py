@@ -17,6 +17,7 @@ from models.formatting.sentence import Sentence
 
 # A worker whose client has just left frees its memory first, which takes a while for a large model.
 _BUSY_SECONDS = 10.0
+# Round trips that are timed; the fastest counts, since others may use the network.
 _PINGS = 8
 # More than the slow start of a TCP connection, and a fifth of a second at 100 Mbit/s.
 _MEASURED_BYTES = 2 << 20

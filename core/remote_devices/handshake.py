@@ -26,8 +26,8 @@ PROTOCOL = 1
 # Limit for a whole handshake, on slow networks too.
 HANDSHAKE_SECONDS = 20.0
 _LENGTH = struct.Struct(">I")
-_MOST_BYTES = 1 << 16
-_PIECE = 1 << 16
+# Bytes of one message at most, far above what many devices and their probes take; and of one read of a measurement.
+_MOST_BYTES = _PIECE = 1 << 16
 # A peer that lost power cannot close its connection. TCP keep-alive finds out: after so many quiet seconds it asks,
 # again every _ASK_SECONDS, and gives up after _ASKED times.
 _QUIET_SECONDS, _ASK_SECONDS, _ASKED = 10, 5, 3

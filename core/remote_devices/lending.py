@@ -21,6 +21,7 @@ from models.formatting.json_values import plain
 
 # The most connections that have not proved the token yet; further ones are closed at once.
 _MOST_STRANGERS = 16
+# Bytes that a client may send to time the link: eight times what ours send.
 _MOST_MEASURED = 16 << 20
 
 

@@ -24,12 +24,12 @@ _SHOWN = 20
 def to_lark(text: str) -> str:
     """Return the same grammar in Lark. Raises ValueError with the line where it cannot be read."""
     try:
-        return _Reader(text).lark()
+        return _GrammarReader(text).lark()
     except RecursionError:
         raise ValueError("its groups are nested too deeply") from None
 
 
-class _Reader:
+class _GrammarReader:
     """Reads one grammar and converts each rule to Lark as it goes."""
 
     def __init__(self, text: str) -> None:

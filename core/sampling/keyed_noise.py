@@ -12,13 +12,13 @@ import secrets
 import numpy as np
 import numpy.typing as npt
 
-_MASK = (1 << 64) - 1
+_MASK = (1 << 64) - 1  # arithmetic is that of 64 bits
 # Constants of SplitMix64; _UNIT scales 53 bits to [0, 1).
 _GOLDEN = 0x9E3779B97F4A7C15
 _MIX_1, _MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _U_GOLDEN, _U_MIX_1, _U_MIX_2 = np.uint64(_GOLDEN), np.uint64(_MIX_1), np.uint64(_MIX_2)
 _S30, _S27, _S31, _S11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
-_UNIT = 2.0**-53
+_UNIT = 2.0**-53  # the mantissa of a double
 
 
 def draw_seed() -> int:

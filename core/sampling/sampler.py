@@ -23,6 +23,7 @@ _GUMBEL_LIMIT = 4096
 # Tokens this far (in log probability) below the best are less than a ten-millionth as likely. Where min-p cuts far
 # above that, dropping them first changes nothing, and the samplers see a small part of the vocabulary.
 _UNLIKELY = 16.2
+# A min-p of less would keep tokens that are that unlikely.
 _SMALLEST_MIN_P = 1e-6
 # Below this the best token wins anyway, and dividing by less could overflow.
 _LOWEST_TEMPERATURE = 1e-30
@@ -30,8 +31,8 @@ _LOWEST_TEMPERATURE = 1e-30
 _FEW_BIASES = 8
 # Beyond the range of logits; added to the logits of tokens that a grammar forbids.
 _EXCLUDED, _HALF_EXCLUDED = np.float32(-3e38), np.float32(-1.5e38)
-_XTC_STREAM = 1
-_CHOICE_STREAM = 2
+# Streams of keyed noise: each decision at a position has numbers of its own.
+_XTC_STREAM, _CHOICE_STREAM = 1, 2
 
 Logits = npt.NDArray[np.float32]
 

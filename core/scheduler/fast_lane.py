@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Series
+from functools import partial
 
 from core.cost.cost_model import CostModel
 from core.scheduler.planner import Share, StepPlan
@@ -25,6 +26,7 @@ _MOST_SAVED = RIDE_SHARE * (RIDE_INTERVAL + 1)
 _AFTERMATH = 2
 # If every step has riders, one in this many runs without, as a control.
 _CONTROL_STEPS = 128
+# Weights of the latest step in the moving averages of the lane's own pace, and of what a riding row adds.
 _LONE_RATE, _ROW_RATE = 0.05, 0.1
 # A single step may be slow by chance: in estimates it is capped at this many times the usual.
 _OUTLIER = 2.0
@@ -145,13 +147,17 @@ def fill_step(riders: Series[Sequence], price: RowCost, allowance: float, room: 
     """
     shares: list[Share] = []
     n_rows = kv = 0
+
+    def is_paid(rider: Sequence, count: int) -> bool:
+        return price(n_rows + count, kv + attended(count, rider.n_past)) <= allowance
+
     for rider in riders:
         wanted = _decode_rows(rider)
         most = wanted or min(rider.n_pending, room - n_rows)
         least = wanted or 1
         if not least <= most <= room - n_rows:
             break
-        taken = _most(least, most, rider, n_rows, kv, price, allowance)
+        taken = _most(least, most, partial(is_paid, rider))
         if not taken:
             break
         shares.append(Share(rider, taken))
@@ -167,12 +173,8 @@ def _decode_rows(rider: Sequence) -> int:
     return 0 if rider.is_prefilling else 1 + rider.n_replay
 
 
-def _most(least: int, most: int, rider: Sequence, n_rows: int, kv: int, price: RowCost, allowance: float) -> int:
-    """Return the most rows from ``least`` to ``most`` that the allowance covers; 0 if it does not cover ``least``."""
-
-    def is_paid(count: int) -> bool:
-        return price(n_rows + count, kv + attended(count, rider.n_past)) <= allowance
-
+def _most(least: int, most: int, is_paid: Callable[[int], bool]) -> int:
+    """Return the most rows from ``least`` to ``most`` that are paid; 0 if ``least`` is not."""
     if not is_paid(least):
         return 0
     if is_paid(most):

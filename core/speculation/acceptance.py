@@ -11,12 +11,16 @@ from core.values.engine_options import MAX_DRAFT_DEPTH
 _MEMORY = 400.0
 # A prior is worth this many observations.
 _PRIOR_WEIGHT = 2.0
+# Least weight of the latest token in a sequence's mean, which so follows about the last eight.
 _MEAN_WEIGHT = 0.12
+# Step size of the gradient descent, in log odds: for the first token of a sequence, and at least.
 _FIRST_STEP, _SLOWEST_STEP = 1.0, 0.15
+# Bound of a sequence's offset, in log odds: four make 0.98 of 0.5, from which there is a way back.
 _MOST_OFFSET = 4.0
 # The corrected table counts like _TRUST_IN_TABLE tokens of the sequence itself, which remembers about _OWN_MEMORY.
 _TRUST_IN_TABLE = 10.0
 _OWN_MEMORY = 30.0
+# Bounds of every rate: nothing is certain, and log odds stay finite.
 _LOWEST, _HIGHEST = 0.005, 0.995
 
 

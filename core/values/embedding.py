@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from core.values.errors import BadRequest
 from core.values.request import Lane
 
-EUCLIDEAN = 2
+EUCLIDEAN = 2  # the p of the norm
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ Pooling = Literal["none", "mean", "cls", "last", "rank"]
 ``rank`` is a model's own head that scores how well a document answers a query (``LLAMA_POOLING_TYPE_RANK``).
 """
 Speculation = Literal["auto", "draft", "off"]
-MAX_SLOTS = 64
+MAX_SLOTS = 64  # far more than one machine answers at a useful pace
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
 MAX_THREADS = 512  # GGML_MAX_N_THREADS
 # The most tokens that are drafted for a request in one step.

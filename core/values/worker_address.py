@@ -8,7 +8,7 @@ from core.values.errors import BadOption
 from models.formatting.sentence import Sentence
 
 SCHEME = "rpc://"
-DEFAULT_WORKER_PORT = 8643
+DEFAULT_WORKER_PORT = 8643  # the server has 8642
 # What ggml says when it aborts because a connection to a worker is gone (RPC_STATUS_ASSERT in ggml-rpc.cpp).
 LOST_WORKER = "Remote RPC server crashed"
 

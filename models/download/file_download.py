@@ -74,7 +74,7 @@ class FileDownload:
         except OSError as error:
             raise as_download_errors(error, self.part.parent, self.file.n_bytes - self.n_received) from error
         ranges = RangeRequests(self._hub, self._repo_id, self._commit, self.file, self._options.n_connections)
-        transfer = Transfer(self.file, ranges, self.part, journal, pieces, self._options, stop)
+        transfer = Transfer(ranges, self.part, journal, pieces, self._options, stop)
         try:
             transfer.run(lambda n_bytes: report(DownloadPhase.DOWNLOADING, n_bytes))
             report(DownloadPhase.VERIFYING, self.file.n_bytes)

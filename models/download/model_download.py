@@ -162,7 +162,7 @@ class ModelDownload:
         self, files: list[FileDownload], n_there: int, n_total: int, report: Callable[[DownloadProgress], None]
     ) -> None:
         """Fetch several files at a time; the first that fails ends the others."""
-        state = _State(len(files))
+        state = _DownloadState(len(files))
         halt, ended = threading.Event(), threading.Event()
 
         def fetch(index: int, file: FileDownload) -> None:
@@ -208,7 +208,7 @@ class ModelDownload:
             raise as_download_errors(error, self._folder, 0) from error
 
 
-class _State:
+class _DownloadState:
     """Phases and received bytes of a model's files."""
 
     def __init__(self, n_files: int) -> None:

@@ -36,7 +36,7 @@ class RangeRequests:
     def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile, n_connections: int) -> None:
         import httpx  # slow to import: only when something is downloaded
 
-        self._hub, self._repo_id, self._commit, self._file = hub, repo_id, commit, file
+        self._hub, self._repo_id, self._commit, self.file = hub, repo_id, commit, file
         self._url = hub.file_url(repo_id, commit, file.path)
         self._host = httpx.URL(hub.settings.address)
         self.are_ignored = False
@@ -79,14 +79,14 @@ class RangeRequests:
     def _refused(self, response: httpx.Response) -> Exception:
         status = response.status_code
         if status == 416:
-            return ChangedOnHub(self._file.path)
+            return ChangedOnHub(self.file.path)
         if (response.url.host, response.url.port) != (self._host.host, self._host.port):
             # The file host: its signed address has expired, or the file is not available for now.
             return TransientFailure(f"HTTP status {status} from {response.url.host}")
         settings, code = self._hub.settings, response.headers.get("X-Error-Code")
-        error = refusal(settings, status, code, self._repo_id, self._commit, self._file.path)
+        error = refusal(settings, status, code, self._repo_id, self._commit, self.file.path)
         # The commit existed a moment ago: its branch was rewritten.
-        return ChangedOnHub(self._file.path) if isinstance(error, RevisionNotFound) else error
+        return ChangedOnHub(self.file.path) if isinstance(error, RevisionNotFound) else error
 
     def _check_content(self, response: httpx.Response, start: int) -> None:
         first = response.history[-1] if response.history else response
@@ -94,21 +94,21 @@ class RangeRequests:
         etag = announced.headers.get("X-Linked-ETag") or ("" if response.history else announced.headers.get("ETag", ""))
         etag = etag.removeprefix("W/").strip('"')
         size = announced.headers.get("X-Linked-Size", "")
-        if etag and len(etag) == len(digest_of(self._file.content)) and etag != digest_of(self._file.content):
-            raise ChangedOnHub(self._file.path)
-        if size.isdigit() and int(size) != self._file.n_bytes:
-            raise ChangedOnHub(self._file.path)
+        if etag and len(etag) == len(digest_of(self.file.content)) and etag != digest_of(self.file.content):
+            raise ChangedOnHub(self.file.path)
+        if size.isdigit() and int(size) != self.file.n_bytes:
+            raise ChangedOnHub(self.file.path)
         if response.status_code == 206:
             self._check_range(response.headers.get("Content-Range", ""), start)
-        elif start or self._file.n_bytes:
+        elif start or self.file.n_bytes:
             self.are_ignored = True
 
     def _check_range(self, text: str, start: int) -> None:
         match = _CONTENT_RANGE.fullmatch(text)
         if match is None or int(match[1]) != start:
             raise TransientFailure(Sentence("it sent another range than was asked for"))
-        if match[3] != "*" and int(match[3]) != self._file.n_bytes:
-            raise ChangedOnHub(self._file.path)
+        if match[3] != "*" and int(match[3]) != self.file.n_bytes:
+            raise ChangedOnHub(self.file.path)
 
 
 def _slice(chunks: Iterator[bytes], skip: int, n_bytes: int) -> Iterator[bytes]:

@@ -16,7 +16,6 @@ from models.files.errors import ConnectionLost, DownloadError, Stopped, as_downl
 from models.files.integrity import digest_of, hasher
 from models.formatting.sentence import Sentence
 from models.hub.errors import HubError, RateLimited
-from models.hub.repository import RemoteFile
 
 # Seconds. A server that asks for a longer wait ends the download.
 LONGEST_ASKED_WAIT = 120.0
@@ -28,7 +27,6 @@ class Transfer:
 
     def __init__(
         self,
-        file: RemoteFile,
         ranges: RangeRequests,
         part: Path,
         journal: Journal,
@@ -37,7 +35,7 @@ class Transfer:
         stop: threading.Event,
     ) -> None:
         self.pieces, self.options = pieces, options
-        self._file, self._journal, self._part, self._ranges, self._stop = file, journal, part, ranges, stop
+        self._journal, self._part, self._ranges, self._stop = journal, part, ranges, stop
         self._ended = False
         self._may_note = True
         self._error: Exception | None = None
@@ -45,7 +43,7 @@ class Transfer:
         self._last_arrival = time.monotonic()
         self._wait_until = 0.0
         self._changed = threading.Condition()
-        self._hash = hasher(file.content, file.n_bytes)
+        self._hash = hasher(ranges.file.content, ranges.file.n_bytes)
         self._n_hashed = 0
 
     def run(self, report: Callable[[int], None]) -> None:
@@ -73,7 +71,7 @@ class Transfer:
     def is_right(self) -> bool:
         """Whether the whole file has the hash that the Hub announces; every piece must be complete."""
         self._hash_ready()
-        return self._hash.hexdigest() == digest_of(self._file.content)
+        return self._hash.hexdigest() == digest_of(self._ranges.file.content)
 
     def _watch(self, report: Callable[[int], None]) -> None:
         while True:

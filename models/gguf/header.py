@@ -201,7 +201,7 @@ def read_header(path: Path) -> GgufHeader:
 
 def read_header_from(source: ByteSource) -> GgufHeader:
     """Read a header from any source of bytes; raises GgufError with a sentence for the user."""
-    return _Reader(source).header()
+    return _HeaderReader(source).header()
 
 
 class _Cursor:
@@ -288,7 +288,7 @@ class _Cursor:
         self._window = self.source.read_at(self.position, min(n_bytes, self.n_left))
 
 
-class _Reader:
+class _HeaderReader:
     """One pass over a header."""
 
     def __init__(self, source: ByteSource) -> None:

@@ -353,15 +353,11 @@ class MoveStep:
 
 @dataclass(frozen=True, slots=True)
 class SettingValue:
-    """One setting of a model. ``text`` is as typed by a user, None if it is not set; ``problem`` says what is wrong.
-
-    ``counts_at_once`` is False if it applies only after the next load.
-    """
+    """One setting of a model. ``text`` is as typed by a user, None if it is not set; ``problem`` says what is wrong."""
 
     name: str
     text: str | None
     recommended: str
-    counts_at_once: bool
     problem: str | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from models.facts.model_facts import ModelFacts, facts_from
 from models.formatting.sentence import Sentence
@@ -14,13 +14,13 @@ from models.hub.grouping import without_quantisation
 from models.hub.remote_source import RemoteSource
 from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, Repository
 from models.pairing import heads
-from models.pairing.forecast import CPU_ROW, kind_of
+from models.pairing.forecast import kind_of
 from models.pairing.gain import ProposerKind
 from models.pairing.offers import (
     MOST_FOUND,
     SIMILAR,
     DownloadOffer,
-    HubAnswer,
+    FoundOffers,
     best,
     family,
     has_room,
@@ -28,6 +28,7 @@ from models.pairing.offers import (
     preferred,
     priced,
 )
+from models.pairing.partner import PairingConditions
 from models.pairing.vocabulary import FileVocabulary, why_not
 
 # Each look reads a header over the network.
@@ -38,13 +39,10 @@ def hub_heads(
     hub: Hub,
     facts: ModelFacts,
     names: Iterable[str],
+    conditions: PairingConditions,
     repo_id: str | None = None,
-    *,
-    row_cost: float = CPU_ROW,
-    room: int | None = None,
-    why_no_head: Callable[[ProposerKind], str | None] = lambda kind: None,
     vocabulary: FileVocabulary | None = None,
-) -> HubAnswer:
+) -> FoundOffers:
     """EAGLE-3 heads for the model, and other drafts in its own repository ``repo_id``.
 
     A head belongs to one model: its header names that, and its tokens are compared. Heads that cannot be used are
@@ -53,23 +51,23 @@ def hub_heads(
     """
     offers: list[DownloadOffer] = []
     notes: list[str] = []
-    no_head = heads.why_no_file(facts) or why_no_head(ProposerKind.EAGLE3)
+    no_head = heads.why_no_file(facts) or conditions.why_no_head(ProposerKind.EAGLE3)
     if no_head is not None:
         notes.append(Sentence("No EAGLE-3 head was looked for. {no_head}", no_head=no_head))
     vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
     for repository, items in _candidates(hub, facts, tuple(names), repo_id, searches=no_head is None):
         for item in items[:_MOST_OF_ONE]:
-            found = _look(hub, repository, item, facts, vocabulary, row_cost)
+            found = _look(hub, repository, item, facts, vocabulary, conditions.row_cost)
             if isinstance(found, str):
                 name = f"{repository.repo_id}, {item.name}"
                 notes.append(Sentence("{name}: {reason}", name=name, reason=found))
-            elif found is not None and not has_room(found, room):
+            elif found is not None and not has_room(found, conditions.room):
                 notes.append(
                     Sentence("{name}: It is larger than the memory that is left beside the model.", name=found.name)
                 )
             elif found is not None:
                 offers.append(found)
-    return HubAnswer(best(offers), tuple(notes))
+    return FoundOffers(best(offers), tuple(notes))
 
 
 def _candidates(

@@ -14,6 +14,8 @@ EAGLE3 = "eagle3"
 DFLASH = "dflash"
 IN_FILES = {EAGLE3: "EAGLE-3 head", DFLASH: "DFlash head"}
 """Names of heads in files of their own, by architecture."""
+KINDS = {"model": "small model", "mtp": "heads in its file", **IN_FILES}
+"""The kinds of drafts in words, by ``ProposerKind``."""
 # llama.cpp's default if a file does not say (common/speculative.cpp).
 USUAL_BLOCK = 16
 _TABLES = ("token_embd.weight", "output.weight")

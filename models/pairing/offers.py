@@ -16,8 +16,9 @@ from models.hub.errors import HubError
 from models.hub.grouping import without_quantisation
 from models.hub.remote_source import RemoteSource
 from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel
-from models.pairing.forecast import CPU_ROW, forecast
+from models.pairing.forecast import forecast
 from models.pairing.gain import NOTHING_JUDGED, WORTH, ProposerKind, expected_acceptance, predict
+from models.pairing.partner import PairingConditions
 from models.pairing.vocabulary import FileVocabulary, why_not
 
 # Siblings larger than this share of the model gain little.
@@ -57,45 +58,44 @@ class DownloadOffer:
 
 
 @dataclass(frozen=True, slots=True)
-class HubAnswer:
-    """Offers of the Hub, best first, and sentences about those that do not fit."""
+class FoundOffers:
+    """Offers, best first, and sentences about those that do not fit or about what else there is."""
 
     offers: tuple[DownloadOffer, ...]
     notes: tuple[str, ...]
 
 
-def curated_offers(
-    facts: ModelFacts, names: Iterable[str], *, row_cost: float = CPU_ROW, room: int | None = None
-) -> tuple[DownloadOffer, ...]:
+def curated_offers(facts: ModelFacts, names: Iterable[str], conditions: PairingConditions) -> tuple[DownloadOffer, ...]:
     """Offers from this project's list for the model with these names (title, file, repository); no network."""
     known, mine = curated().models, {name for name in map(family, names) if name}
     named = [model for model in known if family(model.title) in mine or family(model.repo_id) in mine]
     alike = [model for model in named if abs(model.n_params / max(facts.n_params, 1) - 1) <= SIMILAR]
     drafts = {(model.draft.repo_id, model.draft.quantisation) for model in alike or named if model.draft is not None}
     drafts |= {(model.repo_id, model.files[0].quantisation) for model in named}
-    offers = (_of_list(repo_id, quantisation, known, facts, row_cost) for repo_id, quantisation in sorted(drafts))
-    return best(offer for offer in offers if offer is not None and has_room(offer, room))
+    offers = (
+        _of_list(repo_id, quantisation, known, facts, conditions.row_cost) for repo_id, quantisation in sorted(drafts)
+    )
+    return best(offer for offer in offers if offer is not None and has_room(offer, conditions.room))
 
 
 def hub_offers(
     hub: Hub,
     facts: ModelFacts,
     names: Iterable[str],
-    *,
-    row_cost: float = CPU_ROW,
-    room: int | None = None,
+    conditions: PairingConditions,
     vocabulary: FileVocabulary | None = None,
-) -> HubAnswer:
+) -> FoundOffers:
     """Small siblings on the Hub with the model's vocabulary; reads a few MB. Raises HubError and GgufError.
 
     ``vocabulary`` is the model's, if ``facts`` have no files to read it from.
     """
     words = next((name for name in map(family, names) if name), "")
     if not words:
-        return HubAnswer((), (Sentence("The model's name says nothing of its family, so the Hub was not searched."),))
+        return FoundOffers((), (Sentence("The model's name says nothing of its family, so the Hub was not searched."),))
     largest = int(facts.n_params * _LARGEST_SHARE)
     found = hub.search(Search(words, limit=MOST_FOUND))
     siblings = [row for row in found if _is_sibling(row, facts, largest)]
+    row_cost = conditions.row_cost
     siblings.sort(key=lambda row: -_of_params(facts, row.n_params, row.n_params * 8.5 / 8, row_cost))
     vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
     offers: list[DownloadOffer] = []
@@ -104,7 +104,7 @@ def hub_offers(
         found_here = _look(hub, row.repo_id, facts, vocabulary, row_cost)
         if isinstance(found_here, str):
             notes.append(Sentence("{name}: {reason}", name=row.repo_id, reason=found_here))
-        elif not has_room(found_here, room):
+        elif not has_room(found_here, conditions.room):
             notes.append(
                 Sentence("{name}: It is larger than the memory that is left beside the model.", name=row.repo_id)
             )
@@ -112,7 +112,7 @@ def hub_offers(
             offers.append(found_here)
     if not siblings:
         notes.append(Sentence("The Hub has no small sibling of this model under the name {words}.", words=repr(words)))
-    return HubAnswer(best(offers), tuple(notes))
+    return FoundOffers(best(offers), tuple(notes))
 
 
 def best(offers: Iterable[DownloadOffer]) -> tuple[DownloadOffer, ...]:

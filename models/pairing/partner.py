@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from models.catalog.catalog import ModelEntry
-from models.estimate.fit.memory import estimate
+from models.estimate.fit.memory import EngineShape, estimate
 from models.facts.model_facts import ModelFacts
 from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
@@ -178,7 +178,7 @@ def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> s
 def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: PairingConditions) -> Partner:
     """The partner with its predicted gain and its memory."""
     prediction = _predicted(facts, draft, conditions)
-    memory = estimate(draft, conditions.n_cells, n_slots=conditions.n_slots).total
+    memory = estimate(draft, conditions.n_cells, EngineShape(conditions.n_slots)).total
     priced = replace(partner, memory=memory, prediction=prediction, gain=prediction.gain)
     # A draft of low measured acceptance stays usable: the user may choose it.
     if prediction.depth == 0 and not prediction.is_measured:

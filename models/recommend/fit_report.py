@@ -12,7 +12,7 @@ from models.estimate.fit.plan import DeviceNeed, PlacementPlan, shortage
 from models.estimate.fit.search import FitRequest, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.estimate.speed.machine import Machine
-from models.estimate.speed.speeds import DraftSpeed, MeasuredSpeed, SpeedPrediction
+from models.estimate.speed.speeds import DraftSpeed, SpeedPrediction
 from models.facts.model_facts import ModelFacts
 from models.formatting.sentence import Sentence, joined
 from models.pairing import heads
@@ -44,7 +44,6 @@ def fit_report(
     n_ctx: int | None = None,
     wanted: FitRequest | None = None,
     judged: AcceptanceCounts = NOTHING_JUDGED,
-    measured: MeasuredSpeed | None = None,
     why_no_head: Callable[[ProposerKind], str | None] = lambda kind: None,
 ) -> FitReport:
     """Judge a model; a given ``n_ctx`` replaces that of ``wanted`` and is never shortened.
@@ -64,18 +63,18 @@ def fit_report(
         least = least_plan(facts, machine, wanted)
         fitting = None if wanted.may_shorten else longest_plan(facts, machine, wanted)
         sentence = _too_large(least) if wanted.may_shorten else _too_long(least, fitting)
-        return FitReport(FitVerdict.NO, sentence, measured=measured, notes=notes, plan=least, fitting=fitting)
+        return FitReport(FitVerdict.NO, sentence, notes=notes, plan=least, fitting=fitting)
     verdict = _verdict(plan, wanted)
     empty, full = (seconds_of(facts, machine, plan, n_past) for n_past in (0, plan.setting.n_ctx))
     speed = SpeedPrediction(1.0 / empty, 1.0 / full, plan.setting.n_ctx) if empty and full else None
+    pace = DraftingMachine(machine, plan.placement.layers[-1], empty) if empty else None
     return FitReport(
         verdict,
         _told(verdict, plan, wanted),
         speed,
-        _drafted(facts, machine, plan, empty, wanted, judged, why_no_head),
-        measured,
-        notes,
-        plan,
+        _drafted(facts, plan, pace, wanted, judged, why_no_head),
+        notes=notes,
+        plan=plan,
     )
 
 
@@ -212,9 +211,8 @@ def _too_long(least: PlacementPlan, fitting: PlacementPlan | None) -> str:
 
 def _drafted(
     facts: ModelFacts,
-    machine: Machine,
     plan: PlacementPlan,
-    seconds: float | None,
+    pace: DraftingMachine | None,
     wanted: FitRequest,
     judged: AcceptanceCounts,
     why_no_head: Callable[[ProposerKind], str | None],
@@ -222,11 +220,10 @@ def _drafted(
     """The speed with the given draft, else with the heads in the file; None if neither can draft."""
     draft = wanted.draft if plan.has_draft else None
     uses_heads = wanted.shape.uses_heads and facts.n_mtp_layers > 0 and heads.why_no_mtp(facts) is None
-    if not seconds or (draft is None and not uses_heads) or (draft is not None and not draft.n_layers):
+    if pace is None or (draft is None and not uses_heads) or (draft is not None and not draft.n_layers):
         return None
     kind = kind_of(draft)
     if kind is not ProposerKind.MODEL and why_no_head(kind) is not None:
         return None
-    device = plan.placement.layers[-1]
-    found = forecast(facts, draft, DraftingMachine(machine, device, seconds), row_cost(machine, device), judged)
-    return DraftSpeed(found.gain / seconds, found.depth, found.acceptance, found.is_measured)
+    found = forecast(facts, draft, pace, row_cost(pace.machine, pace.device), judged)
+    return DraftSpeed(found.gain / pace.seconds, found.depth, found.acceptance, found.is_measured)

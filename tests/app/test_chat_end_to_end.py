@@ -24,7 +24,10 @@ STORY = ["Tell me a story about a fox.", "--max-tokens", "24", "--seed", "1", "-
 REPLY = ["Count to five.", *STORY[1:]]
 ENDLESS = ["Tell me a story about a fox.", "--max-tokens", "900", "--ignore-eos", "--temperature", "0"]
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pseudo-terminals of POSIX")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="signals and pseudo-terminals of POSIX"),
+    pytest.mark.usefixtures("home"),
+]
 
 
 def command(*words: str) -> list[str]:
@@ -71,11 +74,6 @@ def left_over(processes: list[psutil.Process]) -> list[psutil.Process]:
 def read_some(child: subprocess.Popen[bytes]) -> bytes:
     assert child.stdout is not None
     return os.read(child.stdout.fileno(), 1)
-
-
-@pytest.fixture(autouse=True)
-def _home(home: Path) -> None:
-    """Every test here has folders of its own."""
 
 
 @pytest.mark.slow

@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -23,6 +21,7 @@ from models.catalog.catalog import STARTER_FOLDER
 from models.library.requests import PREFIX
 from tests.support.fork_server import forked_library_command
 from tests.support.library_client import LibraryClient
+from tests.support.waiting import until
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
 
@@ -83,7 +82,7 @@ def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=60)
     assert first.returncode == 0
-    _until(lambda: not psutil.pid_exists(server.pid))
+    until(lambda: not psutil.pid_exists(server.pid))
 
 
 @pytest.mark.slow
@@ -113,12 +112,12 @@ def test_a_download_goes_on_after_the_server_died_and_after_the_app_was_left(
         first = _server()
         with _library(first) as library:
             library.post("downloads", json={"repo_id": "acme/fox-GGUF", "wanted": "Q8_0"}).raise_for_status()
-        _until(lambda: _n_done(first) > 0)
+        until(lambda: _n_done(first) > 0)
         os.kill(first.pid, signal.SIGKILL)
         second = _server(after=first.pid)
         # The window asks for the library by itself.
-        _until(lambda: any("app.library_service" in one.cmdline() for one in psutil.Process(second.pid).children()))
-        _until(lambda: _n_done(second) > 0)
+        until(lambda: any("app.library_service" in one.cmdline() for one in psutil.Process(second.pid).children()))
+        until(lambda: _n_done(second) > 0)
         processes = psutil.Process(app.pid).children(recursive=True)
     finally:
         app.send_signal(signal.SIGINT)
@@ -147,15 +146,8 @@ def test_ctrl_c_while_qt_is_imported_does_not_look_as_if_it_were_missing(
 
 def _server(*, after: int = 0) -> RunningServer:
     """Return the app's server once there is one, and not ``after``'s process."""
-    _until(lambda: [server.pid for server in running_servers()] not in ([], [after]))
+    until(lambda: [server.pid for server in running_servers()] not in ([], [after]))
     return running_servers()[0]
-
-
-def _until(is_so: Callable[[], object]) -> None:
-    until = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def _library(server: RunningServer) -> httpx.Client:

@@ -39,11 +39,9 @@ def paired(name: str) -> AbstractContextManager[Engine]:
     models, settings = catalog(), ServerSettings(n_slots=1, n_ctx=512, speculation="draft")
     entry = find_model(name, models)
     draft = draft_for(entry, models, settings)
-    path = str(draft.path) if draft.path is not None else None
-    options = settings.engine_options(str(entry.path), path, uses_heads=draft.uses_heads)
     return open_engine(
         entry.path, n_slots=1, n_ctx=512, speculation="draft", draft_depth=3,
-        draft_path=options.draft_path, uses_heads=options.uses_heads,
+        draft_path=str(draft.path) if draft.path is not None else None, uses_heads=draft.uses_heads,
     )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def loaded(
     facts: ModelFacts, machine: Machine, own: ModelSettings, draft: str | None, must_draft: bool
 ) -> LoadPlan | None:
     """How a server would load the model; None where it would not."""
-    options = ServerSettings().engine_options(str(EMBER), draft, must_draft=must_draft, own=own)
+    options = replace(ServerSettings().engine_options(str(EMBER), own), draft_path=draft, must_draft=must_draft)
     try:
         return fit(facts, options, machine, compute)
     except ModelDoesNotFit:

@@ -27,9 +27,7 @@ def piped(data: bytes) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(data))
 
 
-@pytest.fixture(autouse=True)
-def _home(home: Path) -> None:
-    """Every test here has folders of its own."""
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_the_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:

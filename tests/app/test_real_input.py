@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.waiting import until
+
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = (1280, 900)
 lacks = [name for name in ("Xvfb", "xdotool") if shutil.which(name) is None]
@@ -114,13 +116,6 @@ class App:
 
 def share_changed(before: np.ndarray, after: np.ndarray) -> float:
     return float((before != after).mean())
-
-
-def until(is_so: Callable[[], object], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def ask(file: Path, question: str) -> list[tuple]:

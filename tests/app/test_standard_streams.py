@@ -14,12 +14,10 @@ from app.environment.exit_codes import ExitCode
 ROOT = Path(__file__).resolve().parents[2]
 FULL = Path("/dev/full")
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="redirections of a POSIX shell")
-
-
-@pytest.fixture(autouse=True)
-def _home(home: Path) -> None:
-    """Every test here has folders of its own."""
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="redirections of a POSIX shell"),
+    pytest.mark.usefixtures("home"),
+]
 
 
 def run(redirection: str, *words: str) -> subprocess.CompletedProcess[str]:

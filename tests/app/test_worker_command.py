@@ -21,10 +21,7 @@ from core.remote_devices.borrowing import look
 from core.values.errors import BadOption
 from tests.support.lending import TOKEN, TestWorker
 
-
-@pytest.fixture(autouse=True)
-def _home(home: Path) -> None:
-    """Every test here has folders of its own."""
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.ablations import RULES, Workload, workloads
+from benchmarks.ablations import RULES, SimulatedWorkload, workloads
 
 
 def test_a_workload_takes_the_same_time_in_each_run() -> None:
-    workload = Workload("cpu", "right 1 of 2 times", is_repeating=True)
+    workload = SimulatedWorkload("cpu", "right 1 of 2 times", is_repeating=True)
     assert workload.speedup() == workload.speedup()
 
 
@@ -20,15 +20,15 @@ def test_workloads_have_names_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("rule", "workload", "most"),
     [
-        ("risk budget", Workload("slow", "right for one text", 4, 1.5), 0.9),
-        ("caution that grows with the loss", Workload("slow", "right for one text", 4, 1.5), 0.9),
-        ("probes", Workload("cpu", "always right"), 0.7),
-        ("rests", Workload("cpu", "never right", thought=0.0003), 0.99),
-        ("gain learnt by source", Workload("slow", "always right", is_repeating=True), 0.98),
-        ("worth of a second", Workload("cpu", "always right", is_repeating=True), 0.95),
+        ("risk budget", SimulatedWorkload("slow", "right for one text", 4, 1.5), 0.9),
+        ("caution that grows with the loss", SimulatedWorkload("slow", "right for one text", 4, 1.5), 0.9),
+        ("probes", SimulatedWorkload("cpu", "always right"), 0.7),
+        ("rests", SimulatedWorkload("cpu", "never right", thought=0.0003), 0.99),
+        ("gain learnt by source", SimulatedWorkload("slow", "always right", is_repeating=True), 0.98),
+        ("worth of a second", SimulatedWorkload("cpu", "always right", is_repeating=True), 0.95),
     ],
 )
-def test_each_rule_earns_its_keep_somewhere(rule: str, workload: Workload, most: float) -> None:
+def test_each_rule_earns_its_keep_somewhere(rule: str, workload: SimulatedWorkload, most: float) -> None:
     """A rule whose workload does as well without it is to be deleted."""
     with_rule = workload.speedup()
     with RULES[rule]():

@@ -7,18 +7,22 @@ from typing import Any
 
 import pytest
 
-from benchmarks.api_agent import CONVERSATIONS, Turn, reread, shares
+from benchmarks.api_agent import CONVERSATIONS, AgentTurn, reread, shares
 from benchmarks.api_client import PROTOCOLS
 
 
 def test_a_share_is_of_the_prompt_and_the_reply_before() -> None:
-    turns = [Turn(80, 0, 20), Turn(110, 95, 10), Turn(130, 120, 10)]
+    turns = [AgentTurn(80, 0, 20), AgentTurn(110, 95, 10), AgentTurn(130, 120, 10)]
     assert shares(turns, drops_thoughts=False) == ([0.95, 1.0], [])
     assert reread(turns) == [5, 0]
 
 
 def test_where_thoughts_are_dropped_the_share_is_of_the_prompt_of_the_last_task() -> None:
-    turns = [Turn(100, 0, 10), *(Turn(110 + 10 * i, 100 + 10 * i, 0) for i in range(4)), Turn(120, 90, 10)]
+    turns = [
+        AgentTurn(100, 0, 10),
+        *(AgentTurn(110 + 10 * i, 100 + 10 * i, 0) for i in range(4)),
+        AgentTurn(120, 90, 10),
+    ]
     of_all, of_kept = shares(turns, drops_thoughts=True)
     assert len(of_all) == 4
     assert of_kept == [0.9]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.embeddings import OURS, PEER, Case, measure_case
+from benchmarks.embeddings import OURS, PEER, EmbeddingCase, measure_case
 
 
 class FakeSide:
@@ -21,7 +21,7 @@ class FakeSide:
 
 def test_rates_ratio_and_cosine_are_those_of_the_same_texts() -> None:
     ours, peer = FakeSide(0.5, [1.0, 0.0]), FakeSide(1.0, [0.6, 0.8])
-    row = measure_case(Case(2, 3, 16), {OURS: ours, PEER: peer}, n_rounds=3)  # type: ignore[dict-item]
+    row = measure_case(EmbeddingCase(2, 3, 16), {OURS: ours, PEER: peer}, n_rounds=3)  # type: ignore[dict-item]
     assert set(ours.sizes) == set(peer.sizes) == {(2, 3, 16)}
     assert len(ours.sizes) == 4
     assert (row[f"{OURS} texts/s"], row[f"{PEER} texts/s"], row["ratio"]) == (12.0, 6.0, 2.0)

@@ -9,7 +9,7 @@ import pytest
 
 from app.jobs.verify.verification import DecodedReply, Mode
 from benchmarks.engine_client import AskedReply, EngineClient, Question
-from benchmarks.same import KINDS, MODELS, OWN_KINDS, Bench, SameFinding, model_file, questions, row_of, summarise
+from benchmarks.same import KINDS, MODELS, OWN_KINDS, SameBench, SameFinding, model_file, questions, row_of, summarise
 from benchmarks.same_cost import Switch, measure_costs
 from core.values.engine_options import EngineOptions
 from core.values.receipt import Receipt
@@ -88,7 +88,7 @@ def test_the_models_are_what_their_names_say(name: str) -> None:
 @pytest.mark.slow
 def test_each_way_is_gone_and_says_so() -> None:
     asked = questions(10)
-    ways = Bench(model_file("q8_0", None), 1, 24, OWN_KINDS).run(asked)
+    ways = SameBench(model_file("q8_0", None), 1, 24, OWN_KINDS).run(asked)
     assert list(ways) == list(OWN_KINDS)
     assert {len(results) for results in ways.values()} == {10}
     rows = {kind: row_of("q8_0", kind, results) for kind, results in ways.items()}

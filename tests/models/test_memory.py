@@ -39,9 +39,9 @@ def test_the_estimate_is_what_llama_cpp_allocates(recipe, settings):
     path = cached(recipe) if recipe else EMBER
     answer = ask(Question(str(path), **settings))
     assert answer.loaded
-    arguments = {key: value for key, value in settings.items() if key != "n_ctx"}
+    shape = EngineShape(**{key: value for key, value in settings.items() if key not in ("n_ctx", "kv_type")})
     facts = read_model(path)
-    need = estimate(facts, settings["n_ctx"], **arguments)
+    need = estimate(facts, settings["n_ctx"], shape, kv_type=settings.get("kv_type", "f16"))
     assert need.kv_cache == pytest.approx(answer.buffer_bytes("KV"), abs=LOG_ROUNDING)
     # The output buffer grows to this when as many rows are asked for.
     output = facts.n_vocab * 4 * settings.get("n_outputs", settings.get("n_slots", 1))
@@ -64,12 +64,13 @@ def test_what_heads_draft_with_is_counted_once(make):
 def test_without_flash_attention_scores_are_added():
     facts = read_model(EMBER)
     with_flash = estimate(facts, 8192).compute
-    assert estimate(facts, 8192, flash_attention=False).compute > with_flash + 6 * 512 * 8192 * 4
+    assert estimate(facts, 8192, EngineShape(flash_attention=False)).compute > with_flash + 6 * 512 * 8192 * 4
 
 
 def test_a_recurrent_state_is_kept_per_slot():
     facts = replace(read_model(EMBER), state_elements=1_000)
-    assert estimate(facts, 256, n_slots=4).kv_cache - estimate(facts, 256, n_slots=1).kv_cache == 3 * 1_000 * 4
+    one, four = (estimate(facts, 256, EngineShape(n_slots)).kv_cache for n_slots in (1, 4))
+    assert four - one == 3 * 1_000 * 4
 
 
 def test_a_terabyte_does_not_fit_here(tmp_path):

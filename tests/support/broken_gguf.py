@@ -11,7 +11,7 @@ import gguf
 
 from models.gguf.errors import BadGguf, GgufError, NotGguf, TruncatedGguf, UnreadableFile
 from models.gguf.header import read_header
-from tools.model_factory.gguf_factory import EMBER, Entry, Tensor, metadata_of, write
+from tools.model_factory.gguf_factory import EMBER, MetadataEntry, Tensor, metadata_of, write
 
 Writer = Callable[[Path], object]
 _U8, _U32, _F32, _BOOL, _STRING, _ARRAY, _U64 = 0, 4, 6, 7, 8, 9, 10
@@ -95,7 +95,7 @@ def giant(path: Path, n_layers: int = 80) -> Path:
     changes = {"embedding_length": n_embd, "block_count": n_layers, "feed_forward_length": n_ff}
     changes |= {"attention.head_count": n_heads, "attention.head_count_kv": n_kv, "rope.dimension_count": 128}
     changed = {f"llama.{key}": value for key, value in changes.items()} | {"general.file_type": 0}
-    entries = [Entry(e.key, changed.get(e.key, e.value), e.type, e.item_type) for e in metadata_of(EMBER)]
+    entries = [MetadataEntry(e.key, changed.get(e.key, e.value), e.type, e.item_type) for e in metadata_of(EMBER)]
     shapes: dict[str, tuple[int, ...]] = {"token_embd": (n_embd, n_vocab), "output_norm": (n_embd,)}
     for layer in range(n_layers):
         block = {"attn_norm": (n_embd,), "ffn_norm": (n_embd,)}
@@ -114,10 +114,10 @@ def _ember_with(**changes: object) -> Writer:
 
     def write_file(path: Path) -> None:
         entries = [e for e in metadata_of(EMBER) if named.get(e.key, e) is not None]
-        entries = [Entry(e.key, named.get(e.key, e.value), e.type, e.item_type) for e in entries]
+        entries = [MetadataEntry(e.key, named.get(e.key, e.value), e.type, e.item_type) for e in entries]
         known = {e.key for e in entries}
         extra = [key for key, value in named.items() if value is not None and key not in known]
-        entries += [Entry(key, named[key], gguf.GGUFValueType.STRING) for key in extra]
+        entries += [MetadataEntry(key, named[key], gguf.GGUFValueType.STRING) for key in extra]
         write(path, entries, _ember_tensors(), with_data=False)
 
     return write_file

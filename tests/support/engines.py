@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from app.jobs.verify.near_tie import NEAR_TIE
 from core.engine.engine import Engine
 from core.loading.fit_request import fit_request_of
@@ -158,6 +160,18 @@ def expected(plain: Engine, prompt: str, n: int) -> list[tuple[int, float]]:
         _, _, ledger = complete(plain, prompt, max_tokens=_MOST_EXPECTED, sampling=GREEDY_WITH_LOGPROBS)
         said[prompt] = greedy_tokens(ledger, "only")
     return said[prompt][:n]
+
+
+def words(n: int, seed: int = 0) -> tuple[int, ...]:
+    """Return token ids that look like nothing else."""
+    return tuple(np.random.default_rng(seed).integers(20, 4000, n).tolist())
+
+
+def settle(engine: Engine) -> None:
+    """Let an idle engine bring its texts to RAM and disk."""
+    while (pause := engine.write_back()) is not None:
+        engine.check_integrity()
+        time.sleep(pause)
 
 
 def greedy_tokens(ledger: Ledger, request_id: str) -> list[tuple[int, float]]:

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import ctypes
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from core.engine.engine import Engine
 from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
+from core.llama.context import Context, DecodeStatus
+from core.llama.library import L, address_of, ggml
 from core.values.messages import FinishReason
 from tests.support.engines import Ledger, run, submit
+
+
+class _TensorHead(ctypes.Structure):
+    """The first fields of ``ggml_tensor``: all that ``ggml_is_empty`` reads."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("buffer", ctypes.c_void_p),
+        ("ne", ctypes.c_int64 * 4),
+        ("rest", ctypes.c_byte * 512),
+    )
+
+
+@contextmanager
+def aborting(context: Context) -> Iterator[None]:
+    """Let a context's decodes end early inside the block, at the next operation (``llama_set_abort_callback``).
+
+    The callback is ``ggml_is_empty`` itself, given a made-up tensor that is empty: no Python runs in llama.cpp's
+    threads.
+    """
+    empty = _TensorHead()
+    callback = L.ggml_abort_callback(address_of(ggml, "ggml_is_empty"))
+    L.llama_set_abort_callback(context.c, callback, ctypes.cast(ctypes.pointer(empty), ctypes.c_void_p))
+    try:
+        yield
+    finally:
+        L.llama_set_abort_callback(context.c, L.ggml_abort_callback(), None)
 
 
 def cancel_between_steps(engine: Engine, prompts: Iterable[str], steps: Iterable[int], **fields: Any) -> None:
@@ -38,11 +68,8 @@ def break_off_verifications(engine: Engine) -> Ledger:
         decode = engine.context.decode
 
         def broken_off(batch: Batch, decode: Callable[[Batch], DecodeStatus] = decode) -> DecodeStatus:
-            engine.context.abort.set()
-            try:
+            with aborting(engine.context):
                 return decode(batch)
-            finally:
-                engine.context.abort.clear()
 
         engine.context.decode = broken_off  # type: ignore[method-assign]
         ledger.add(engine.step())

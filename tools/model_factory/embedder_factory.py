@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gguf
 
-from tools.model_factory.gguf_factory import EMBER_DRAFT, Entry, Tensor, metadata_of, write
+from tools.model_factory.gguf_factory import EMBER_DRAFT, MetadataEntry, Tensor, metadata_of, write
 from tools.model_factory.recurrent_factory import N_VOCAB, noise, ones, weights
 
 _POOLINGS = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
@@ -38,11 +38,11 @@ def bert(path: Path, pooling: str = "mean", shape: BertShape = BertShape()) -> P
     }
     number = gguf.GGUFValueType.UINT32
     entries = [entry for entry in metadata_of(EMBER_DRAFT) if not entry.key.startswith(("llama.", "general."))]
-    entries.append(Entry("general.architecture", "bert", gguf.GGUFValueType.STRING))
-    entries += [Entry(f"bert.{key}", value, number) for key, value in values.items()]
-    entries.append(Entry("bert.attention.layer_norm_epsilon", 1e-12, gguf.GGUFValueType.FLOAT32))
-    entries.append(Entry("bert.attention.causal", False, gguf.GGUFValueType.BOOL))
-    entries.append(Entry("tokenizer.ggml.token_type_count", 2, number))
+    entries.append(MetadataEntry("general.architecture", "bert", gguf.GGUFValueType.STRING))
+    entries += [MetadataEntry(f"bert.{key}", value, number) for key, value in values.items()]
+    entries.append(MetadataEntry("bert.attention.layer_norm_epsilon", 1e-12, gguf.GGUFValueType.FLOAT32))
+    entries.append(MetadataEntry("bert.attention.causal", False, gguf.GGUFValueType.BOOL))
+    entries.append(MetadataEntry("tokenizer.ggml.token_type_count", 2, number))
     tensors = [
         noise("token_embd.weight", shape.n_embd, N_VOCAB, scale=1.0),
         noise("token_types.weight", shape.n_embd, 2, scale=0.1),

@@ -125,7 +125,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Entry:
+class MetadataEntry:
     """One metadata entry to write."""
 
     key: str
@@ -134,7 +134,7 @@ class Entry:
     item_type: gguf.GGUFValueType | None = None
 
 
-def write(path: Path, entries: list[Entry], tensors: list[Tensor], with_data: bool = True) -> Path:
+def write(path: Path, entries: list[MetadataEntry], tensors: list[Tensor], with_data: bool = True) -> Path:
     """Write a GGUF file with the ``gguf`` package; without data the file is as long but sparse."""
     architecture = next(entry.value for entry in entries if entry.key == "general.architecture")
     writer = gguf.GGUFWriter(path, architecture)
@@ -156,7 +156,7 @@ def write(path: Path, entries: list[Entry], tensors: list[Tensor], with_data: bo
     return path
 
 
-def metadata_of(source: Path, n_vocab: int | None = None) -> list[Entry]:
+def metadata_of(source: Path, n_vocab: int | None = None) -> list[MetadataEntry]:
     """All metadata of a model, ready to be changed and written again; with more tokens where ``n_vocab`` says so."""
     return _metadata(reader_of(source), Recipe(source=source, n_vocab=n_vocab))
 
@@ -182,7 +182,7 @@ def _padded(n_bytes: int) -> int:
     return -(-n_bytes // gguf.GGUF_DEFAULT_ALIGNMENT) * gguf.GGUF_DEFAULT_ALIGNMENT
 
 
-def _metadata(reader: gguf.GGUFReader, recipe: Recipe) -> list[Entry]:
+def _metadata(reader: gguf.GGUFReader, recipe: Recipe) -> list[MetadataEntry]:
     entries = [_entry(field) for field in reader.fields.values() if not field.name.startswith("GGUF.")]
     prefix = next(entry.value for entry in entries if entry.key == "general.architecture")
     changed: dict[str, Any] = {}
@@ -192,13 +192,13 @@ def _metadata(reader: gguf.GGUFReader, recipe: Recipe) -> list[Entry]:
         changed["general.file_type"] = _FILE_TYPES[recipe.tensor_type.upper()]
     if recipe.n_experts:
         counts = {"expert_count": recipe.n_experts, "expert_used_count": recipe.n_experts_used}
-        entries += [Entry(f"{prefix}.{key}", n, gguf.GGUFValueType.UINT32) for key, n in counts.items()]
+        entries += [MetadataEntry(f"{prefix}.{key}", n, gguf.GGUFValueType.UINT32) for key, n in counts.items()]
     if recipe.n_vocab:
         changed |= _longer_vocabulary(entries, f"{prefix}.vocab_size", recipe.n_vocab)
     return [replace(entry, value=changed.get(entry.key, entry.value)) for entry in entries]
 
 
-def _longer_vocabulary(entries: list[Entry], size_key: str, n_vocab: int) -> dict[str, Any]:
+def _longer_vocabulary(entries: list[MetadataEntry], size_key: str, n_vocab: int) -> dict[str, Any]:
     values = {entry.key: entry.value for entry in entries}
     tokens, types = values["tokenizer.ggml.tokens"], values["tokenizer.ggml.token_type"]
     filler = [f"<|unused_{i}|>" for i in range(len(tokens), n_vocab)]
@@ -209,9 +209,9 @@ def _longer_vocabulary(entries: list[Entry], size_key: str, n_vocab: int) -> dic
     }
 
 
-def _entry(field: gguf.ReaderField) -> Entry:
+def _entry(field: gguf.ReaderField) -> MetadataEntry:
     item_type = field.types[1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
-    return Entry(field.name, field.contents(), field.types[0], item_type)
+    return MetadataEntry(field.name, field.contents(), field.types[0], item_type)
 
 
 def tensors_of(reader: gguf.GGUFReader, recipe: Recipe) -> Iterator[Tensor]:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import gguf
 import numpy as np
 
-from tools.model_factory.gguf_factory import EMBER, Entry, Tensor, cached_file, metadata_of, reader_of, write
+from tools.model_factory.gguf_factory import EMBER, MetadataEntry, Tensor, cached_file, metadata_of, reader_of, write
 
 N_LAYERS, WIDTH, N_HEADS, N_KV_HEADS, HEAD_WIDTH, N_FEED, N_VOCAB = 6, 384, 6, 3, 64, 1024, 4096
 _N_EXPERTS, _EXPERT_WIDTH = 2, 64
@@ -360,7 +360,7 @@ def _block_layer(projection: np.ndarray, is_random: bool) -> list[Tensor]:
 
 def _renamed(
     architecture: str, changed: Mapping[str, Any], added: Mapping[str, Any], n_vocab: int | None = None
-) -> list[Entry]:
+) -> list[MetadataEntry]:
     """Ember's metadata for another architecture; ``changed`` and ``added`` are by key without the prefix."""
     entries = []
     for entry in metadata_of(EMBER, n_vocab):
@@ -371,7 +371,7 @@ def _renamed(
     return entries + [_entry(f"{architecture}.{key}", value) for key, value in added.items()]
 
 
-def _entry(key: str, value: Any) -> Entry:
+def _entry(key: str, value: Any) -> MetadataEntry:
     types: list[tuple[type, gguf.GGUFValueType]] = [
         (bool, gguf.GGUFValueType.BOOL),
         (int, gguf.GGUFValueType.UINT32),
@@ -379,11 +379,11 @@ def _entry(key: str, value: Any) -> Entry:
     ]
     kind = next(kind for type_, kind in types if isinstance(value[0] if isinstance(value, tuple) else value, type_))
     if isinstance(value, tuple):
-        return Entry(key, list(value), gguf.GGUFValueType.ARRAY, kind)
-    return Entry(key, value, kind)
+        return MetadataEntry(key, list(value), gguf.GGUFValueType.ARRAY, kind)
+    return MetadataEntry(key, value, kind)
 
 
-def _glm_metadata(n_blocks: int) -> list[Entry]:
+def _glm_metadata(n_blocks: int) -> list[MetadataEntry]:
     added = {
         "nextn_predict_layers": 1,
         "expert_count": _N_EXPERTS,
@@ -398,12 +398,12 @@ def _glm_metadata(n_blocks: int) -> list[Entry]:
 
 def _eagle_metadata(
     layers: tuple[int, ...], target_width: int, n_vocab: int | None, changed: Mapping[str, Any]
-) -> list[Entry]:
+) -> list[MetadataEntry]:
     added = {"target_layers": layers, "target_hidden_size": target_width}
     return _head_metadata("eagle3", {**added, **changed}, n_vocab)
 
 
-def _head_metadata(architecture: str, added: Mapping[str, Any], n_vocab: int | None) -> list[Entry]:
+def _head_metadata(architecture: str, added: Mapping[str, Any], n_vocab: int | None) -> list[MetadataEntry]:
     """Metadata of a head of one layer, with what is ``added`` in place of Ember's; None leaves a key out."""
     entries = _renamed(architecture, {"block_count": 1}, {}, n_vocab)
     values = {key if key.startswith("tokenizer.") else f"{architecture}.{key}": value for key, value in added.items()}

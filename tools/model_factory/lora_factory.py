@@ -7,7 +7,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from tools.model_factory.gguf_factory import EMBER, Entry, reader_of, write
+from tools.model_factory.gguf_factory import EMBER, MetadataEntry, reader_of, write
 from tools.model_factory.recurrent_factory import weights
 
 _RANK = 4
@@ -17,10 +17,10 @@ def lora(path: Path, seed: int = 1, source: Path = EMBER) -> Path:
     """Write an adapter of the queries of each layer, strong enough to change what the model says."""
     text, number = gguf.GGUFValueType.STRING, gguf.GGUFValueType.FLOAT32
     entries = [
-        Entry("general.architecture", "llama", text),
-        Entry("general.type", "adapter", text),
-        Entry("adapter.type", "lora", text),
-        Entry("adapter.lora.alpha", float(_RANK), number),
+        MetadataEntry("general.architecture", "llama", text),
+        MetadataEntry("general.type", "adapter", text),
+        MetadataEntry("adapter.type", "lora", text),
+        MetadataEntry("adapter.lora.alpha", float(_RANK), number),
     ]
     noise = np.random.default_rng(seed)
     tensors = []

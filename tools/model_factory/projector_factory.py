@@ -17,7 +17,7 @@ from typing import Any, Literal
 import gguf
 import numpy as np
 
-from tools.model_factory.gguf_factory import EMBER, Entry, Tensor, cached_file, metadata_of, reader_of, write
+from tools.model_factory.gguf_factory import EMBER, MetadataEntry, Tensor, cached_file, metadata_of, reader_of, write
 from tools.model_factory.head_factory import WIDTH, half_split
 
 ProjectorKind = Literal["gemma3", "qwen2vl_merger", "internvl"]
@@ -93,7 +93,7 @@ def _make(path: Path, kind: ProjectorKind, width: int) -> Path:
     return write(path, _metadata(kind, width), tensors)
 
 
-def _metadata(kind: ProjectorKind, width: int) -> list[Entry]:
+def _metadata(kind: ProjectorKind, width: int) -> list[MetadataEntry]:
     values: dict[str, Any] = {
         "general.architecture": "clip",
         "general.type": "mmproj",
@@ -117,10 +117,10 @@ def _metadata(kind: ProjectorKind, width: int) -> list[Entry]:
     return [_entry(key, value) for key, value in values.items()]
 
 
-def _entry(key: str, value: Any) -> Entry:
+def _entry(key: str, value: Any) -> MetadataEntry:
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return Entry(key, list(value), gguf.GGUFValueType.ARRAY, _VALUE_TYPES[type(value[0])])
-    return Entry(key, value, _VALUE_TYPES[type(value)])
+        return MetadataEntry(key, list(value), gguf.GGUFValueType.ARRAY, _VALUE_TYPES[type(value[0])])
+    return MetadataEntry(key, value, _VALUE_TYPES[type(value)])
 
 
 def _make_mrope_ember(path: Path) -> Path:
@@ -132,7 +132,7 @@ def _make_mrope_ember(path: Path) -> Path:
         )
         for entry in metadata_of(EMBER)
     ]
-    sections = Entry(
+    sections = MetadataEntry(
         "qwen2vl.rope.dimension_sections", [8, 12, 12, 0], gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.INT32
     )
     return write(path, [*entries, sections], [_as_qwen(tensor) for tensor in reader_of(EMBER).tensors])

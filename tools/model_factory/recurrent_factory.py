@@ -13,7 +13,7 @@ from typing import Any
 import gguf
 import numpy as np
 
-from tools.model_factory.gguf_factory import EMBER_DRAFT, Entry, Tensor, metadata_of, write
+from tools.model_factory.gguf_factory import EMBER_DRAFT, MetadataEntry, Tensor, metadata_of, write
 
 N_VOCAB, N_EMBD, N_FF, N_LAYERS, N_CTX = 4096, 64, 128, 4, 1024
 _INNER, _STATE, _RANK, _KERNEL = 2 * N_EMBD, 16, 4, 4
@@ -137,7 +137,7 @@ def write_model(
     """
     shared = {"context_length": N_CTX, "embedding_length": N_EMBD, "block_count": N_LAYERS, "vocab_size": N_VOCAB}
     entries = [entry for entry in metadata_of(EMBER_DRAFT) if not entry.key.startswith(("llama.", "general."))]
-    entries.append(Entry("general.architecture", architecture, gguf.GGUFValueType.STRING))
+    entries.append(MetadataEntry("general.architecture", architecture, gguf.GGUFValueType.STRING))
     entries += [_entry(f"{architecture}.{key}", value) for key, value in (shared | values).items()]
     random = (
         noise("token_embd.weight", N_EMBD, N_VOCAB, scale=1.0),
@@ -146,15 +146,15 @@ def write_model(
     return write(path, entries, [*(tables or random), ones(norm, N_EMBD), *layers])
 
 
-def _entry(key: str, value: Any) -> Entry:
+def _entry(key: str, value: Any) -> MetadataEntry:
     kinds = {
         bool: gguf.GGUFValueType.BOOL,
         int: gguf.GGUFValueType.UINT32,
         float: gguf.GGUFValueType.FLOAT32,
     }
     if isinstance(value, list):
-        return Entry(key, value, gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.INT32)
-    return Entry(key, value, kinds[type(value)])
+        return MetadataEntry(key, value, gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.INT32)
+    return MetadataEntry(key, value, kinds[type(value)])
 
 
 def noise(name: str, *shape: int, scale: float | None = None) -> Tensor:

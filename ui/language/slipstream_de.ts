@@ -6440,13 +6440,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/fit_reports/fit_reports.py" />
-      <source>The token of the worker {worker} is not known here.</source>
-      <translation>Das Token des Workers {worker} ist hier nicht bekannt.</translation>
+      <source>It is judged for this machine alone. {alone}</source>
+      <translation>Beurteilt ist es nur für diesen Rechner. {alone}</translation>
     </message>
     <message>
       <location filename="../../app/fit_reports/fit_reports.py" />
-      <source>It is judged for this machine alone. {alone}</source>
-      <translation>Beurteilt ist es nur für diesen Rechner. {alone}</translation>
+      <source>The token of the worker {worker} is not known here.</source>
+      <translation>Das Token des Workers {worker} ist hier nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../app/jobs/pair_test/pair_test.py" />
@@ -6562,6 +6562,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/library/imported_folders.py" />
       <source>{name} cannot be linked in {place}: {reason}. Import its folder in the library.</source>
       <translation>{name} kann in {place} nicht verknüpft werden: {reason}. Importiere den Ordner in der Bibliothek.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/model_rows.py" />
+      <source>quantised here from {name}</source>
+      <translation>hier aus {name} quantisiert</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
@@ -6712,11 +6717,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/library_service/measuring.py" />
       <source>Something is being measured already. Wait for it, or stop it.</source>
       <translation>Es wird schon etwas gemessen. Warte darauf, oder halte es an.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library_service/models.py" />
-      <source>quantised here from {name}</source>
-      <translation>hier aus {name} quantisiert</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />

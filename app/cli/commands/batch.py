@@ -179,7 +179,7 @@ def _answer_all(
     import asyncio
 
     from app.jobs.batch.batch_run import BatchRun, BatchSettings
-    from app.jobs.batch.endpoint import Endpoint
+    from app.jobs.batch.endpoint import BatchEndpoint
 
     fields = target.state.fields if target.state is not None else {}
     n_parallel = max_parallel or min(_LINES_PER_SLOT * int(fields.get("n_slots") or _OWN_SLOTS), MAX_PARALLEL)
@@ -193,7 +193,7 @@ def _answer_all(
     )
 
     async def run() -> None:
-        endpoint = Endpoint(target.client.url, target.client.headers, n_parallel)
+        endpoint = BatchEndpoint(target.client.url, target.client.headers, n_parallel)
         await BatchRun(work, results, endpoint, settings, show).run()
 
     asyncio.run(run())

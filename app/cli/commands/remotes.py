@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -52,7 +52,7 @@ def _add(
     remote = store.add(name, url, key=_key(key_stdin, no_key), fallback=fallback, models=model or ())
     known = asyncio.run(_ask(store, remote))
     if as_json:
-        print(json.dumps(_facts(remote, known), ensure_ascii=False))
+        print(json.dumps(known.as_dict(remote), ensure_ascii=False))
         return
     say(f"Added {remote.name} at {remote.url}{'' if remote.has_key else ', without a key'}.")
     if remote.has_key and remote.url.startswith("http:"):
@@ -70,7 +70,7 @@ def _list(as_json: _Json = False) -> None:
 
     found = asyncio.run(ask_all())
     if as_json:
-        print(json.dumps([_facts(remote, known) for remote, known in found], ensure_ascii=False))
+        print(json.dumps([known.as_dict(remote) for remote, known in found], ensure_ascii=False))
         return
     rows = [
         [
@@ -93,7 +93,7 @@ def _test(name: _Name, as_json: _Json = False) -> None:
     remote = store.named(name)
     known = asyncio.run(_ask(store, remote))
     if as_json:
-        print(json.dumps(_facts(remote, known), ensure_ascii=False))
+        print(json.dumps(known.as_dict(remote), ensure_ascii=False))
     if known.problem is not None:
         raise RemoteUnreachable(known.problem)
     if not as_json:
@@ -143,14 +143,3 @@ def _models_sentence(remote: Remote, known: ModelList) -> str:
     n_models = len(known.listed)
     example = f", as {remote.name}/{known.listed[0]['id']}" if known.listed else ""
     return f"It answers, and has {n_models} model{'' if n_models == 1 else 's'}{example}."
-
-
-def _facts(remote: Remote, known: ModelList) -> dict[str, Any]:
-    return {
-        "name": remote.name,
-        "url": remote.url,
-        "has_key": remote.has_key,
-        "fallback": remote.fallback,
-        "models": [f"{remote.name}/{one['id']}" for one in known.listed],
-        "problem": known.problem,
-    }

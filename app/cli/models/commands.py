@@ -59,6 +59,7 @@ def _list(as_json: _Json = False) -> None:
     from app.environment.paths import models_folder
     from app.library.find_model import catalog
     from app.library.hub_access import folders_file
+    from app.library.model_rows import RowReader
     from app.pairing.model_list import MOST_PAIRED, ListedModels
     from app.pairing.service import pairing
     from models.catalog.imported_folders import read_folders
@@ -68,12 +69,14 @@ def _list(as_json: _Json = False) -> None:
     is_short = len(entries) <= MOST_PAIRED
     rates = models_keep.Rates(expects=is_short)
     if as_json:
-        known, listed = models_keep.known(), ListedModels(entries)
+        models_keep.changes()
+        known, listed = RowReader(), ListedModels(entries)
         found = [
-            models_keep.facts(entry, known)
-            | rates.as_fields(entry)
+            models_keep.facts(row)
+            | models_keep.rate_fields(rates.expected(entry), row.measured_rate)
             | (_partners(pairing(entry, listed)) if is_short else _NOT_LOOKED_FOR)
             for entry in entries
+            for row in [known.row(entry)]
         ]
         print(json.dumps(found, ensure_ascii=False))
         return
@@ -118,7 +121,7 @@ def _show(
     REPO lists the quantisations, their sizes and which one to take; REPO:QUANT judges one by its header. Both read a
     few MB and download nothing.
     """
-    from app.fit_reports.fit_reports import as_fields, as_lines, current_machine, report_file
+    from app.fit_reports.fit_reports import as_fields, as_lines, current_machine, report_file, with_gain
     from app.library.find_model import UnknownModel, catalog, find_draft, find_model
     from app.pairing.service import pairing, uses_heads
     from app.settings.worker_tokens import named_workers
@@ -149,11 +152,12 @@ def _show(
             draft=drafting.facts if drafting is not None else None,
             must_draft=draft is not None,
             uses_heads=uses_heads(found) if draft is None else used is not None and used.kind is ProposerKind.MTP,
-            gain=used.measured.gain if used is not None and used.measured is not None else None,
         )
         if known
         else None
     )
+    if judgement is not None and used is not None and used.measured is not None:
+        judgement = with_gain(judgement, used.measured.gain)
     if as_json:
         judged = as_fields(judgement) if judgement else None
         print(json.dumps(facts | _rates(judgement) | partners | {"judgement": judged}, ensure_ascii=False))
@@ -202,4 +206,7 @@ def _rates(judgement: FitReport | None) -> dict[str, float | None]:
 
 
 def _facts(entry: ModelEntry) -> dict[str, Any]:
-    return models_keep.facts(entry, models_keep.known())
+    from app.library.model_rows import RowReader
+
+    models_keep.changes()
+    return models_keep.facts(RowReader().row(entry))

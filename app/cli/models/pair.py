@@ -15,10 +15,9 @@ from models.formatting.program import command
 
 if TYPE_CHECKING:
     from app.jobs.pair_test.pair_test import PairTestResult
-    from app.pairing.offers import FoundOffers
     from app.pairing.service import Pairing
     from models.catalog.catalog import Catalog, ModelEntry
-    from models.pairing.offers import DownloadOffer
+    from models.pairing.offers import DownloadOffer, FoundOffers
     from models.pairing.partner import Partner
 
 _MOST_REFUSED = 12
@@ -130,15 +129,14 @@ def _lines(entry: ModelEntry, found: Pairing, extra: FoundOffers, has_partner: b
 
 
 def _row(partner: Partner, found: Pairing) -> list[str]:
-    from models.pairing.heads import IN_FILES
+    from models.pairing.heads import KINDS
 
-    what = {"model": "small model", "mtp": "heads in the file", **IN_FILES}[partner.kind.value]
     gain = f"{partner.gain:.2f}× {'measured' if partner.measured is not None else 'expected'}"
     forecast = f"({partner.prediction.gain:.2f}× was expected)" if partner.prediction and partner.measured else ""
     return [
         "*" if found.used is not None and found.used.name == partner.name else " ",
         partner.name,
-        what,
+        KINDS[partner.kind],
         size(partner.n_bytes) if partner.n_bytes else "",
         gain,
         f"{size(partner.memory)} of memory" if partner.memory else "",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.environment.exit_codes import ExitCode
-from app.jobs.batch.endpoint import Endpoint, EndpointAnswer, RetryVerdict, ServerGone
+from app.jobs.batch.endpoint import BatchEndpoint, EndpointAnswer, RetryVerdict, ServerGone
 from app.jobs.batch.job import BadBatchLine, BatchRequest, parse
 from app.jobs.batch.job_file import MAX_LINE, InputLine, JobFile
 from app.jobs.batch.result_file import FinishedLines, ResultFile, Tally
@@ -137,7 +137,7 @@ class BatchRun:
 
     work: BatchWork
     results: ResultFile
-    endpoint: Endpoint
+    endpoint: BatchEndpoint
     settings: BatchSettings
     on_change: Callable[[Tally], None]
     _seen: SeenIds = field(default_factory=SeenIds)

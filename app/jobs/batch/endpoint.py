@@ -73,7 +73,7 @@ class EndpointAnswer:
         return RetryVerdict.FAULT if self.status in (500, 502, 504) else RetryVerdict.FINAL
 
 
-class Endpoint:
+class BatchEndpoint:
     """Posts requests to one server; at most ``n_parallel`` at a time have a connection."""
 
     def __init__(

@@ -45,7 +45,6 @@ class TrialResult:
     plain_rate: float
     drafted_rate: float
     acceptance: float | None
-    n_replies: int
 
 
 @dataclass(frozen=True, slots=True)

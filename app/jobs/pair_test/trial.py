@@ -65,7 +65,7 @@ def measure(job: TrialTask, say: Callable[[str, float], None] = lambda stage, sh
             raise SlipstreamError(Sentence("Its replies are too short to be timed."))
         plain, drafted = _rate([one.plain for one in timed]), _rate([one.drafted for one in timed])
         acceptance = found.n_accepted / found.n_drafted if found.n_drafted else None
-        return TrialResult(drafted / plain, plain, drafted, acceptance, len(timed))
+        return TrialResult(drafted / plain, plain, drafted, acceptance)
     finally:
         verifier.close()
 

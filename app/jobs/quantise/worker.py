@@ -69,22 +69,21 @@ def _follow(pipe: Pipe) -> queue.SimpleQueue[Go]:
 def _carry_out(order: QuantiseTask, pipe: Pipe, told: queue.SimpleQueue[Go]) -> None:
     from core.llama.quantiser import QuantiserRefused, quantise
 
-    def run(is_dry: bool, steps: _Steps | None = None) -> tuple[int, int, int]:
+    def run(target: str | None, steps: _Steps | None = None) -> tuple[int, int, int]:
         done = quantise(
             order.source,
-            order.target,
+            target,
             file_type=order.file_type,
             n_threads=order.n_threads,
             may_requantise=order.may_requantise,
-            is_dry=is_dry,
             progress=steps.begin if steps else lambda name: None,
         )
         return done.n_bytes, done.n_tensors, done.n_fallback
 
-    pipe.send(Sized(run(is_dry=True)[0]))
+    pipe.send(Sized(run(None)[0]))
     told.get()
     try:
-        _, n_tensors, n_fallback = run(is_dry=False, steps=_Steps(order.source, pipe))
+        _, n_tensors, n_fallback = run(order.target, _Steps(order.source, pipe))
     except QuantiserRefused as refusal:
         # C++ tells no more than "iostream error".
         if "iostream" in str(refusal) and shutil.disk_usage(Path(order.target).parent).free < _FULL_BELOW:

@@ -21,14 +21,14 @@ _EFFORTS = {"xhigh": "high", "max": "high"}  # templates know three
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
-class SentMessage(LenientBody):
+class AnthropicMessage(LenientBody):
     """One turn: text or blocks."""
 
     role: Literal["user", "assistant", "system"]
     content: str | list[Block]
 
 
-class SentTool(LenientBody):
+class AnthropicTool(LenientBody):
     """A tool of the client's; ``type`` names those that Anthropic runs itself."""
 
     name: str
@@ -37,7 +37,7 @@ class SentTool(LenientBody):
     input_schema: dict[str, Any] | None = None
 
 
-class Thinking(LenientBody):
+class AnthropicThinking(LenientBody):
     """Whether and how long the model thinks before it answers."""
 
     type: Literal["enabled", "disabled", "adaptive"]
@@ -57,7 +57,7 @@ class MessageBody(LenientBody):
     ``output_format`` is the older name of the format in ``output_config``.
     """
 
-    messages: list[SentMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: list[AnthropicMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     model: str | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     system: Text | list[Block] | None = None
@@ -66,9 +66,9 @@ class MessageBody(LenientBody):
     temperature: float | None = None
     top_k: int | None = None
     top_p: float | None = None
-    tools: list[SentTool] | None = Field(None, max_length=MAX_TOOLS)
+    tools: list[AnthropicTool] | None = Field(None, max_length=MAX_TOOLS)
     tool_choice: Block | None = None
-    thinking: Thinking | None = None
+    thinking: AnthropicThinking | None = None
     output_config: OutputConfig | None = None
     output_format: Block | None = None
     mcp_servers: list[Any] | None = Field(default=None, max_length=0)
@@ -130,7 +130,7 @@ class MessageBody(LenientBody):
         return {"tool_choice": _CHOICES[kind], **single}
 
 
-def _function(tool: SentTool) -> dict[str, Any]:
+def _function(tool: AnthropicTool) -> dict[str, Any]:
     if tool.input_schema is None:
         raise BadRequest(
             f"The tool {tool.name} is of the type {tool.type}, which runs elsewhere: send tools with an input_schema.",

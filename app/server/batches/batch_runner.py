@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.jobs.batch.batch_run import BatchRun, BatchSettings, BatchWork, look_through
-from app.jobs.batch.endpoint import Endpoint
+from app.jobs.batch.endpoint import BatchEndpoint
 from app.jobs.batch.job_file import JobFile
 from app.jobs.batch.result_file import ResultFile, Tally
 from app.server.batches.file_store import FileStore, Record, RecordFolder
@@ -145,7 +145,7 @@ class BatchRunner:
             import httpx
 
             transport = httpx.ASGITransport(self._inside, raise_app_exceptions=False)
-            endpoint = Endpoint("http://localhost", {"Content-Type": "application/json"}, n_parallel, transport)
+            endpoint = BatchEndpoint("http://localhost", {"Content-Type": "application/json"}, n_parallel, transport)
             run = BatchRun(work, results, endpoint, BatchSettings(n_parallel), self._noter(batch_id, work))
             await run.run()
         finally:

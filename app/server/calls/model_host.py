@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -224,15 +224,20 @@ class ModelHost:
             if self._entry is entry:
                 self._draft = draft
             named, must_draft, uses_heads = draft.path, False, draft.uses_heads
-        path, draft_path = str(entry.path), str(named) if named is not None else None
-        fields = {"must_draft": must_draft, "uses_heads": uses_heads, **self._sight(entry)}
-        fields["lora"] = self.settings.lora if parts is not None else ()
+        path = str(entry.path)
+        fields = {
+            "draft_path": str(named) if named is not None else None,
+            "must_draft": must_draft,
+            "uses_heads": uses_heads and self.settings.uses_draft,
+            "lora": self.settings.lora if parts is not None else (),
+            **self._sight(entry),
+        }
         try:
-            return self.settings.engine_options(path, draft_path, **fields, own=own)
+            return replace(self.settings.engine_options(path, own), **fields)
         except BadOption as error:
             # The server's own options have been looked at when it started: together with the model's they are wrong.
             _log.warning("The settings of %s are not used with this server's options: %s", entry.name, error.message)
-            return self.settings.engine_options(path, draft_path, **fields)
+            return replace(self.settings.engine_options(path), **fields)
 
     def _sight(self, entry: Entry) -> dict[str, Any]:
         """Return the options for the projector: one that was found and not named must not cost the model."""

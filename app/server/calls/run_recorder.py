@@ -30,7 +30,7 @@ _FEWEST_TOKENS, _SHORTEST = 32, 0.02
 _MOST_WAITING = 200
 
 
-class _Reply(NamedTuple):
+class _TimedReply(NamedTuple):
     model: LoadedModel
     receipt: Receipt
     at: float
@@ -57,7 +57,7 @@ class RunRecorder:
         """``folder`` keeps the runs; ``model`` gives the loaded model. Engines of one server have one ``shared``."""
         self._folder, self._model, self._save_after = folder, model, save_after
         self._open = shared or OpenRequests()
-        self._replies: list[_Reply] = []
+        self._replies: list[_TimedReply] = []
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
         self._facts: dict[str, ModelFacts] = {}
@@ -84,7 +84,7 @@ class RunRecorder:
             return
         with self._lock:
             if len(self._replies) < _MOST_WAITING:
-                self._replies.append(_Reply(model, receipt, time.time()))
+                self._replies.append(_TimedReply(model, receipt, time.time()))
             if self._timer is None:
                 self._timer = threading.Timer(self._save_after, self.save)
                 self._timer.daemon = True
@@ -104,7 +104,7 @@ class RunRecorder:
         except (OSError, GgufError, ValueError) as error:
             _log.info("What replies measured could not be kept: %s", error)
 
-    def _run(self, reply: _Reply) -> ModelRun | None:
+    def _run(self, reply: _TimedReply) -> ModelRun | None:
         model, receipt = reply.model, reply.receipt
         machine = _machine(model)
         if machine is None or receipt.plain_seconds is None:

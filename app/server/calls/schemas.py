@@ -408,7 +408,7 @@ class Function(LenientBody):
         return self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
 
 
-class Tool(LenientBody):
+class ChatTool(LenientBody):
     """A tool that the model may call."""
 
     type: Literal["function"]
@@ -436,7 +436,7 @@ class ChatCompletionBody(GenerationBody):
     max_completion_tokens: int | None = Field(default=None, ge=1)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
-    tools: list[Tool] | None = Field(None, max_length=MAX_TOOLS)
+    tools: list[ChatTool] | None = Field(None, max_length=MAX_TOOLS)
     tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None
     parallel_tool_calls: bool | None = None
     modalities: list[Literal["text"]] | None = None

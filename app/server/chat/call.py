@@ -137,7 +137,7 @@ class ChatCall(Call[ChatCompletionBody]):
 
 
 @dataclass(slots=True)
-class ToolCall:
+class RequestedCall:
     """A call that a model asks for; ``arguments`` is a JSON object as text, or its beginning in a reply cut short."""
 
     id: str
@@ -173,7 +173,7 @@ class ChatChoice:
     makes_one_call: bool = False
     content: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
+    calls: list[RequestedCall] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     n_tokens: int = 0
     n_reasoning: int = 0  # of these tokens
@@ -242,7 +242,7 @@ class ChatChoice:
         elif isinstance(piece, ReasoningText):
             self.reasoning.append(piece.text)
         elif isinstance(piece, CallBegun):
-            self.calls.append(ToolCall(piece.id, piece.name))
+            self.calls.append(RequestedCall(piece.id, piece.name))
         elif isinstance(piece, CallArguments):
             self.calls[-1].arguments += piece.text
         else:

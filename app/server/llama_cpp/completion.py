@@ -212,7 +212,7 @@ async def _stream(call: LlamaCall) -> AsyncGenerator[bytes, None]:
 
 
 @dataclass(slots=True)
-class _Text:
+class _LlamaText:
     """What has come of one text so far."""
 
     pieces: list[str] = field(default_factory=list)
@@ -232,7 +232,7 @@ class LlamaReply:
     def __init__(self, call: LlamaCall, begun: Begun) -> None:
         self._call, self._requests, self._model = call, begun.requests, begun.model
         self._body = call.body
-        self._texts = [_Text() for _ in begun.requests]
+        self._texts = [_LlamaText() for _ in begun.requests]
 
     @property
     def watches(self) -> bool:
@@ -305,7 +305,7 @@ class LlamaReply:
             found["completion_probabilities"] = [_probability(one) for one in text.logprobs]
         return _only(found, self._body.response_fields)
 
-    def _until_enough(self, text: _Text, news: str) -> str:
+    def _until_enough(self, text: _LlamaText, news: str) -> str:
         """Return what may still be shown. A text may end at a line with less indentation, or when its time is over."""
         if not self.watches:
             return news
@@ -329,7 +329,7 @@ class LlamaReply:
         return [one.chosen.token for one in logprobs] if self._body.return_tokens else []
 
 
-def _stop_type(text: _Text, end: Ended) -> str:
+def _stop_type(text: _LlamaText, end: Ended) -> str:
     if text.is_enough or end.reason is FinishReason.LENGTH:
         return "limit"
     return "word" if end.stop else "eos"

@@ -19,7 +19,7 @@ from app.server.openai import embeddings as vectors
 from app.server.openai.chat import ChatReply
 from app.server.openai.completions import CompletionCall, TextChoice, TextReply
 from app.server.openai.embeddings import EmbeddingsBody
-from app.server.openai.reply import Choice
+from app.server.openai.reply import ReplyChoice
 from core.values.messages import FinishReason, LoadedModel
 
 
@@ -62,7 +62,7 @@ class _Measured:
             "runtime": {"name": "slipstream", "version": __version__, "supported_formats": ["gguf"]},
         }
 
-    def of(self, choice: Choice, *, is_call: bool = False) -> dict[str, Any]:
+    def of(self, choice: ReplyChoice, *, is_call: bool = False) -> dict[str, Any]:
         """Return the blocks for a choice that has ended."""
         if choice.end is None:
             return self._blocks
@@ -76,7 +76,7 @@ class _Measured:
         return {"stats": stats, **self._blocks}
 
 
-def _stop_reason(choice: Choice, *, is_call: bool) -> str:
+def _stop_reason(choice: ReplyChoice, *, is_call: bool) -> str:
     assert choice.end is not None
     if choice.end.reason is FinishReason.LENGTH:
         return "maxPredictedTokensReached"

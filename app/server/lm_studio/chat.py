@@ -51,7 +51,7 @@ class InputItem(LenientBody):
         )
 
 
-class ChatBody(Body):
+class LmStudioChatBody(Body):
     """The body of POST /api/v1/chat; the fields of sampling are a chat's."""
 
     model_config = ConfigDict(extra="allow", strict=True)
@@ -106,21 +106,21 @@ class ChatBody(Body):
                 raise from_validation(dict(one) for one in error.errors()) from None
 
 
-async def chat(body: ChatBody, http: HttpRequest) -> Response:
+async def chat(body: LmStudioChatBody, http: HttpRequest) -> Response:
     """Answer the input, as one object or as a stream of events."""
     store: ResponseStore = http.app.state.responses
     earlier = await earlier_items(store, body.previous_response_id)
     local = ChatCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
-    reply = ChatReply(body, await placed(http, local), store)
+    reply = LmStudioReply(body, await placed(http, local), store)
     if body.stream:
         return EventStream(reply.stream())
     return JSONResponse(await while_connected(http.receive, reply.whole()))
 
 
-class ChatReply:
+class LmStudioReply:
     """Runs a chat, and tells of it in LM Studio's output and events."""
 
-    def __init__(self, body: ChatBody, call: ChatCall | RemoteChat, store: ResponseStore) -> None:
+    def __init__(self, body: LmStudioChatBody, call: ChatCall | RemoteChat, store: ResponseStore) -> None:
         self._body, self._call, self._store = body, call, store
         self._number = new_number()
         self._id = f"resp_{self._number}"

@@ -21,13 +21,13 @@ from core.values.messages import LoadedModel
 from models.formatting.figures import parameters
 
 
-class LoadBody(LenientBody):
+class LmStudioLoadBody(LenientBody):
     """The body of POST /api/v1/models/load."""
 
     model: str = Field(min_length=1)
 
 
-class UnloadBody(LenientBody):
+class LmStudioUnloadBody(LenientBody):
     """The body of POST /api/v1/models/unload."""
 
     instance_id: str = Field(min_length=1)
@@ -60,7 +60,7 @@ async def list_models_v1(http: HttpRequest) -> Response:
     return JSONResponse({"models": [*map(_model_v1, cards), *there]})
 
 
-async def load_model(body: LoadBody, http: HttpRequest) -> Response:
+async def load_model(body: LmStudioLoadBody, http: HttpRequest) -> Response:
     """Load a model, and answer when it is there. How it is loaded is set elsewhere: other fields change nothing."""
     began = time.monotonic()
     pool: ModelPool = http.app.state.pool
@@ -76,7 +76,7 @@ async def load_model(body: LoadBody, http: HttpRequest) -> Response:
     return JSONResponse(loaded | {"load_time_seconds": round(time.monotonic() - began, 3), "status": "loaded"})
 
 
-async def unload_model(body: UnloadBody, http: HttpRequest) -> Response:
+async def unload_model(body: LmStudioUnloadBody, http: HttpRequest) -> Response:
     """Unload a model as soon as no call has it."""
     pool: ModelPool = http.app.state.pool
     entry = await pool.request_unload(body.instance_id)

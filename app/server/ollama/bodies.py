@@ -143,7 +143,7 @@ class SentCall(LenientBody):
     function: SentFunction
 
 
-class SentMessage(LenientBody):
+class OllamaMessage(LenientBody):
     """One turn."""
 
     role: str
@@ -160,10 +160,10 @@ class SentMessage(LenientBody):
         return role.lower()
 
 
-class ChatBody(WritingBody):
+class OllamaChatBody(WritingBody):
     """The body of POST /api/chat; without messages, the model is loaded."""
 
-    messages: list[SentMessage] | None = Field(None, max_length=MAX_MESSAGES)
+    messages: list[OllamaMessage] | None = Field(None, max_length=MAX_MESSAGES)
     tools: list[Message] | None = Field(None, max_length=MAX_TOOLS)
 
     def chat(self) -> ChatCompletionBody:
@@ -265,7 +265,7 @@ def _valid(kind: type[_Body], made: dict[str, Any]) -> _Body:
         raise from_validation(dict(one) for one in error.errors()) from None
 
 
-def _messages(sent: list[SentMessage]) -> Iterator[Message]:
+def _messages(sent: list[OllamaMessage]) -> Iterator[Message]:
     """Yield the messages; calls get ids where they have none, and results those of the calls that they answer."""
     number, open_calls = 0, list[tuple[str, str]]()  # ids and names of calls without a result
     for one in sent:
@@ -285,7 +285,7 @@ def _messages(sent: list[SentMessage]) -> Iterator[Message]:
         yield message
 
 
-def _answered(result: SentMessage, open_calls: list[tuple[str, str]]) -> Message:
+def _answered(result: OllamaMessage, open_calls: list[tuple[str, str]]) -> Message:
     """Return which call a result is of: the one it names, else the first that waits."""
     found = next((call for call in open_calls if result.tool_call_id == call[0]), None)
     if found is None and result.tool_call_id is None:

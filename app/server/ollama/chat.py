@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 
 from fastapi import Request as HttpRequest
@@ -22,17 +23,9 @@ from app.server.http.errors import ApiError, refuse
 from app.server.http.sse import LineStream, while_connected
 from app.server.llama_cpp.completion import LlamaCall
 from app.server.llama_cpp.infill import InfillBody, InfillCall
-from app.server.ollama.bodies import ChatBody, GenerateBody, RunBody, WritingBody
+from app.server.ollama.bodies import GenerateBody, OllamaChatBody, RunBody, WritingBody
 from app.server.openai.timings import LOWEST
-from app.server.remotes.chat import (
-    RemoteChat,
-    RemoteModel,
-    Unanswered,
-    fallback_of,
-    model_at_remote,
-    placed,
-    updates_of,
-)
+from app.server.remotes.chat import AtRemote, ModelAtRemote, RemoteChat, model_at_remote, placed
 from app.server.replies.pieces import CallArguments, CallBegun, ContentText, Piece, ReasoningText
 from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.errors import SlipstreamError
@@ -43,7 +36,7 @@ Line = dict[str, Any]
 Kind = Literal["chat", "generate"]
 
 
-async def chat(body: ChatBody, http: HttpRequest) -> Response:
+async def chat(body: OllamaChatBody, http: HttpRequest) -> Response:
     """Answer the messages, in lines or as one object; without messages, load or unload the model."""
     pool: ModelPool = http.app.state.pool
     if not body.messages:
@@ -126,25 +119,19 @@ class PromptCall(ChatCall):
         return self._earlier + text.removeprefix(model.bos) if self._earlier else text
 
 
-class RemoteText:
-    """A text that a remote goes on with; ``local`` is the same call here, for the model that steps in."""
+class RemoteText(AtRemote[LlamaCall]):
+    """A text that a remote goes on with."""
 
-    def __init__(self, there: RemoteModel, local: LlamaCall, body: Line) -> None:
-        self.there, self.local, self.body = there, local, body
-        self.name = there.name
-        self.pool = local.pool
+    def __init__(self, there: ModelAtRemote, local: LlamaCall, body: Line) -> None:
+        super().__init__(there, local)
+        self._body = body
 
-    async def updates(self, *, streams: bool) -> Updates:
+    def updates(self, *, streams: bool) -> Updates:
         """Yield what is new; raises ApiError."""
-        try:
-            async with aclosing(updates_of(self.there, "/v1/completions", self.body, streams)) as updates:
-                async for update in updates:
-                    yield [update]
-            return
-        except Unanswered as unanswered:
-            fallback = fallback_of(self.there, unanswered)
+        return self.answered("/v1/completions", self._body, streams=streams, step_in=partial(self._step_in, streams))
+
+    async def _step_in(self, streams: bool) -> Updates:
         local = self.local
-        local.body = local.body.model_copy(update={"model": fallback})
         async with local.begun() as begun, aclosing(_of_text(local, begun.requests, streams=streams)) as batches:
             self.name = local.name
             async for batch in batches:

@@ -18,7 +18,7 @@ from app.server.http.sse import while_connected
 from app.server.ollama.bodies import EmbedBody, LegacyEmbedBody, RunBody
 from app.server.ollama.chat import nanoseconds, resting, shown_name
 from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of, json_response
-from app.server.remotes.chat import RemoteModel, Unanswered, fallback_of, model_at_remote, object_of
+from app.server.remotes.chat import ModelAtRemote, Unanswered, fallback_of, model_at_remote, object_of
 from app.server.remotes.exchange import BAD_GATEWAY
 from core.values.embedding import Embedded, EmbedRequest
 from core.values.errors import BadRequest
@@ -90,7 +90,7 @@ async def _vectors(
     return await while_connected(http.receive, answer())
 
 
-async def _of_remote(there: RemoteModel, texts: list[str], dimensions: int | None) -> Vectors:
+async def _of_remote(there: ModelAtRemote, texts: list[str], dimensions: int | None) -> Vectors:
     """Return a remote's vectors. Raises ApiError and Unanswered."""
     if not texts:
         return Vectors(Embedded("", (), ()), there.name)

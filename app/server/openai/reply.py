@@ -17,13 +17,13 @@ from core.values.messages import Ended, LoadedModel
 from core.values.receipt import Receipt
 
 
-class Choice(Protocol):
+class ReplyChoice(Protocol):
     """What has come of one choice so far."""
 
     end: Ended | None
 
 
-_Choice = TypeVar("_Choice", bound=Choice)
+_Choice = TypeVar("_Choice", bound=ReplyChoice)
 
 
 def identity(call: Call[Any], id_prefix: str, kind: str, model: LoadedModel) -> Identity:

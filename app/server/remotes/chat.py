@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from fastapi import Request as HttpRequest
 
+from app.server.calls.call import Call
 from app.server.calls.generation import new_id
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatChoice, ChatUpdate, Updates, running
 from app.server.http.errors import ApiError, from_exception
-from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, Sent, ask, model_named, untagged
+from app.server.remotes.exchange import BAD_GATEWAY, RemoteCall, Remotes, Sent, ask, model_named, untagged
 from app.server.remotes.figures import RemoteRequest
 from app.server.remotes.store import Remote
 from app.server.remotes.upstream import error_text
@@ -48,7 +49,10 @@ _OURS = frozenset(
 )
 
 
-class RemoteModel(NamedTuple):
+_Local = TypeVar("_Local", bound=Call[Any])
+
+
+class ModelAtRemote(NamedTuple):
     """A model at a remote."""
 
     remotes: Remotes
@@ -69,7 +73,7 @@ class Unanswered(Exception):
         self.failure = failure
 
 
-async def model_at_remote(http: HttpRequest, name: str | None) -> RemoteModel | None:
+async def model_at_remote(http: HttpRequest, name: str | None) -> ModelAtRemote | None:
     """Return the remote's model of this name, also with a tag that Ollama's clients add; None for names of others.
 
     Raises ModelNotFound.
@@ -79,7 +83,7 @@ async def model_at_remote(http: HttpRequest, name: str | None) -> RemoteModel | 
     if name is None or not known:
         return None
     found = model_named(known, name)
-    return RemoteModel(remotes, found[0], await untagged(remotes, *found)) if found is not None else None
+    return ModelAtRemote(remotes, found[0], await untagged(remotes, *found)) if found is not None else None
 
 
 async def placed(http: HttpRequest, call: ChatCall) -> ChatCall | RemoteChat:
@@ -88,13 +92,31 @@ async def placed(http: HttpRequest, call: ChatCall) -> ChatCall | RemoteChat:
     return RemoteChat(there, call) if there is not None else call
 
 
-class RemoteChat:
-    """A chat that a remote answers; ``local`` is the same call here, for the model that steps in."""
+class AtRemote(Generic[_Local]):
+    """A call that a remote answers; ``local`` is the same call here, for the model that steps in."""
 
-    def __init__(self, there: RemoteModel, local: ChatCall) -> None:
+    def __init__(self, there: ModelAtRemote, local: _Local) -> None:
         self.there, self.local = there, local
         self.name = there.name
         self.pool = local.pool
+
+    async def answered(self, path: str, body: Json, *, streams: bool, step_in: Callable[[], Updates]) -> Updates:
+        """Yield what the remote says, else what ``step_in`` does once ``local`` names that model; raises ApiError."""
+        try:
+            async with aclosing(_updates_of(self.there, path, body, streams)) as updates:
+                async for update in updates:
+                    yield [update]
+            return
+        except Unanswered as unanswered:
+            fallback = fallback_of(self.there, unanswered)
+        self.local.body = self.local.body.model_copy(update={"model": fallback})
+        async with aclosing(step_in()) as batches:
+            async for batch in batches:
+                yield batch
+
+
+class RemoteChat(AtRemote[ChatCall]):
+    """A chat that a remote answers."""
 
     def running(self, *, streams: bool, truncates: bool) -> AbstractAsyncContextManager[tuple[RemoteRun, Updates]]:
         """Run the call and give what comes of it, as ``ChatCall.running``."""
@@ -116,24 +138,24 @@ class RemoteRun:
 
     async def updates(self) -> Updates:
         """Yield what is new; raises ApiError. What runs when this is closed is cancelled."""
-        call, body = self._call, openai_chat(self._call.local.body)
-        try:
-            async with aclosing(updates_of(call.there, "/v1/chat/completions", body, self._streams)) as updates:
-                async for update in updates:
-                    self.choices[0].keep(update)
-                    yield [update]
-            return
-        except Unanswered as unanswered:
-            fallback = fallback_of(call.there, unanswered)
-        local = call.local
-        local.body = local.body.model_copy(update={"model": fallback})
-        async with local.run(streams=self._streams) as run, aclosing(run.updates()) as batches:
-            self.choices, call.name = run.choices, local.name
+        answer, body = self.choices[0], openai_chat(self._call.local.body)
+        said = self._call.answered("/v1/chat/completions", body, streams=self._streams, step_in=self._step_in)
+        async with aclosing(said) as batches:
+            async for batch in batches:
+                if self.choices[0] is answer:  # a run here keeps its own
+                    for update in batch:
+                        answer.keep(update)
+                yield batch
+
+    async def _step_in(self) -> Updates:
+        call = self._call
+        async with call.local.run(streams=self._streams) as run, aclosing(run.updates()) as batches:
+            self.choices, call.name = run.choices, call.local.name
             async for batch in batches:
                 yield batch
 
 
-def fallback_of(there: RemoteModel, unanswered: Unanswered) -> str:
+def fallback_of(there: ModelAtRemote, unanswered: Unanswered) -> str:
     """Return the model of this machine that answers in a remote's place; raises ApiError where there is none."""
     remote = there.remote
     if remote.fallback is None:
@@ -163,11 +185,11 @@ def openai_chat(body: ChatCompletionBody) -> Json:
     return sent
 
 
-async def updates_of(there: RemoteModel, path: str, body: Json, streams: bool) -> AsyncGenerator[ChatUpdate, None]:
+async def _updates_of(there: ModelAtRemote, path: str, body: Json, streams: bool) -> AsyncGenerator[ChatUpdate, None]:
     """Yield what a remote's chat or text brings, at last its end. Raises ApiError and Unanswered."""
     asked = body | ({"stream": True, "stream_options": {"include_usage": True}} if streams else {})
     request = there.remotes.figures.open(there.remote.name, there.model, Lane.STANDARD)
-    reader = _Reader()
+    reader = _ChunkReader()
     async with aclosing(_objects(there, path, asked, request)) as objects:
         async for data in objects:
             update = reader.read(data)
@@ -176,16 +198,16 @@ async def updates_of(there: RemoteModel, path: str, body: Json, streams: bool) -
         yield reader.end(request)
 
 
-async def object_of(there: RemoteModel, path: str, body: Json) -> Json:
+async def object_of(there: ModelAtRemote, path: str, body: Json) -> Json:
     """Return a remote's whole answer. Raises ApiError and Unanswered."""
     request = there.remotes.figures.open(there.remote.name, there.model, Lane.STANDARD)
     async with aclosing(_objects(there, path, body, request)) as objects:
         return [data async for data in objects][-1]
 
 
-async def _objects(there: RemoteModel, path: str, body: Json, request: RemoteRequest) -> AsyncGenerator[Json, None]:
+async def _objects(there: ModelAtRemote, path: str, body: Json, request: RemoteRequest) -> AsyncGenerator[Json, None]:
     """Yield the JSON objects of an answer: those of its events, or the whole one."""
-    call = Call(there.remote, there.model, body, request.lane)
+    call = RemoteCall(there.remote, there.model, body, request.lane)
     held = _Held()
     reason = FinishReason.CANCELLED
 
@@ -252,7 +274,7 @@ class _Held:
         await self.queue.put(b"data: " + b" ".join(body.splitlines()))
 
 
-class _Reader:
+class _ChunkReader:
     """Makes pieces of the chunks of one choice, or of a whole answer."""
 
     def __init__(self) -> None:

@@ -56,7 +56,7 @@ class Sent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RemoteCall:
     """A request for a remote: ``body`` as it came, but for the fields that are ours."""
 
     remote: Remote
@@ -114,7 +114,7 @@ class Sink(Protocol):
         """Take an answer that did not come in pieces."""
 
 
-async def ask(remotes: Remotes, call: Call, sent: Sent, sink: Sink, request: RemoteRequest) -> ApiError | None:
+async def ask(remotes: Remotes, call: RemoteCall, sent: Sent, sink: Sink, request: RemoteRequest) -> ApiError | None:
     """Let the remote answer. Return its failure where nothing of an answer was given on and others may answer.
 
     Raises ApiError for every other failure, and where the request was ended early.
@@ -131,7 +131,9 @@ async def ask(remotes: Remotes, call: Call, sent: Sent, sink: Sink, request: Rem
         work.cancel()
 
 
-async def _exchange(remotes: Remotes, call: Call, sent: Sent, sink: Sink, request: RemoteRequest) -> ApiError | None:
+async def _exchange(
+    remotes: Remotes, call: RemoteCall, sent: Sent, sink: Sink, request: RemoteRequest
+) -> ApiError | None:
     import httpx
 
     upstream = remotes.upstream
@@ -151,7 +153,7 @@ async def _exchange(remotes: Remotes, call: Call, sent: Sent, sink: Sink, reques
         return failure
 
 
-async def _forward(call: Call, response: httpx.Response, sink: Sink, request: RemoteRequest) -> ApiError | None:
+async def _forward(call: RemoteCall, response: httpx.Response, sink: Sink, request: RemoteRequest) -> ApiError | None:
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if response.status_code >= 400:
         failure = RemoteError(call.remote, response, await _beginning(response))

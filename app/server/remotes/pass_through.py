@@ -17,7 +17,7 @@ from app.server.calls.speed import wanted_speed
 from app.server.http.errors import ApiError, from_exception, from_http_exception, refuse
 from app.server.http.limits import INTERNAL, send_error
 from app.server.http.sse import HEADERS, PING, PING_SECONDS, ClientGone, while_connected
-from app.server.remotes.exchange import BAD_GATEWAY, Call, Remotes, Sent, ask, model_named, untagged
+from app.server.remotes.exchange import BAD_GATEWAY, RemoteCall, Remotes, Sent, ask, model_named, untagged
 from app.server.remotes.figures import RemoteRequest
 from app.server.remotes.store import Remote
 from app.server.remotes.upstream import error_text, kept_headers
@@ -89,8 +89,8 @@ class PassThrough:
         call = replace(call, model=await untagged(self._remotes, call.remote, call.model))
         await self._answer(call, scope, receive, send)
 
-    async def _answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
-        reply = _Reply(scope, send, call)
+    async def _answer(self, call: RemoteCall, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = _ReplyToClient(scope, send, call)
         failure: ApiError | None = None
         try:
             request = self._remotes.figures.open(call.remote.name, call.model, call.lane)
@@ -119,7 +119,9 @@ class PassThrough:
         body = call.encoded(call.remote.fallback)
         await self._app(_with_length(scope, body), _replay(body, receive), reply.for_fallback())
 
-    async def _ask(self, call: Call, scope: Scope, reply: _Reply, request: RemoteRequest) -> ApiError | None:
+    async def _ask(
+        self, call: RemoteCall, scope: Scope, reply: _ReplyToClient, request: RemoteRequest
+    ) -> ApiError | None:
         """Let the remote answer, with comments to a stream that waits."""
         path: str = _OPENAI_PATHS.get(scope["path"]) or scope["path"]
         sent = Sent(path, scope["headers"], scope.get("query_string", b""))
@@ -132,10 +134,10 @@ class PassThrough:
                 await asyncio.gather(pinging, return_exceptions=True)
 
 
-class _Reply:
+class _ReplyToClient:
     """What the client gets. It begins once, with the first piece of the remote's answer or a comment, and ends once."""
 
-    def __init__(self, scope: Scope, send: Send, call: Call) -> None:
+    def __init__(self, scope: Scope, send: Send, call: RemoteCall) -> None:
         self._scope, self._send, self._call = scope, send, call
         self._has_head = False  # the status and headers were sent
         self._n_sent = 0
@@ -262,7 +264,7 @@ def _with_length(scope: Scope, body: bytes) -> Scope:
     return {**scope, "headers": [*fields, (b"content-length", str(len(body)).encode())]}
 
 
-def _call(scope: Scope, body: bytes, remotes: dict[str, Remote]) -> Call | None:
+def _call(scope: Scope, body: bytes, remotes: dict[str, Remote]) -> RemoteCall | None:
     """Return the call of a remote's model, None for all others. Raises ApiError and BadRequest."""
     # Most requests are for this machine, and some are large: those that cannot name a remote are not parsed twice.
     if not any(f'"{name}{slash}'.encode() in body for name in remotes for slash in ("/", "\\/")):
@@ -288,7 +290,7 @@ def _call(scope: Scope, body: bytes, remotes: dict[str, Remote]) -> Call | None:
         lane = Lane.STANDARD  # what the fields mean there is not for us to say
     if INTERNAL in scope:
         fields.pop("speed", None)  # our own batches add it, and not every server takes fields that it does not know
-    return Call(remote, model, fields, lane)
+    return RemoteCall(remote, model, fields, lane)
 
 
 def _without_type(response: httpx.Response) -> list[tuple[bytes, bytes]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
@@ -13,8 +12,6 @@ from pydantic import Field
 from app.server.http.body import Body, as_asked
 from app.server.http.owner import check_owner
 from app.server.remotes.exchange import Remotes
-from app.server.remotes.store import Remote
-from app.server.remotes.upstream import ModelList
 
 
 class RemoteBody(Body):
@@ -31,7 +28,7 @@ async def list_remotes(http: HttpRequest) -> Response:
     """List the remotes with their models; ``problem`` says why one does not answer."""
     remotes = _remotes(http)
     lists = await remotes.lists.all()
-    found = [_wire(one, known) for one, known in lists.items()]
+    found = [known.as_dict(one) for one, known in lists.items()]
     return JSONResponse(as_asked(http, {"object": "list", "data": found}))
 
 
@@ -42,7 +39,7 @@ async def add_remote(body: RemoteBody, http: HttpRequest) -> Response:
     remote = await asyncio.to_thread(
         remotes.store.add, body.name, body.url, key=body.key, fallback=body.fallback, models=body.models
     )
-    return JSONResponse(as_asked(http, _wire(remote, await remotes.lists.ask(remote))), 201)
+    return JSONResponse(as_asked(http, (await remotes.lists.ask(remote)).as_dict(remote)), 201)
 
 
 async def test_remote(name: str, http: HttpRequest) -> Response:
@@ -51,7 +48,7 @@ async def test_remote(name: str, http: HttpRequest) -> Response:
     remote = remotes.store.named(name)
     began = time.monotonic()
     known = await remotes.lists.ask(remote)
-    found = _wire(remote, known) | {"seconds": round(time.monotonic() - began, 3)}
+    found = known.as_dict(remote) | {"seconds": round(time.monotonic() - began, 3)}
     return JSONResponse(as_asked(http, found))
 
 
@@ -60,17 +57,6 @@ async def remove_remote(name: str, http: HttpRequest) -> Response:
     check_owner(http, "Remotes are changed")
     await asyncio.to_thread(_remotes(http).store.remove, name)
     return JSONResponse({"name": name, "removed": True})
-
-
-def _wire(remote: Remote, known: ModelList) -> dict[str, Any]:
-    return {
-        "name": remote.name,
-        "url": remote.url,
-        "has_key": remote.has_key,
-        "fallback": remote.fallback,
-        "models": [f"{remote.name}/{one['id']}" for one in known.listed],
-        "problem": known.problem,
-    }
 
 
 def _remotes(http: HttpRequest) -> Remotes:

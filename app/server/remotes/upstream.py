@@ -208,6 +208,17 @@ class ModelList(NamedTuple):
     problem: str | None
     at: float
 
+    def as_dict(self, remote: Remote) -> dict[str, Any]:
+        """Return what is known of a remote, as JSON has it."""
+        return {
+            "name": remote.name,
+            "url": remote.url,
+            "has_key": remote.has_key,
+            "fallback": remote.fallback,
+            "models": [f"{remote.name}/{one['id']}" for one in self.listed],
+            "problem": self.problem,
+        }
+
 
 class ModelLists:
     """What remotes said of their models. A list is asked for again after a minute, beside those who read it."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from core.kv_cache.prefix_cache.image_tokens import image_end, whole_images
-from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, TokenIds
+from core.kv_cache.prefix_cache.prefix_tree import TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
 
-# The least tokens of a segment.
+# The least tokens of a segment: fewer are hardly worth a file.
 LEAST_SAVED = 16
 
 PositionOf = Callable[[int], int]
@@ -42,10 +42,6 @@ class KvOffload:
         self._clock = clock
         self._readings: list[DiskReadWait] = []
         store.on_read = self._on_read
-
-    def links(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
-        """Return the segments that continue a text behind its first ``start`` tokens, in order."""
-        return self.store.chain(match, start)
 
     def loads(self, links: list[SegmentLink], read: Mapping[Segment, Blob]) -> list[tuple[SegmentLink, Blob]]:
         """Return the links up to the first whose bytes are neither in RAM nor in ``read``, each with its bytes."""

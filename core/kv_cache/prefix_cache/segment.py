@@ -64,7 +64,7 @@ def segment_id(parent: Segment | None, start: int, tokens: TokenIds, *, is_whole
 _HEAD = struct.Struct("<8s16s16s16sQIIB7x16s")
 _MAGIC = b"SLIPKV1\n"
 _NO_PARENT = bytes(ID_BYTES)
-_DIGEST_BYTES = 16
+_DIGEST_BYTES = 16  # against damage by chance
 # No context is longer. The limit keeps a damaged length from allocating gigabytes.
 _MOST_TOKENS = 1 << 24
 

@@ -23,8 +23,8 @@ class DraftGrowth:
     """Asks proposers for tokens and puts them behind drafts.
 
     ``spent`` is what paid proposers took since it was last set to 0 (seconds), and ``times`` who took it for whom.
-    ``reading_seconds`` is what the step leaves for reading texts that they are far behind in. A draft whose chance is
-    below ``least_reach`` stops growing.
+    ``reading_seconds`` is what the step leaves for reading texts that they are far behind in. A free draft whose chance
+    is below ``least_reach`` stops growing; others grow while another round promises something.
     """
 
     def __init__(
@@ -198,6 +198,7 @@ class DraftGrowth:
         limit = min(self.limit(chain), room)
         while not chain.is_done and len(chain.tokens) < limit:
             self._extend(chain.proposer, [chain], is_lawful)
+            chain.is_done = chain.is_done or chain.probability < self.least_reach
 
     def extend(self, proposer: Proposer, chains: list[DraftChain]) -> None:
         """Let each chain grow by a token, at the expense of the proposer's time."""
@@ -223,4 +224,3 @@ class DraftGrowth:
                 chain.is_done = True  # what the grammar forbids need not be verified
                 continue
             chain.add(guess)
-            chain.is_done = chain.probability < self.least_reach

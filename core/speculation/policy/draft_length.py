@@ -44,12 +44,13 @@ def round_value(
 
     ``candidates`` come most promising first, ``cost`` is that of the step without them. ``round_seconds`` is the
     drafting time of one round by its number of chains, ``first_seconds`` what the next round costs beyond that by the
-    number of the first chains that are in it; it is asked only where that decides.
+    number of the first chains that are in it; it is asked only where that decides. Where texts must bring equally many
+    rows, all chains grow or none.
     """
     best_worth, best_chains = 0.0, 0
     n_rows, rate, step_seconds, room = cost.n_rows, cost.rate, cost.step_seconds, cost.room
     before = step_seconds(n_rows)
-    for n_chains in range(1, len(candidates) + 1):
+    for n_chains in range(len(candidates) if cost.n_even else 1, len(candidates) + 1):
         chosen, spent = candidates[:n_chains], round_seconds(n_chains)
         worth = -math.inf
         for depth in LOOKAHEAD:

@@ -47,7 +47,8 @@ class RiskBudget:
     """Each proposer may only be tried while what it lost, on all texts, stays a small share of the decoding time.
 
     Booked is what plain decoding takes for the tokens that came beyond plain ones, less what drafts for them took
-    (seconds). What one proposer has won is not there for another to lose.
+    (seconds). What one proposer has won is not there for another to lose. Nor does what it has won for texts that each
+    draft as they like pay for losses where ``n_even`` texts must draft alike: each such number has its own account.
     """
 
     def __init__(self, credit: float, memory: float = _MEMORY) -> None:
@@ -56,13 +57,15 @@ class RiskBudget:
         So old gains do not pay for long losses, nor do old losses forbid what pays now.
         """
         self.credit = credit
+        self.n_even = 0
         self._memory = memory
-        self._elapsed = self._unfaded = 0.0
-        self._balances: dict[str, float] = {}
+        self._unfaded = 0.0
+        self._elapsed: dict[int, float] = {}
+        self._balances: dict[tuple[str, int], float] = {}
 
     def balance(self, proposer: str) -> float:
         """Return the seconds that a proposer has won (positive) or lost lately."""
-        return self._balances.get(proposer, 0.0)
+        return self._balances.get((proposer, self.n_even), 0.0)
 
     def available(self, proposer: str) -> float:
         """Return the seconds that may be spent on what has no known gain; negative where too much is lost."""
@@ -81,22 +84,23 @@ class RiskBudget:
 
     def book(self, proposer: str, seconds: float) -> None:
         """Add what a proposer has won, or lost where it is negative."""
-        self._balances[proposer] = self.balance(proposer) + seconds
+        self._balances[proposer, self.n_even] = self.balance(proposer) + seconds
 
     def add_elapsed(self, seconds: float) -> None:
         """Add seconds of decoding."""
-        self._elapsed += seconds
+        self._elapsed[self.n_even] = self._elapsed.get(self.n_even, 0.0) + seconds
         self._unfaded += seconds
         if self._unfaded > _FADED_AT_ONCE * self._memory:
             fade = max(0.0, 1.0 - self._unfaded / self._memory)
-            self._elapsed *= fade
             self._unfaded = 0.0
-            for proposer in self._balances:
-                self._balances[proposer] *= fade
+            for n_even in self._elapsed:
+                self._elapsed[n_even] *= fade
+            for key in self._balances:
+                self._balances[key] *= fade
 
     @property
     def _allowance(self) -> float:
-        return _RISK_SHARE * self._elapsed + self.credit
+        return _RISK_SHARE * self._elapsed.get(self.n_even, 0.0) + self.credit
 
 
 @dataclass(slots=True)

@@ -144,9 +144,10 @@ class Speculator:
         if self._n_resting:
             self._n_resting -= 1
             return {}
+        self.budget.n_even = step.n_even
         growth = self._growth
         growth.spent, self._cut_away, self._drafts = 0.0, {}, {}
-        if self._fixed_depth is None and not self._is_worth_asking(decoding):
+        if self._fixed_depth is None and not self._is_worth_asking(decoding, step.n_even):
             return {}
         began = self._clock()
         depth = self._fixed_depth
@@ -163,8 +164,11 @@ class Speculator:
         for proposer in self.proposers:
             proposer.begin(sequence)
 
-    def _is_worth_asking(self, decoding: list[Sequence]) -> bool:
-        """Return whether to decide on drafts in this step; where nothing came of that lately, it is left out."""
+    def _is_worth_asking(self, decoding: list[Sequence], n_even: int) -> bool:
+        """Return whether to decide on drafts in this step; where nothing came of that lately, it is left out.
+
+        Where ``n_even`` texts must bring equally many rows, n-grams of some of them are worth nothing.
+        """
         states, ngram = self._states, self._ngram
         is_awake = states.begin_step(decoding)
         looking = states.due_for_ngrams(decoding) if ngram is not None else ()
@@ -177,7 +181,7 @@ class Speculator:
                 longest = self._longest_rest(self._search_seconds, len(decoding))
                 for sequence in missed:
                     states.by_id[sequence.id].ngram_backoff.back_off(longest)
-            is_awake = is_awake or len(missed) < len(looking)
+            is_awake = is_awake or len(looking) - len(missed) >= max(n_even, 1)
         if is_awake or any(sequence.sampler.grammar is not None for sequence in decoding):
             return True
         self._n_resting, self._n_texts_resting = states.skip_steps(decoding), len(decoding)
@@ -301,7 +305,9 @@ class Speculator:
         self._growth.amortise(sequence, len(choices))
         trial = state.trials.get(chain.proposer.name) if chain is not None else None
         if trial is not None:
-            trial.tried_at, trial.interval = state.n_verified, FIRST_PROBE
+            trial.tried_at = state.n_verified
+            if n_accepted == n_drafted:
+                trial.interval = FIRST_PROBE
         self._judge_unverified(chain or self._cut_away.get(sequence.id), choices, n_accepted)
         if self._ngram is not None:
             has_ended = choices[-1] in self._end_tokens

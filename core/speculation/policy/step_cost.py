@@ -146,10 +146,17 @@ class StepCost(NamedTuple):
         return self._replace(step_seconds=share)
 
     def row_price(self) -> float:
-        """Return what a further row costs at least, in tokens: no token with a lower chance is worth verifying."""
-        n_rows, step_seconds = self.n_rows, self.step_seconds
-        before = step_seconds(n_rows)
-        return self.rate * min([(step_seconds(n_rows + more) - before) / more for more in LOOKAHEAD])
+        """Return what a further row costs at least, in tokens: no token with a lower chance is worth verifying.
+
+        On a CPU the second row may cost more than the tenth.
+        """
+        counts = (0, *LOOKAHEAD)
+        seconds = [self.step_seconds(self.n_rows + count) for count in counts]
+        slopes = [
+            (seconds[place] - seconds[place - 1]) / (counts[place] - counts[place - 1])
+            for place in range(1, len(counts))
+        ]
+        return self.rate * min(slopes)
 
     def with_rows(self, n_taken: int) -> StepCost:
         """Return the cost of a step in which ``n_taken`` further rows are taken."""

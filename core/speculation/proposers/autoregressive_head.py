@@ -1,4 +1,8 @@
-"""Heads that draft token after token from the target's hidden states: the common part of MTP and EAGLE-3."""
+"""Heads that draft token after token from the target's hidden states.
+
+MTP: prediction layers in the target's own file (multi-token prediction, DeepSeek-V3, 2024). EAGLE-3: a head in a file
+of its own (Li et al., 2025).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ import numpy as np
 
 from core.cost.calibration import MeasuredContext
 from core.llama import heads
-from core.llama.context import Context
-from core.llama.heads import StateBatch, StateRows
+from core.llama.context import Context, DecodeStatus
+from core.llama.heads import FeatureBatch, LayerInputs, StateBatch, StateRows
+from core.llama.model import Model
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import DraftChain, ProposedToken
+from core.speculation.proposer import DraftChain, DraftFailed, ProposedToken
 from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadSpan
 
 # While reading along, this many of the latest tokens are compared with the head's own choice.
@@ -194,3 +199,63 @@ class AutoregressiveHead(HiddenStateProposer):
         self._context.synchronize()
         n_rows = self._batch.n_tokens
         return self._context.logits(n_rows), heads.hidden(self._context, n_rows, self._state_width)
+
+
+class MtpProposer(AutoregressiveHead):
+    """Reads each token with the target's last hidden state before it (common/speculative.cpp, draft-mtp).
+
+    If there are several prediction layers, the first one drafts every token.
+    """
+
+    name = "mtp"
+
+    def __init__(self, own: MeasuredContext, target: Context, width: int) -> None:
+        """Take over ``own``, which runs the target's prediction layers; states have ``width`` numbers."""
+        super().__init__(own, target, state_width=width, feature_width=width, first_position=0)
+        heads.export_hidden(target, of_outputs_only=False)
+
+    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
+        return (heads.hidden(self._target, n_rows, self._state_width),)
+
+    def _states(self, features: StateRows) -> StateRows:
+        return features
+
+
+class Eagle3Proposer(AutoregressiveHead):
+    """Reads each token with an encoding of the inputs of some of the target's layers before it.
+
+    The token after position p is kept at p, beside the encoding of p (common/speculative.cpp, draft-eagle3).
+    """
+
+    name = "eagle3"
+
+    def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int) -> None:
+        """Take over ``model`` and ``own``; ``target_width`` is the width of the target's layers.
+
+        The target must be able to export the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
+        """
+        self._model = model
+        self._inputs = LayerInputs(model, target, target_width)
+        width, feature_width = heads.embedding_width(model), self._inputs.width
+        super().__init__(own, target, state_width=width, feature_width=feature_width, first_position=-1)
+        # The encoder makes an output of every row.
+        self._encoder_batch = FeatureBatch(min(own.context.n_outputs, own.context.n_ubatch), self._inputs.width)
+
+    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
+        return self._inputs.rows(n_rows)
+
+    def _states(self, features: StateRows) -> StateRows:
+        batch, states = self._encoder_batch, np.empty((len(features), self._state_width), np.float32)
+        for start in range(0, len(features), batch.capacity):
+            chunk = features[start : start + batch.capacity]
+            batch.fill(chunk, self._context.last_position(0) + 1)
+            if heads.encode(self._context, batch) is not DecodeStatus.OK:
+                self.clear()
+                raise DraftFailed
+            states[start : start + len(chunk)] = heads.hidden(self._context, len(chunk), self._state_width)
+        return states
+
+    def close(self) -> None:
+        """Free context and model."""
+        super().close()
+        self._model.close()

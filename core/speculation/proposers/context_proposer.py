@@ -22,6 +22,7 @@ from core.speculation.proposer import AcceptanceSample, DraftFailed, ProposedTok
 # Evidence is the probability that the drafting model gives its own token.
 _EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997])
 _MIDDLES = (0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.965, 0.985, 0.99, 0.995)
+# Before anything was judged, this share of that probability is expected.
 _TRUST = 0.9
 _N_BINS = len(_MIDDLES)
 # Sampled tokens have bins of their own, because there agreement also depends on the noise.

@@ -17,6 +17,9 @@ from core.scheduler.sequence import Sequence
 from core.speculation.proposer import Evaluated, ProposedToken
 from core.speculation.proposers.context_proposer import PRIORS, ContextProposer
 
+# States of single tokens are put into their window so many at a time: right after a step the processor's caches hold
+# weights and nothing else, so that one takes nearly as long as all.
+_MOST_LATE = 16
 # This many of the latest states are kept for a head that has not read them yet. A head that starts late begins there:
 # earlier ones matter little and would cost time and memory.
 LONGEST_WINDOW = 512
@@ -39,6 +42,26 @@ class HiddenStateWindow:
         self._first = 0
         self._begin = 0
         self._end = 0
+        # States that are still to be put in, of the tokens of ``_text`` from ``_late_from`` on.
+        self._late: list[tuple[StateRows, ...]] = []
+        self._text = self._tokens
+        self._late_from = 0
+
+    def append(self, text: TokenBuffer, position: int, parts: tuple[StateRows, ...]) -> None:
+        """Add the state of a text's token at ``position``, as ``take`` does; ``parts`` have one row."""
+        late = self._late
+        if late and (text is not self._text or position != self._late_from + len(late) or len(late) >= _MOST_LATE):
+            self._put_in()
+        if not self._late:
+            self._text, self._late_from = text, position
+        self._late.append(tuple([part.copy() for part in parts]))
+
+    def _put_in(self) -> None:
+        late, self._late = self._late, []
+        if late:
+            tokens, start = self._text.view, self._late_from
+            parts = tuple([np.concatenate(rows) for rows in zip(*late, strict=True)])
+            self.take(tokens[:start], tokens[start : start + len(late)], parts)
 
     def take(self, before: TokenIds, tokens: TokenIds, parts: tuple[StateRows, ...]) -> None:
         """Add the states of ``tokens``, which came after ``before``.
@@ -46,6 +69,7 @@ class HiddenStateWindow:
         ``parts`` have one row per token and are joined along the columns. States of other texts, or from there on, are
         dropped.
         """
+        self._put_in()
         start, count = len(before), len(tokens)
         if self._tokens.common_prefix(before) < start or start < self._first:
             self._tokens = TokenBuffer(before)
@@ -65,10 +89,11 @@ class HiddenStateWindow:
 
     def known(self, tokens: TokenIds) -> range:
         """Return the positions whose states belong to ``tokens``."""
+        self._put_in()
         return range(self._first, max(self._tokens.common_prefix(tokens), self._first))
 
     def rows(self, start: int, end: int) -> StateRows:
-        """Return the states of positions [start, end), valid until the next ``take``."""
+        """Return the states of positions that are ``known``, [start, end), valid until the next ones come."""
         offset = self._begin - self._first
         return self._rows[start + offset : end + offset]
 
@@ -155,12 +180,15 @@ class HiddenStateProposer(ContextProposer):
             begin, row = row, row + one.n_rows + len(one.draft)
             if not one.sequence.request.may_draft:
                 continue
+            window, states = self._slot_features(one.sequence).window, tuple([part[begin:row] for part in parts])
+            if row - begin == 1:
+                window.append(one.sequence.tokens, one.start, states)
+                continue
             tokens = one.sequence.tokens.view
             read = tokens[one.start : one.start + one.n_rows]
             if one.draft:
                 read = np.concatenate((read, np.array(one.draft, np.int32)))
-            window = self._slot_features(one.sequence).window
-            window.take(tokens[: one.start], read, tuple([part[begin:row] for part in parts]))
+            window.take(tokens[: one.start], read, states)
 
     def clear(self) -> None:
         """Drop the texts of all slots."""

@@ -21,8 +21,8 @@ _SHARED_PRIORS = (0.3, 0.7)
 _LONGEST_MATCH = _MATCH_EDGES[-1]
 # Sizes of n-grams in a text's own index; the longer is looked up first.
 _SIZES = (8, 3)
-_SHARED_SIZE = 4
-_SHARED_LIMIT = 400_000
+# Size of n-grams that all requests share, and how many are kept: some 80 MB.
+_SHARED_SIZE, _SHARED_LIMIT = 4, 400_000
 # Tokens of a prompt that are indexed in one step, which takes about a millisecond.
 _PIECE = 1024
 

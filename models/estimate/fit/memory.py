@@ -56,21 +56,12 @@ class EngineShape:
 
     def need(self, facts: ModelFacts, n_cells: int, kv_type: str, draft: ModelFacts | None = None) -> MemoryNeed:
         """Estimate the memory of such an engine with ``n_cells`` KV cells, with its draft models and heads."""
-        need = estimate(
-            facts,
-            n_cells,
-            kv_type=kv_type,
-            n_slots=self.n_slots * self.n_states,
-            n_ubatch=self.n_ubatch,
-            n_outputs=self.n_outputs or self.n_slots,
-            flash_attention=self.flash_attention,
-            cuts_windows=True,
-        )
+        need = estimate(facts, n_cells, self, kv_type=kv_type, cuts_windows=True)
         # Drafts always have an F16 cache.
         drafts = facts.mtp_kv_bytes_per_token() * n_cells if self.uses_heads else 0
         if draft is not None:
-            rows = self.draft_outputs
-            drafts += estimate(draft, n_cells, n_slots=self.n_slots, n_ubatch=self.n_ubatch, n_outputs=rows).total
+            own = EngineShape(self.n_slots, n_ubatch=self.n_ubatch, n_outputs=self.draft_outputs)
+            drafts += estimate(draft, n_cells, own).total
         return replace(need, draft=drafts, projector=self.projector_bytes)
 
 
@@ -81,22 +72,21 @@ ONE_REQUEST = EngineShape()
 def estimate(
     facts: ModelFacts,
     n_cells: int,
+    shape: EngineShape = ONE_REQUEST,
     *,
     kv_type: str = "f16",
-    n_slots: int = 1,
-    n_ubatch: int = 512,
-    n_outputs: int | None = None,
-    flash_attention: bool = True,
     cuts_windows: bool = False,
 ) -> MemoryNeed:
-    """Estimate the memory of a context of ``n_cells`` KV cells; ``n_outputs`` None is one per slot.
+    """Estimate the memory of one context of an engine with ``n_cells`` KV cells.
 
     The KV cache is as llama.cpp allocates it; compute buffers follow its graph for dense and expert layers. With
     ``cuts_windows`` layers with a sliding window keep only the window if that saves much (``cells_in_window``).
     """
     n_kv = -(-n_cells // CELL_PADDING) * CELL_PADDING
+    n_slots, n_ubatch = shape.n_slots * shape.n_states, shape.n_ubatch
     state = facts.state_bytes * n_slots
-    compute = _compute_bytes(facts, n_kv, min(n_ubatch, n_kv), n_outputs or n_slots, flash_attention)
+    n_outputs = shape.n_outputs or shape.n_slots
+    compute = _compute_bytes(facts, n_kv, min(n_ubatch, n_kv), n_outputs, shape.flash_attention)
     in_windows = facts.kv_bytes_in_windows(kv_type, kv_type)
     n_in_sight = cells_in_window(facts, n_kv, n_slots, n_ubatch) if cuts_windows else n_kv
     everywhere = facts.kv_bytes_per_token(kv_type, kv_type) + facts.idle_kv_bytes_per_token(kv_type, kv_type)

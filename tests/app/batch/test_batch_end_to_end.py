@@ -23,7 +23,10 @@ from tests.support import measured
 
 ROOT = Path(__file__).resolve().parents[3]
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX"),
+    pytest.mark.usefixtures("home"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +46,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         url = child.stdout.readline().decode().removeprefix("SLIPSTREAM READY ").strip()
         yield ["--url", url, "--api-key", "secret"]
         child.terminate()
-
-
-@pytest.fixture(autouse=True)
-def _home(home: Path) -> None:
-    """Every test here has folders of its own."""
 
 
 def command(*words: str) -> list[str]:

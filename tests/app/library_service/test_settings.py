@@ -25,9 +25,7 @@ def problems(sheet: SettingsSheet) -> dict[str, str]:
     return {setting.name: setting.problem for setting in sheet.settings if setting.problem is not None}
 
 
-def test_a_sheet_has_every_setting_with_what_is_recommended_and_marks_what_counts_later(
-    library: LibraryClient,
-) -> None:
+def test_a_sheet_has_every_setting_with_what_is_recommended(library: LibraryClient) -> None:
     sheet = library.get(ask.GetSettings(EMBER))
     assert tuple(setting.name for setting in sheet.settings) == NAMES
     assert given(sheet) == {}
@@ -35,8 +33,6 @@ def test_a_sheet_has_every_setting_with_what_is_recommended_and_marks_what_count
     assert (recommended["temperature"], recommended["speed"]) == ("0.8", "standard")
     assert recommended["kv_type"] == "chosen for this machine"
     assert sheet.drafts == ("ember-draft-q8_0",)
-    later = {setting.name for setting in sheet.settings if not setting.counts_at_once}
-    assert later == {"ctx", "kv_type", "gpu_layers", "threads", "draft", "worker"}
 
 
 def test_settings_are_kept_for_every_process_and_reset_one_by_one(open_library, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -16,20 +16,22 @@ import pytest
 
 from app.client.server_process import ServerProcess
 from tests.app.server.conftest import RunningServer
+from tests.support.waiting import until
 from tools.model_factory import gguf_factory
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 LONG = {"model": "deep", "ignore_eos": True}
+STORY = {"num_predict": 900, "temperature": 0}  # the likeliest story is long
 # Of each route a body whose reply does not end by itself while a test runs.
 ENDLESS: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": USER, **LONG},
     "/v1/completions": {"prompt": "Once", "max_tokens": 900, **LONG},
     "/v1/responses": {"input": "Tell me a story.", "store": False, **LONG},
-    "/v1/messages": {"messages": USER, "max_tokens": 900, "model": "deep"},
+    "/v1/messages": {"messages": USER, "max_tokens": 900, "model": "deep", "temperature": 0},
     "/completion": {"prompt": "Once", **LONG},
     "/infill": {"input_prefix": "a", "input_suffix": "b", **LONG},
-    "/api/chat": {"model": "deep", "messages": USER, "options": {"num_predict": 900}},
-    "/api/generate": {"model": "deep", "prompt": "Once", "options": {"num_predict": 900}},
+    "/api/chat": {"model": "deep", "messages": USER, "options": STORY},
+    "/api/generate": {"model": "deep", "prompt": USER[0]["content"], "options": STORY},
 }
 # Of each route that writes nothing a body that takes seconds.
 TEXTS = ["a fox and a boat " * 60] * 200
@@ -145,15 +147,8 @@ def test_a_batch_goes_on_after_the_engine_died(deep: RunningServer) -> None:
     batch = deep.client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
     deep.wait_until(lambda state: state["active"] > 0)
     deep.engine.send_signal(signal.SIGKILL)
-    until(lambda: deep.client.batches.retrieve(batch.id).status == "completed")
+    until(lambda: deep.client.batches.retrieve(batch.id).status == "completed", 90)
     done = deep.client.batches.retrieve(batch.id)
     assert (done.request_counts.completed, done.request_counts.failed) == (8, 0)
     state = deep.wait_until(lambda state: state["active"] == 0)
     assert state["queued"] == 0
-
-
-def until(is_so: Callable[[], bool], seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -66,9 +66,9 @@ def test_text_completions_have_no_system_prompt():
 
 def test_options_of_the_server_stand_before_those_of_the_model():
     own = ModelSettings(ctx=512, kv_type="q8_0", threads=1, gpu_layers=0)
-    options = ServerSettings(n_ctx=256, kv_type="f16").engine_options("m.gguf", own=own)
+    options = ServerSettings(n_ctx=256, kv_type="f16").engine_options("m.gguf", own)
     assert (options.n_ctx, options.kv_type, options.n_threads, options.n_gpu_layers) == (256, "f16", 1, 0)
-    assert ServerSettings().engine_options("m.gguf", own=own).kv_type == "q8_0"
+    assert ServerSettings().engine_options("m.gguf", own).kv_type == "q8_0"
     options = ServerSettings().engine_options("m.gguf")
     assert (options.kv_type, options.n_cpu_moe, options.n_gpu_layers) == (None, None, None)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from app.server.remotes.pass_through import PassThrough
 from app.server.remotes.store import RemoteStore
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.scripted_remote import HEAD, ScriptedRemote, chunk, json_reply
+from tests.support.waiting import until
 
 MESSAGES = [{"role": "user", "content": "Tell me a story about a fox."}]
 CHAT = {"messages": MESSAGES, "max_tokens": 12, "temperature": 0, "seed": 1}
@@ -134,30 +134,22 @@ def test_errors_are_the_remotes_own(front, server):
     assert (there.status_code, there.json()) == (here.status_code, here.json())
 
 
-def wait_for(find, seconds: float = 10.0):
-    deadline = time.monotonic() + seconds
-    while not (found := find()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
 @pytest.mark.parametrize("how", ["client leaves", "DELETE"])
 def test_an_early_end_reaches_the_remote(front, server, how):
     body = {"model": f"rack/{MODEL}", "prompt": "Tell me.", "max_tokens": 900, "ignore_eos": True, "speed": "fast"}
     with front.http.stream("POST", "/v1/completions", json=body | {"stream": True}) as stream:
         pieces = stream.iter_text()
         next(pieces)
-        (running,) = wait_for(lambda: [one for one in requests(front) if one["n_generated"] > 2])
+        (running,) = until(lambda: [one for one in requests(front) if one["n_generated"] > 2])
         assert (running["model"], running["lane"], running["phase"]) == (f"rack/{MODEL}", "fast", "decode")
         assert running["tokens_per_second"] > 0
-        wait_for(lambda: server.state["active"] == 1)
+        until(lambda: server.state["active"] == 1)
         if how == "DELETE":
             assert front.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
             rest = "".join(pieces)
             assert rest.count("cancelled") == 2  # the sentence, and its code
             assert "[DONE]" not in rest
-    wait_for(lambda: server.state["active"] == 0)
+    until(lambda: server.state["active"] == 0)
     assert requests(front) == []
 
 
@@ -347,7 +339,7 @@ def test_an_early_end_in_ollamas_protocol_reaches_the_remote(front, scripted, ho
             assert front.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
             assert ["cancelled" in line for line in lines] == [True]
     assert scripted.left.wait(5)
-    wait_for(lambda: requests(front) == [])
+    until(lambda: requests(front) == [])
 
 
 @pytest.mark.parametrize("path", ["/api/chat", "/api/generate", "/api/embed"])
@@ -508,7 +500,7 @@ def test_a_batch_may_name_a_remotes_model(front, scripted):
     batch = front.client.batches.create(
         input_file_id=uploaded.id, endpoint="/v1/chat/completions", completion_window="24h"
     )
-    wait_for(lambda: front.client.batches.retrieve(batch.id).status == "completed")
+    until(lambda: front.client.batches.retrieve(batch.id).status == "completed")
     sent = json.loads(scripted.requests[0].partition(b"\r\n\r\n")[2])
     assert sent == CHAT | {"model": "m"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from core.values.receipt import Receipt
 from core.values.request import Request
 from models.estimate.speed.runs import FILE_NAME, read_runs
 from models.facts.model_facts import read_model
+from tests.support.waiting import until
 from tools.model_factory.gguf_factory import EMBER
 
 RECEIPT = Receipt(
@@ -114,10 +114,7 @@ def test_several_gpus_teach_nothing(tmp_path: Path) -> None:
 def test_runs_are_written_a_while_after_the_first_reply(tmp_path: Path) -> None:
     recording = RunRecorder(tmp_path, loaded, save_after=0.01)
     reply(recording)
-    deadline = time.monotonic() + 60
-    while not read_runs(tmp_path, identity()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert len(read_runs(tmp_path, identity())) == 1
+    assert len(until(lambda: read_runs(tmp_path, identity()))) == 1
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_else(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from core.values.errors import BadOption
 from core.values.messages import EnginePhase, EngineState
 from tests.support import measured
 from tests.support.broken_gguf import giant
+from tests.support.waiting import until
 from tools.model_factory.gguf_factory import EMBER, metadata_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -118,10 +119,8 @@ def test_ctrl_c_while_the_model_loads_ends_at_once(start):
 @pytest.mark.parametrize("interrupt", [os.kill, os.killpg], ids=["server", "terminal"])
 def test_ctrl_c_as_soon_as_the_engine_starts_ends_without_a_traceback(start, interrupt):
     process = start()
-    deadline = time.monotonic() + 60
-    while not any(os.getpgid(child.pid) != process.pid for child in psutil.Process(process.pid).children()):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    started = psutil.Process(process.pid).children
+    until(lambda: any(os.getpgid(child.pid) != process.pid for child in started()), pause=0.005)
     interrupt(process.pid, signal.SIGINT)
     assert process.wait(60) == ExitCode.OK
     assert process.stderr.read() == ""

@@ -26,6 +26,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tests.support.interruptions import aborting
 from tests.support.proposers import price
 
 ANSWER_START = "A small draft model guesses the next few tokens"
@@ -308,9 +309,8 @@ def test_an_aborted_decode_is_taken_up_again_where_it_stopped(engine: Engine) ->
     ledger = Ledger()
     for step in range(6):
         if step in (0, 3):
-            engine.context.abort.set()
-            ledger.add(engine.step())
-            engine.context.abort.clear()
+            with aborting(engine.context):
+                ledger.add(engine.step())
         ledger.add(engine.step())
     run(engine, ledger)
     assert ledger.text["a"] == expected

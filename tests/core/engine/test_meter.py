@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
-from core.engine.meter import Meter, Occupancy, StepReading
+from core.engine.meter import Meter, StepReading
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import RequestCost
 from core.values.snapshot import Bottleneck, Snapshot
@@ -27,7 +27,7 @@ LINEAR = CostModel(Calibration({1: 0.002, 64: 0.128}))
 WEIGHTS = 100_000_000
 READS = ReadCost(WeightBytes(WEIGHTS, 0, 1, 0), cell=1_000)
 PEAK = 20e9
-NOBODY = Occupancy(0, 0, 0, 100)
+NOBODY = Snapshot(is_idle=False, n_cells=100)
 
 
 @dataclass
@@ -166,7 +166,7 @@ class TestSnapshot:
     def test_rates_are_of_the_last_second(self) -> None:
         gauge = meter()
         now = work(gauge, 0.01, 300, plan((0, 1, 0)))
-        found = gauge.snapshot(now, False, Occupancy(1, 2, 50, 100))
+        found = gauge.snapshot(now, replace(NOBODY, n_active=1, n_waiting=2, n_cells_used=50))
         assert found.decode_rate == pytest.approx(100, rel=0.03)
         assert found.bytes_per_second == pytest.approx((WEIGHTS + 1_000) / 0.01, rel=0.01)
         assert found.peak_share == pytest.approx(0.5, rel=0.01)
@@ -176,20 +176,20 @@ class TestSnapshot:
     def test_a_prompt_has_a_rate_of_its_own(self) -> None:
         gauge = meter(LINEAR)
         now = work(gauge, 0.1, 5, plan((0, 50, 0)), n_tokens=0)
-        found = gauge.snapshot(now, False, NOBODY)
+        found = gauge.snapshot(now, NOBODY)
         assert found.prefill_rate == pytest.approx(500)
         assert found.decode_rate == 0
         assert found.bound is Bottleneck.COMPUTE
 
     def test_what_is_faster_than_the_peak_raises_it(self) -> None:
         gauge = meter(peak=5e9)
-        found = gauge.snapshot(work(gauge, 0.01, 100, plan((0, 1, 0))), False, NOBODY)
+        found = gauge.snapshot(work(gauge, 0.01, 100, plan((0, 1, 0))), NOBODY)
         assert found.peak_share == 1.0
         assert found.peak == found.bytes_per_second > 5e9
 
     def test_a_model_in_the_cache_says_so_and_leaves_the_peak(self) -> None:
         gauge = meter(peak=5e9, cache_bytes=2 * WEIGHTS)
-        found = gauge.snapshot(work(gauge, 0.01, 100, plan((0, 1, 0))), False, NOBODY)
+        found = gauge.snapshot(work(gauge, 0.01, 100, plan((0, 1, 0))), NOBODY)
         assert found.is_in_cache
         assert (found.peak, found.peak_share) == (5e9, 1.0)
 
@@ -208,21 +208,20 @@ class TestSnapshot:
     ) -> None:
         gauge = meter(cost, peak=peak)
         now = work(gauge, cost.time(4), 50, plan(*[(0, 1, 0)] * 4), n_tokens=4)
-        assert gauge.snapshot(now, False, NOBODY).bound is bound
+        assert gauge.snapshot(now, NOBODY).bound is bound
 
     def test_drafts_are_counted_and_compared_with_plain_decoding(self) -> None:
         cost = CostModel(Calibration({1: 25.0, 64: 26.0}))
         gauge = meter(cost)
         now = work(gauge, 0.0125, 80, plan((0, 1, 4)), n_tokens=3, n_drafted=4, n_accepted=2)
-        assert gauge.snapshot(now, False, NOBODY).speedup is None, "no plain step was seen yet"
-        gauge.snapshot(now, True, NOBODY)
+        assert gauge.snapshot(now, NOBODY).speedup is None, "no plain step was seen yet"
+        gauge.snapshot(now, replace(NOBODY, is_idle=True))
         for _ in range(3):
             cost.plain.saw(1, 1, 0.010, 0.010)
         now = work(gauge, 0.0125, 80, plan((0, 1, 4)), n_tokens=3, n_drafted=4, n_accepted=2)
-        found = gauge.snapshot(now, False, NOBODY, (80, 80, 80, 80), (80, 80, 0, 0))
+        found = gauge.snapshot(now, NOBODY)
         assert found.acceptance == 0.5
         assert found.speedup == pytest.approx(3 * 0.010 / 0.0125, rel=0.01)
-        assert found.accepted_at == (80, 80, 0, 0)
 
     def test_it_is_published_ten_times_a_second_and_once_when_idle(self) -> None:
         gauge = meter()
@@ -230,18 +229,18 @@ class TestSnapshot:
         published = [now / 100 for now in range(100) if self._publishes(gauge, now / 100)]
         assert len(published) == pytest.approx(10, abs=1)
         assert gauge.is_due(1.0, True)
-        assert gauge.snapshot(1.0, True, NOBODY) == Snapshot(peak=PEAK, n_cells=100, cheap_rows=16)
+        assert gauge.snapshot(1.0, replace(NOBODY, is_idle=True)) == Snapshot(peak=PEAK, n_cells=100, cheap_rows=16)
         assert not gauge.is_due(1.5, True)
 
     def test_a_clock_that_jumps_back_does_not_silence_it(self) -> None:
         gauge = meter()
-        gauge.snapshot(1_000.0, False, NOBODY)
+        gauge.snapshot(1_000.0, NOBODY)
         assert gauge.is_due(5.0, False)
 
     def _publishes(self, gauge: Meter, now: float) -> bool:
         is_due = gauge.is_due(now, False)
         if is_due:
-            gauge.snapshot(now, False, NOBODY)
+            gauge.snapshot(now, NOBODY)
         return is_due
 
     def test_a_step_takes_the_same_few_calls_however_many_were_before(self) -> None:
@@ -284,7 +283,7 @@ class TestEngine:
     def test_accepted_drafts_lower_what_a_token_reads_of_the_model(self) -> None:
         with open_engine(draft_path=str(EMBER), speculation="draft", draft_depth=4) as engine:
             _, ended, _ = complete(engine, max_tokens=40)
-            engine.meter.snapshot(0.0, False, NOBODY)
+            engine.meter.snapshot(0.0, NOBODY)
             found = engine.take_snapshot()
         receipt = ended.receipt
         assert receipt.n_accepted > 0.8 * receipt.n_drafted
@@ -323,4 +322,4 @@ def test_a_snapshot_says_how_many_rows_are_cheap() -> None:
     gauge = meter()
     work(gauge, 0.01, 3, plan((1, 0, 100)))
     assert gauge.is_due(1.0, True), "also where all of the work was done in one go"
-    assert gauge.snapshot(1.0, True, Occupancy(0, 0, 0, 0)).cheap_rows == 16
+    assert gauge.snapshot(1.0, Snapshot()).cheap_rows == 16

@@ -7,16 +7,17 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
-from core.engine.meter import Meter, Occupancy, StepReading
+from core.engine.meter import Meter, StepReading
 from core.engine.step_feedback import StepFeedback, StepYield
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot import TokenBuffer
 from core.kv_cache.slot_table import SlotTable
+from core.values.snapshot import Snapshot
 from models.facts.model_facts import WeightBytes
 from tests.support.engines import FOX, open_engine, run, submit
 
 STEP = 0.004
-NOBODY = Occupancy(0, 0, 0, 100)
+NOBODY = Snapshot(is_idle=False, n_cells=100)
 
 
 class Cells:
@@ -62,7 +63,7 @@ def test_plain_steps_are_learnt_from_together() -> None:
     assert 2 <= len(changes) <= 6
     desk.books.flush()
     assert len(desk.seen) == 40
-    assert desk.meter.snapshot(desk.now, False, NOBODY).decode_rate == pytest.approx(1 / STEP, rel=0.01)
+    assert desk.meter.snapshot(desk.now, NOBODY).decode_rate == pytest.approx(1 / STEP, rel=0.01)
 
 
 def test_a_slow_step_is_learnt_from_at_once() -> None:
@@ -90,9 +91,9 @@ def test_what_idle_texts_cost_is_charged_for_all_steps() -> None:
     desk.slots.release(slot)
     for _ in range(3):
         desk.enter()
-    assert desk.slots._idle_cost.paid == 0.0
+    assert desk.slots._idle_paid == 0.0
     desk.books.flush()
-    assert desk.slots._idle_cost.paid == pytest.approx(3 * 100 * 1e-7)
+    assert desk.slots._idle_paid == pytest.approx(3 * 100 * 1e-7)
 
 
 def test_an_engine_has_learnt_from_each_step_when_it_is_idle_or_asked() -> None:

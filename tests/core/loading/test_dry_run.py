@@ -70,7 +70,7 @@ def load(options: EngineOptions) -> AllocationLog:
     facts = read_model(Path(options.model_path))
     with listening() as allocated:
         # Without a map of the file, what is allocated for weights is what they take.
-        model = Model(options.model_path, mmap=False)
+        model = Model(options.model_path, replace(options, mmap=False))
         size = context_size(facts, options)
         shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
         context = open_context(model, options, size, shape)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from core.kv_cache.slot import TokenBuffer
 from core.speculation.proposers.hidden_state import HiddenStateWindow
 
 
@@ -62,3 +63,19 @@ def test_only_the_latest_are_kept(chunk: int) -> None:
         assert len(known) >= min(8, end)
         assert len(known) <= 16
         assert (window.rows(known.start, end) == states(*known)).all()
+
+
+def test_tokens_that_come_one_by_one_have_the_same_states() -> None:
+    text, other = TokenBuffer(tokens(5, 6)), TokenBuffer(tokens(5, 6, 3))
+    window = HiddenStateWindow(2)
+    window.take(tokens(), tokens(5, 6), (states(0, 1),))
+    row = states(2)
+    for position in range(2, 40):
+        text.append(position)
+        row[:] = states(position)  # the next step overwrites what the last one has exported
+        window.append(text, position, (row,))
+    assert window.known(text.view) == range(40)
+    assert (window.rows(0, 40) == states(*range(40))).all()
+    window.append(other, 2, (states(-1),))
+    assert window.known(other.view) == range(3)
+    assert (window.rows(0, 3) == states(0, 1, -1)).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -155,6 +156,16 @@ def test_short_texts_are_not_each_probed_anew_where_no_probe_came_to_anything() 
     assert 8 <= useless.n_probes <= 30
 
 
+def test_a_draft_that_was_wrong_does_not_bring_the_next_probe_nearer() -> None:
+    chance = random.Random(1)
+    guesser = SimulatedDraftModel("draft", lambda *_: chance.random() < 0.6)
+    stage = SimulatedEngine(CPU, guesser)
+    for _ in range(100):
+        stage.run(60)
+        stage.begin()
+    assert 8 <= guesser.n_probes <= 90
+
+
 def test_nobody_is_drafted_for_in_vain_where_all_must_bring_equally_many_rows() -> None:
     knower = SimulatedDraftModel("draft", lambda request_id, _: request_id == "0")
     stage = SimulatedEngine(GPU, knower, n_requests=2)
@@ -167,6 +178,30 @@ def test_nobody_is_drafted_for_in_vain_where_all_must_bring_equally_many_rows() 
     sizes = [{len(tokens) for tokens in step.values()} for step in stage.run(20, is_even=True) if step]
     assert len(sizes) >= 18
     assert all(len(size) == 1 for size in sizes)
+
+
+def test_what_drafts_win_for_one_text_does_not_pay_for_what_they_lose_for_several() -> None:
+    chance = random.Random(1)
+    knower = SimulatedDraftModel("draft", always)
+    stage = SimulatedEngine(GPU, knower)
+    stage.run(400)
+    assert stage.speedup > 2
+    stage.surcharge = 3.0
+    knower.is_right = lambda *_: chance.random() < 0.7
+    plain = 0.0
+    stage.seconds = 0.0
+    for _ in range(12):
+        stage.begin(4)
+        stage.n_sampled = 0
+        stage.run(64, is_even=True)
+        plain += stage.cost.time(4) * stage.n_sampled / 4
+    assert plain / stage.seconds > 0.95
+
+
+def test_all_are_drafted_for_where_the_step_has_no_room_to_draft_much_for_each() -> None:
+    stage = SimulatedEngine(GPU, SimulatedDraftModel("draft", always), n_requests=4)
+    stage.run(100, room=24, is_even=True)
+    assert stage.speedup > 2.5
 
 
 class Considered(SimulatedDraftModel):

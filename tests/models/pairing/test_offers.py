@@ -10,11 +10,13 @@ import pytest
 from models.facts.model_facts import ModelFacts, read_model
 from models.hub.errors import HubError
 from models.pairing.offers import curated_offers, family, hub_offers, n_params_in
+from models.pairing.partner import PairingConditions
 from tests.support.pair_files import other_words
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 from tools.stand_ins.hub_server import Fault, HubServer
 
 NAMES = ("acme/fox-80M-Instruct-GGUF", "Fox 80M")
+HERE = PairingConditions(n_cells=1024, n_slots=1)
 
 
 @pytest.fixture
@@ -48,23 +50,23 @@ def test_a_family_is_a_name_without_sizes(name, words, n_params):
 
 
 def test_the_list_names_a_partner_that_it_has_with_its_size_and_gain(deep):
-    offers = curated_offers(huge(deep, 31_000_000_000), ("gemma-4-31B-it-Q4_K_M",))
+    offers = curated_offers(huge(deep, 31_000_000_000), ("gemma-4-31B-it-Q4_K_M",), HERE)
     assert [offer.name for offer in offers][:1] == ["unsloth/gemma-4-E2B-it-GGUF:Q4_K_M"]
     assert offers[0].gain > 1.05
     assert not offers[0].is_checked
     assert offers[0].n_bytes == 3_106_738_272
-    siblings = curated_offers(huge(deep, 9_200_000_000), ("Qwen3.5 9B",))
+    siblings = curated_offers(huge(deep, 9_200_000_000), ("Qwen3.5 9B",), HERE)
     assert "unsloth/Qwen3.5-0.8B-MTP-GGUF" in [offer.repo_id for offer in siblings]
 
 
 def test_the_list_has_nothing_for_unknown_or_small_models_or_without_room(deep):
-    assert curated_offers(huge(deep, 8_000_000_000), ("Fox 8B", "")) == ()
-    assert curated_offers(huge(deep, 770_000_000), ("Qwen3.5 0.8B",)) == ()
-    assert curated_offers(huge(deep, 9_200_000_000), ("Qwen3.5 9B",), room=1_000_000) == ()
+    assert curated_offers(huge(deep, 8_000_000_000), ("Fox 8B", ""), HERE) == ()
+    assert curated_offers(huge(deep, 770_000_000), ("Qwen3.5 0.8B",), HERE) == ()
+    assert curated_offers(huge(deep, 9_200_000_000), ("Qwen3.5 9B",), replace(HERE, room=1_000_000)) == ()
 
 
 def test_the_hub_is_searched_for_a_small_sibling_whose_tokens_are_compared(hub, server, deep):
-    answer = hub_offers(hub, deep, NAMES)
+    answer = hub_offers(hub, deep, NAMES, HERE)
     (offer,) = answer.offers
     assert (offer.name, offer.n_bytes, offer.is_checked) == ("acme/fox-2M-GGUF:Q8_0", EMBER_DRAFT.stat().st_size, True)
     assert offer.gain > 1.05
@@ -76,24 +78,24 @@ def test_a_sibling_of_other_tokens_is_named_with_the_reason(hub, server, deep, t
     server.add("acme/fox-3M-GGUF", {"fox-3M-Q8_0.gguf": words}, downloads=9)
     server.add("acme/fox-broken-GGUF", {"fox-Q8_0.gguf": b"GGUF" * 100}, downloads=9)
     server.add("acme/fox-gated-GGUF", {"fox-Q8_0.gguf": EMBER_DRAFT.read_bytes()}, gated="auto")
-    answer = hub_offers(hub, deep, NAMES)
+    answer = hub_offers(hub, deep, NAMES, HERE)
     assert [offer.repo_id for offer in answer.offers] == ["acme/fox-2M-GGUF"]
     assert any(note.startswith("acme/fox-3M-GGUF: 1 token id means another text: 900") for note in answer.notes)
     assert any(note.startswith("acme/fox-broken-GGUF: ") for note in answer.notes)
 
 
 def test_no_sibling_is_said(hub, deep):
-    assert "no small sibling" in hub_offers(hub, deep, ("Bear 80M",)).notes[0]
-    assert "says nothing of its family" in hub_offers(hub, deep, ("80M",)).notes[0]
-    assert "no small sibling" in hub_offers(hub, read_model(EMBER), ("fox",)).notes[0]
+    assert "no small sibling" in hub_offers(hub, deep, ("Bear 80M",), HERE).notes[0]
+    assert "says nothing of its family" in hub_offers(hub, deep, ("80M",), HERE).notes[0]
+    assert "no small sibling" in hub_offers(hub, read_model(EMBER), ("fox",), HERE).notes[0]
 
 
 def test_a_hub_that_fails_raises_its_sentence(hub, server, deep):
     server.fault("/api/models", Fault(status=503))
     with pytest.raises(HubError):
-        hub_offers(hub, deep, NAMES)
+        hub_offers(hub, deep, NAMES, HERE)
 
 
 def test_no_room_is_said(hub, deep):
-    answer = hub_offers(hub, deep, NAMES, room=1000)
+    answer = hub_offers(hub, deep, NAMES, replace(HERE, room=1000))
     assert (answer.offers, "larger than the memory" in answer.notes[0]) == ((), True)

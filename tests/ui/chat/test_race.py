@@ -32,8 +32,8 @@ def race(qtbot, window: MainWindow, server: FakeServer) -> RaceDialog:
     qtbot.waitUntil(lambda: bool(window.watch.models))
     window.desk.send("Say\nhello")
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    window.page.transcript.open_receipt()
     view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
+    view.receipt.click()  # type: ignore[union-attr]
     view.receipt_card.race.click()  # type: ignore[union-attr]
     dialog = window.findChild(RaceDialog)
     assert dialog is not None

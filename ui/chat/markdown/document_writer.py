@@ -252,7 +252,7 @@ class DocumentWriter:
         self.cursor.setPosition(table.lastPosition() + 1)
         self.is_fresh = True
 
-    def _table_row(self, row: _Row, n_columns: int) -> None:
+    def _table_row(self, row: _TableRow, n_columns: int) -> None:
         chars = QTextCharFormat(self._base)
         chars.setProperty(QTextFormat.Property.FontPixelSize, self._style.pixels(Type.BODY))
         if row.is_head:
@@ -384,21 +384,21 @@ class _List:
 
 
 @dataclass(slots=True)
-class _Row:
+class _TableRow:
     """A table row: cells as inline tokens and alignment."""
 
     cells: list[tuple[list[Token], Qt.AlignmentFlag]]
     is_head: bool
 
 
-def _table_rows(tokens: Iterator[Token]) -> Iterator[_Row]:
-    row = _Row([], False)
+def _table_rows(tokens: Iterator[Token]) -> Iterator[_TableRow]:
+    row = _TableRow([], False)
     for token in tokens:
         match token.type:
             case "table_close":
                 return
             case "tr_open":
-                row = _Row([], False)
+                row = _TableRow([], False)
             case "tr_close":
                 yield row
             case "th_open" | "td_open":

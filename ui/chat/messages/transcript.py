@@ -175,16 +175,6 @@ class Transcript(QScrollArea):
         if isinstance(view, AssistantMessage):
             view.show_ended(message)
 
-    def open_receipt(self) -> None:
-        """Show how fast the last reply was, and why."""
-        replies = [
-            view for message in self._path[-2:] if isinstance(view := self._views.get(message.id), AssistantMessage)
-        ]
-        if replies and replies[-1].receipt.isEnabled():
-            replies[-1].receipt.setChecked(True)
-            replies[-1].receipt.setFocus()
-            self.go_to_end()
-
     # What the keyboard does with the last messages, while they are shown.
 
     def answer_again(self) -> None:

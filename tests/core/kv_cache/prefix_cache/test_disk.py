@@ -30,6 +30,8 @@ from tests.support.engines import (
     complete,
     greedy_tokens,
     open_engine,
+    settle,
+    words,
 )
 
 KEY = bytes(range(16))
@@ -38,17 +40,6 @@ GB = 1 << 30
 
 # Seconds that a request waits for the disk.
 PATIENCE = 60.0
-
-
-def words(n: int, seed: int = 0) -> tuple[int, ...]:
-    return tuple(np.random.default_rng(seed).integers(20, 4000, n).tolist())
-
-
-def settle(engine: Engine) -> None:
-    """Let an idle engine bring its texts to safety."""
-    while (pause := engine.write_back()) is not None:
-        engine.check_integrity()
-        time.sleep(pause)
 
 
 def ask(engine: Engine, prompt: tuple[int, ...], n: int = 2) -> int:
@@ -326,15 +317,14 @@ import sys
 from pathlib import Path
 import numpy as np
 from core.kv_cache.prefix_cache.disk_folder import SegmentFolder
-from core.kv_cache.prefix_cache.segment import Piece
-from core.kv_cache.prefix_cache.segment import segment_id
+from core.kv_cache.prefix_cache.segment import SegmentHeader, segment_id
 folder = SegmentFolder(Path(sys.argv[1]), bytes(range(16)), 1 << 30)
 folder.open()
 print("ready", flush=True)
 for turn in range(1_000_000):
     tokens = np.arange(turn, turn + 40, dtype=np.int32)
     blob = np.full(4_000_000, turn % 251, np.uint8)
-    folder.write(Piece(segment_id(None, 0, tokens, is_whole=False), None, 0, tokens, blob.nbytes, False), blob)
+    folder.write(SegmentHeader(segment_id(None, 0, tokens, is_whole=False), None, 0, tokens, blob.nbytes, False), blob)
 """
 
 
@@ -345,7 +335,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_whole_files_only(tmp_path:
         command = [sys.executable, "-c", WRITER, str(tmp_path)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
         assert child.stdout is not None
-        child.stdout.readline()
+        assert child.stdout.readline() == b"ready\n"
         time.sleep(delay)
         child.send_signal(signal.SIGKILL)
         child.wait()
@@ -358,6 +348,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_whole_files_only(tmp_path:
             blob = folder.read(piece.id)
             assert blob is not None
             assert set(blob.tolist()[::1000]) == {int(piece.tokens[0]) % 251}
+    assert pieces, "some were written"
 
 
 @pytest.fixture

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from core.engine.engine import Engine
@@ -24,7 +22,9 @@ from tests.support.engines import (
     greedy_tokens,
     open_engine,
     run,
+    settle,
     submit,
+    words,
 )
 from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import cached_file
@@ -32,21 +32,10 @@ from tools.model_factory.gguf_factory import cached_file
 MAKERS = (recurrent_factory.mamba, recurrent_factory.lfm2, recurrent_factory.gemma3)
 
 
-def words(n: int, seed: int = 0) -> tuple[int, ...]:
-    """Return token ids that look like nothing else."""
-    return tuple(np.random.default_rng(seed).integers(20, 4000, n).tolist())
-
-
 def tidy(engine: Engine) -> None:
     """Let an idle engine do what it does when there is time."""
     while engine.write_back() == 0.0:
         engine.check_integrity()
-
-
-def settle(engine: Engine) -> None:
-    """Let it wait for its disk, too."""
-    while (pause := engine.write_back()) is not None:
-        time.sleep(pause)
 
 
 def cached(engine: Engine, prompt: tuple[int, ...] | str, **fields: object) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from core.engine.engine import Engine
@@ -22,6 +21,7 @@ from tests.support.engines import (
     open_engine,
     run,
     submit,
+    words,
 )
 from tests.support.proposers import RandomProposer, use_proposer
 from tools.model_factory import gguf_factory, recurrent_factory
@@ -45,11 +45,6 @@ def whole(path: Path) -> Iterator[Engine]:
     with open_engine(path, n_slots=1, n_ctx=1024, n_ubatch=512, speculation="off", cache_ram=0) as engine:
         assert engine.slots.memory.can_share
         yield engine
-
-
-def words(n: int, seed: int = 0) -> tuple[int, ...]:
-    """Return token ids that look like nothing else."""
-    return tuple(np.random.default_rng(seed).integers(20, 4000, n).tolist())
 
 
 def expected(whole: Engine, prompt: tuple[int, ...], n: int = 16) -> list[tuple[int, float]]:

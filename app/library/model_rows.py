@@ -1,0 +1,64 @@
+"""What is kept of the models here, a row for each: what the window and ``models list`` show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.environment.paths import cache_folder, models_folder, usage_file
+from app.library.measured_rates import MeasuredRates
+from app.library.removal import why_not_ours
+from app.library.repair import repair_plan
+from app.settings.model_settings_store import LastUsed, UsageStore
+from models.catalog.catalog import ModelEntry
+from models.facts.split_files import parts
+from models.files.integrity import IntegrityState, integrity_of
+from models.files.provenance import FileOrigin, read_record
+from models.formatting.sentence import Sentence
+from models.library.values import ModelRow, RowReport
+
+
+class RowReader:
+    """Makes rows. What is kept of all models is read once, when it is made."""
+
+    def __init__(self, judged: Callable[[ModelEntry], RowReport | None] = lambda entry: None) -> None:
+        """``judged`` gives what is known of a model's drafts, speed and fit."""
+        self._judged, self._folder = judged, models_folder()
+        self._used: LastUsed = UsageStore(usage_file()).all()
+        self._rates = MeasuredRates(cache_folder())
+
+    def row(self, entry: ModelEntry) -> ModelRow:
+        """Return a model as a row."""
+        record = read_record(self._folder, entry.path)
+        stands = integrity_of(self._folder, parts(entry.path))
+        judged = self._judged(entry)
+        how = repair_plan(entry) if stands is IntegrityState.CHANGED else None
+        request = how.request if how is not None else None
+        return ModelRow(
+            name=entry.name,
+            path=str(entry.path),
+            title=entry.title,
+            n_bytes=entry.n_bytes,
+            header=entry.header,
+            files=tuple(map(str, parts(entry.path))),
+            source=_source(record) if record is not None else None,
+            origin=entry.origin,
+            is_toy=entry.is_toy,
+            is_verified=stands is IntegrityState.VERIFIED,
+            can_remove=why_not_ours(entry) is None,
+            problem=entry.problem,
+            partners=judged.partners if judged is not None else (),
+            last_used=self._used.of(entry.path),
+            predicted_rate=judged.predicted_rate if judged is not None else None,
+            measured_rate=self._rates.of(entry),
+            verdict=judged.verdict if judged is not None else None,
+            has_changed=stands is IntegrityState.CHANGED,
+            mending=how.for_window if how is not None else "",
+            repo_id=request.repo_id if request is not None else "",
+            wanted=request.wanted if request is not None else "",
+        )
+
+
+def _source(record: FileOrigin) -> str:
+    if record.made_from:
+        return Sentence("quantised here from {name}", name=record.made_from)
+    return f"{record.repo_id}@{record.commit[:12]}"
