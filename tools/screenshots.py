@@ -1,6 +1,7 @@
 """Draws the window in its states: ``python -m tools.screenshots`` those that docs/screenshots shows.
 
-``python -m tools.screenshots FOLDER [NAME...]`` draws all of them, or those named, into a folder.
+``python -m tools.screenshots FOLDER [NAME...]`` draws all states, or those named, into a folder. Into docs/screenshots
+it puts the pictures that are shown of these states, and leaves the others.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 from PIL import Image
@@ -55,7 +57,9 @@ from ui.commands.shortcuts_dialog import ShortcutsDialog
 from ui.library.library_page import LibraryPage
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
+from ui.theme import appearance
 from ui.theme.appearance import Appearance, ThemeChoice
+from ui.theme.tokens import CONTRAST_DARK, CONTRAST_LIGHT
 from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
 from ui.window.server_link import ServerLink
@@ -1336,11 +1340,15 @@ def settings(stage: Stage) -> None:
     window.resize_text(100)
     window.resize(1180, 780)
     window.show_page("chat")
-    window.choose_theme(ThemeChoice.CONTRAST)
-    stage.history()
-    stage.open_old(REPLY)
-    stage.shoot("contrast")
-    window.choose_theme(ThemeChoice(stage.suffix[1:]))
+    own = ThemeChoice(stage.suffix[1:])
+    # High contrast is light or dark as the system is, and a system without a screen is light.
+    shown = CONTRAST_DARK if own is ThemeChoice.DARK else CONTRAST_LIGHT
+    with patch.object(appearance, "CONTRAST_LIGHT", shown):
+        window.choose_theme(ThemeChoice.CONTRAST)
+        stage.history()
+        stage.open_old(REPLY)
+        stage.shoot("contrast")
+    window.choose_theme(own)
     window.kept.keep("accent", "Violet")
     window.kept.dress(window._appearance)
     stage.shoot("accent")
@@ -1447,19 +1455,25 @@ N_COLOURS = 256  # of a picture that is kept: half the bytes, and the eye sees n
 
 
 def keep(drawn: Path) -> None:
-    """Put the pictures that are shown into docs/screenshots, and write the page that shows them."""
-    shutil.rmtree(PICTURES, ignore_errors=True)
-    PICTURES.mkdir()
+    """Put the pictures that were drawn and are shown into docs/screenshots, and write the page that shows them."""
+    PICTURES.mkdir(exist_ok=True)
+    shown = set[str]()
     page = ["# The window in pictures", "", "Drawn by `python -m tools.screenshots`, in light and in dark.", ""]
     for names in SHOWN.values():
         for name, words in names.items():
             files = [f"{name}-{choice.value}.png" for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK)]
+            shown |= set(files)
             for file in files:
+                if not (drawn / file).exists():
+                    continue
                 picture = Image.open(drawn / file).convert("RGB")
                 # Other ways to choose colours lose those of small things, as icons.
                 few = picture.quantize(N_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
                 few.save(PICTURES / file, optimize=True)
             page += [f"## {words}", "", *(f'<img alt="{words}" src="{file}" width="49%">' for file in files), ""]
+    for kept in PICTURES.glob("*.png"):
+        if kept.name not in shown:
+            kept.unlink()
     (PICTURES / "README.md").write_text("\n".join(page).rstrip() + "\n", encoding="utf-8")
 
 
@@ -1472,14 +1486,15 @@ def _first_words(layout: QLayout) -> str:
 def main() -> None:
     os.environ[IN_WINDOW] = "1"  # sentences name buttons, as in the app
     application = QApplication([])
-    if len(sys.argv) == 1:
+    out, wanted = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES, sys.argv[2:]
+    states = [state for state in STATES if not wanted or state.__name__ in wanted]
+    if out.resolve() == PICTURES:
         with tempfile.TemporaryDirectory() as drawn:
-            draw(application, Path(drawn), tuple(SHOWN))
+            draw(application, Path(drawn), [state for state in states if state in SHOWN])
             keep(Path(drawn))
         return
-    out, wanted = Path(sys.argv[1]), sys.argv[2:]
     out.mkdir(parents=True, exist_ok=True)
-    draw(application, out, [state for state in STATES if not wanted or state.__name__ in wanted])
+    draw(application, out, states)
 
 
 def draw(application: QApplication, out: Path, states: Sequence[Callable[[Stage], None]]) -> None:

@@ -1,5 +1,7 @@
 """Gather the texts of the window into Qt's translation files, and compile these: ``python -m tools.translations``.
 
+What the engine, the server and the library say is among them: see ``models/formatting/sentence.py``.
+
 A text that is new waits in ``ui/language/slipstream_<code>.ts`` for its translation, one that is gone leaves it.
 """
 
@@ -18,15 +20,19 @@ import PySide6
 from ui.language import CONTEXT, FOLDER, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
+# Where texts are, and the functions that take them.
+FOLDERS = {"ui": ("tr", "in_all", "Sentence"), "app": ("Sentence",), "core": ("Sentence",), "models": ("Sentence",)}
 CURATED = ROOT / "models" / "curated.json"
+SENTENCE = ROOT / "models" / "formatting" / "sentence.py"  # whose texts are others'
 
 
-def texts(folder: Path = ROOT / "ui") -> dict[str, str]:
+def texts() -> dict[str, str]:
     """Return the file that says each text first, by the text, as files and lines come."""
     found: dict[str, str] = {}
-    for file in sorted(folder.rglob("*.py")):
-        for text in _texts_of(file):
-            found.setdefault(text, file.relative_to(ROOT).as_posix())
+    for folder, functions in FOLDERS.items():
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            for text in _texts_of(file, functions):
+                found.setdefault(text, file.relative_to(ROOT).as_posix())
     for text in _texts_of_data():
         found.setdefault(text, CURATED.relative_to(ROOT).as_posix())
     return found
@@ -91,9 +97,11 @@ def _texts_of_data() -> Iterator[str]:
         yield from (model["use"], model["good_for"])
 
 
-def _texts_of(file: Path) -> Iterator[str]:
+def _texts_of(file: Path, functions: tuple[str, ...]) -> Iterator[str]:
+    if file == SENTENCE:
+        return
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tr", "in_all"):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
             text = node.args[0]
             if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
                 raise ValueError(f"{file}:{node.lineno}: {node.func.id} takes a text, so that it can be found")

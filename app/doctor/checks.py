@@ -33,6 +33,7 @@ from app.environment import paths
 from core.ipc.child_process import run_module
 from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting
+from models.formatting.sentence import Sentence
 
 _CHILD_SECONDS = 60
 
@@ -98,14 +99,20 @@ def check_llama() -> LlamaFacts:
     try:
         child = run_module("core.llama.checks.system", seconds=_CHILD_SECONDS)
     except subprocess.TimeoutExpired:
-        return LlamaFacts(problem=f"llama.cpp did not list its devices within {_CHILD_SECONDS} s.")
+        return LlamaFacts(
+            problem=Sentence("llama.cpp did not list its devices within {seconds} s.", seconds=_CHILD_SECONDS)
+        )
     return llama_facts(child.returncode, child.stdout, child.stderr)
 
 
 def llama_facts(code: int, output: str, errors: str) -> LlamaFacts:
     """Return what a child that asked llama.cpp said, or how it ended."""
     if code < 0:
-        return LlamaFacts(problem=f"llama.cpp crashed when it was asked for its devices ({_signal_name(-code)}).")
+        return LlamaFacts(
+            problem=Sentence(
+                "llama.cpp crashed when it was asked for its devices ({signal}).", signal=_signal_name(-code)
+            )
+        )
     try:
         fields = json.loads(output)
         return LlamaFacts(
@@ -118,11 +125,11 @@ def llama_facts(code: int, output: str, errors: str) -> LlamaFacts:
         )
     except (ValueError, KeyError, TypeError):
         reason = (errors.strip().splitlines() or [f"exit code {code}"])[-1]
-        return LlamaFacts(problem=f"llama.cpp cannot be asked for its devices: {reason}")
+        return LlamaFacts(problem=Sentence("llama.cpp cannot be asked for its devices: {reason}", reason=reason))
 
 
-def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
-    """Return the remembered bandwidth of this machine, else measure and remember it."""
+def check_bandwidth(measure_again: bool = False, should_stop: Callable[[], bool] = lambda: False) -> BandwidthFacts:
+    """Return the remembered bandwidth of this machine, else measure and remember it, unless it is to stop."""
     from core.machine.bandwidth import measure, remember, remembered
     from core.machine.host import this_machine
     from models.estimate.fit.memory import free_memory
@@ -132,13 +139,17 @@ def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
     if known is not None:
         return BandwidthFacts(known.bytes_per_second, known.n_threads, is_remembered=True)
     try:
-        measured = measure(machine, free_memory())
+        measured = measure(machine, free_memory(), should_stop=should_stop)
     except (SlipstreamError, MemoryError) as error:
-        return BandwidthFacts(problem=str(error) or "There is not enough memory to measure it.")
+        return BandwidthFacts(problem=str(error) or Sentence("There is not enough memory to measure it."))
     try:
         remember(folder, measured)
     except OSError as error:
-        problem = f"It will be measured again next time: {folder} cannot be written ({error.strerror})."
+        problem = Sentence(
+            "It will be measured again next time: {folder} cannot be written ({reason}).",
+            folder=folder,
+            reason=error.strerror,
+        )
         return BandwidthFacts(measured.bytes_per_second, measured.n_threads, problem=problem)
     return BandwidthFacts(measured.bytes_per_second, measured.n_threads)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from app.environment.paths import cache_folder
 from core.values.errors import LoadFailed
 from models.formatting.program import PROGRAM
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from core.values.engine_options import EngineOptions
@@ -57,7 +58,9 @@ class CurrentMachine:
         tokens = tokens_for((worker,))
         lent, lost = check_workers(tokens)
         if not lent:
-            return self.machine, lost[0] if lost else f"The token of the worker {worker} is not known here."
+            return self.machine, lost[0] if lost else Sentence(
+                "The token of the worker {worker} is not known here.", worker=worker
+            )
         host, *gpus = self.machine.devices
         return known_machine((*lent, *gpus), host.free, cache_folder(), self.runs), ""
 
@@ -130,7 +133,7 @@ def report_file(
 
     def judged(wanted: FitRequest) -> FitReport:
         found = fit_report(facts, machine, n_ctx=n_ctx, wanted=wanted, judged=tokens, why_no_head=here.why_no_head)
-        notes = (f"It is judged for this machine alone. {alone}",) if alone else ()
+        notes = (Sentence("It is judged for this machine alone. {alone}", alone=alone),) if alone else ()
         return replace(found, measured=reached, notes=(*found.notes, *notes))
 
     judgement = judged(wanted)

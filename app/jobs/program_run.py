@@ -19,11 +19,13 @@ from app.environment.exit_codes import ExitCode
 from app.environment.standard_streams import PROGRESS_AS_JSON
 from app.jobs.pair_test.pair_test import Cancelled
 from core.values.errors import SlipstreamError
+from models.formatting.sentence import Sentence
 
 _ROOT = Path(__file__).resolve().parents[2]
 # Codes of runs that came to their end: what they found is in the report.
 _REPORTS = (ExitCode.OK, ExitCode.TEXT_CHANGED, ExitCode.SLOWER)
 _LAST_LINES = 20
+_STOPPED = Sentence("It was stopped.")
 Said = Callable[[str, float], None]
 """Called with what is being done, and 0 to 1."""
 
@@ -50,9 +52,10 @@ class ProgramRun:
             code = process.wait()
             reader.join()
         if self._is_cancelled:
-            raise Cancelled("It was stopped.")
+            raise Cancelled(_STOPPED)
         if code not in _REPORTS:
-            said = words[-1].removeprefix("Error: ") if words else f"It ended with exit code {code}."
+            ended = Sentence("It ended with exit code {code}.", code=code)
+            said = words[-1].removeprefix("Error: ") if words else ended
             raise SlipstreamError(said)
         report: dict[str, Any] = json.loads(printed)
         return report
@@ -67,7 +70,7 @@ class ProgramRun:
     def _started(self) -> subprocess.Popen[str]:
         with self._lock:
             if self._is_cancelled:
-                raise Cancelled("It was stopped.")
+                raise Cancelled(_STOPPED)
             self._process = subprocess.Popen(
                 self._command,
                 cwd=_ROOT,

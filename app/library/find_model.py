@@ -10,6 +10,7 @@ from app.environment.paths import cache_folder, models_folder, usage_file
 from app.library.hub_access import folders_file
 from core.values.errors import SlipstreamError
 from models.formatting.program import PROGRAM, advice
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from models.catalog.catalog import Catalog, ModelEntry
@@ -43,7 +44,7 @@ def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
     """Return the model that ``name`` stands for; raises UnknownModel or UnusableModel. As for ``find_entry``."""
     entry = find_entry(name, models)
     if entry.problem:
-        raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
+        raise UnusableModel(Sentence("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem))
     return entry
 
 
@@ -69,7 +70,7 @@ def find_draft(name: str, models: Catalog | None = None) -> ModelEntry:
     entry = find_entry(name, models)
     is_head = entry.facts is not None and entry.facts.is_head
     if entry.problem and not is_head:
-        raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
+        raise UnusableModel(Sentence("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem))
     return entry
 
 
@@ -82,7 +83,13 @@ def find_entry(name: str, models: Catalog | None = None) -> ModelEntry:
     entry = models.find(name)
     if entry is None:
         names = _likeliest(name, [entry.name for entry in models.entries() if entry.problem is None])
-        raise UnknownModel(f"There is no model called {name!r}. Models: {names}. A path to a .gguf file works as well.")
+        raise UnknownModel(
+            Sentence(
+                "There is no model called {name}. Models: {names}. A path to a .gguf file works as well.",
+                name=repr(name),
+                names=names,
+            )
+        )
     return entry
 
 
@@ -113,4 +120,5 @@ def _likeliest(typed: str, names: Sequence[str]) -> str:
     close = [by_folded[found] for found in get_close_matches(typed.casefold(), by_folded, _MOST_NAMED, 0.4)]
     shown = close or list(names[:_MOST_NAMED])
     more = advice(f" (`{PROGRAM} models list`)", "")
-    return f"{', '.join(shown)} and {len(names) - len(shown):,} more{more}"
+    n_more = len(names) - len(shown)
+    return Sentence("{shown} and {n_more:,} more{more}", shown=", ".join(shown), n_more=n_more, more=more)

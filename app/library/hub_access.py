@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import config_folder
 from core.values.errors import SlipstreamError
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from models.hub.client import Hub
@@ -64,7 +65,10 @@ def change_hub(address: str | None, proxy: str | None) -> None:
             proxy=saved.get("proxy") if proxy is None else proxy,
         )
     except OSError as error:
-        raise LibraryError(f"{hub_file()} cannot be written: {error.strerror}.", ExitCode.ERROR) from error
+        raise LibraryError(
+            Sentence("{file} cannot be written: {reason}.", file=hub_file(), reason=error.strerror),
+            ExitCode.ERROR,
+        ) from error
 
 
 def log_in(typed: str) -> str:
@@ -76,7 +80,9 @@ def log_in(typed: str) -> str:
 
     secret = typed.strip()
     if not secret or any(character.isspace() or not character.isprintable() for character in secret):
-        raise LibraryError("That is no access token. Make one in your account's settings on the Hub.", ExitCode.USAGE)
+        raise LibraryError(
+            Sentence("That is no access token. Make one in your account's settings on the Hub."), ExitCode.USAGE
+        )
     client = hub()
     user = client.user_of(secret)
     keep_token(client.settings.address, secret)

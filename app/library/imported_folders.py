@@ -11,6 +11,7 @@ from app.environment.paths import models_folder
 from app.library.hub_access import LibraryError, folders_file
 from app.library.trouble import as_library_errors
 from models.formatting.program import PROGRAM
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from models.catalog.imported_folders import ImportedFolder
@@ -42,7 +43,12 @@ def link_model(file: Path) -> None:
             (place / part.name).symlink_to(part)
     except OSError as error:
         raise LibraryError(
-            f"{file.name} cannot be linked in {place}: {error.strerror or error}. Import its folder in the library.",
+            Sentence(
+                "{name} cannot be linked in {place}: {reason}. Import its folder in the library.",
+                name=file.name,
+                place=place,
+                reason=error.strerror or error,
+            ),
             ExitCode.ERROR,
         ) from error
 
@@ -74,4 +80,7 @@ def _save(folders: tuple[ImportedFolder, ...]) -> None:
     try:
         write_folders(folders_file(), folders)
     except OSError as error:
-        raise LibraryError(f"{folders_file()} cannot be written: {error.strerror}.", ExitCode.ERROR) from error
+        raise LibraryError(
+            Sentence("{file} cannot be written: {reason}.", file=folders_file(), reason=error.strerror),
+            ExitCode.ERROR,
+        ) from error

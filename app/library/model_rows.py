@@ -13,6 +13,7 @@ from models.catalog.catalog import ModelEntry
 from models.facts.split_files import parts
 from models.files.integrity import IntegrityState, integrity_of
 from models.files.provenance import FileOrigin, read_record
+from models.formatting.sentence import Sentence
 from models.library.values import ModelRow, RowReport
 
 
@@ -58,4 +59,6 @@ class RowReader:
 
 
 def _source(record: FileOrigin) -> str:
-    return f"quantised here from {record.made_from}" if record.made_from else f"{record.repo_id}@{record.commit[:12]}"
+    if record.made_from:
+        return Sentence("quantised here from {name}", name=record.made_from)
+    return f"{record.repo_id}@{record.commit[:12]}"

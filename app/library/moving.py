@@ -15,7 +15,7 @@ from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder, models_place_file
 from app.library.hub_access import LibraryError
 from models.files.disk import write_whole
-from models.formatting.figures import size
+from models.formatting.sentence import Sentence
 from models.library.values import MoveStep
 
 FOLDER = "Slipstream models"  # made in a chosen folder that has other files
@@ -60,14 +60,22 @@ class ModelsMove:
             for at, (file, expected) in enumerate(hashes.items()):
                 found = yield from self._hash(self.target / file, at, "checking")
                 if found != expected:
-                    raise LibraryError(f"{file} is not the same there as here. {_STAYS}", ExitCode.ERROR)
+                    raise LibraryError(
+                        Sentence("{file} is not the same there as here. {stays}", file=file, stays=_STAYS),
+                        ExitCode.ERROR,
+                    )
             self._check_unchanged()
             self._stop_if_cancelled()
             write_whole(models_place_file(), str(self.target), is_durable=True)
         except OSError as error:
             self._undo()
             raise LibraryError(
-                f"{error.filename or self.target} cannot be written: {error.strerror or error}. {_STAYS}",
+                Sentence(
+                    "{filename} cannot be written: {reason}. {stays}",
+                    filename=error.filename or self.target,
+                    reason=error.strerror or error,
+                    stays=_STAYS,
+                ),
                 ExitCode.ERROR,
             ) from error
         except BaseException:
@@ -86,7 +94,11 @@ class ModelsMove:
         except OSError as error:
             self._undo()
             raise LibraryError(
-                f"Nothing can be written in {self.target}: {error.strerror or error}. Choose another folder.",
+                Sentence(
+                    "Nothing can be written in {target}: {reason}. Choose another folder.",
+                    target=self.target,
+                    reason=error.strerror or error,
+                ),
                 ExitCode.USAGE,
             ) from error
 
@@ -95,8 +107,13 @@ class ModelsMove:
         if free < self._n_bytes + _SPARE:
             self._undo()
             raise LibraryError(
-                f"The models have {size(self._n_bytes)}, and {self.target} has room for {size(free)}. Choose another "
-                "folder, or make room there.",
+                Sentence(
+                    "The models have {n_bytes:size}, and {target} has room for {free:size}. Choose another "
+                    "folder, or make room there.",
+                    n_bytes=self._n_bytes,
+                    target=self.target,
+                    free=free,
+                ),
                 ExitCode.USAGE,
             )
 
@@ -153,7 +170,7 @@ class ModelsMove:
 
     def _stop_if_cancelled(self) -> None:
         if self._cancelled.is_set():
-            raise MoveCancelled(f"The move was cancelled. {_STAYS}", ExitCode.ERROR)
+            raise MoveCancelled(Sentence("The move was cancelled. {stays}", stays=_STAYS), ExitCode.ERROR)
 
     def _check_unchanged(self) -> None:
         """Raise where somebody has written into the old folder since: what is there now was not copied."""
@@ -161,8 +178,12 @@ class ModelsMove:
         before = {file: _stamp(status) for file, status in self._files.items()}
         if {file: _stamp(status) for file, status in files.items()} != before or links != self._links:
             raise LibraryError(
-                f"{self._source} has changed while its files were copied. {_STAYS} Try again when nothing is written "
-                "there.",
+                Sentence(
+                    "{source} has changed while its files were copied. {stays} Try again when nothing is written "
+                    "there.",
+                    source=self._source,
+                    stays=_STAYS,
+                ),
                 ExitCode.ERROR,
             )
 
@@ -182,25 +203,32 @@ class ModelsMove:
         return n_left
 
 
-_STAYS = "The models are where they were."
+_STAYS = Sentence("The models are where they were.")
 
 
 def _place(chosen: Path, source: Path) -> Path:
     chosen = Path(os.path.abspath(chosen.expanduser()))
     if chosen.exists() and not chosen.is_dir():
-        raise LibraryError(f"{chosen} is no folder. Choose a folder.", ExitCode.USAGE)
+        raise LibraryError(Sentence("{chosen} is no folder. Choose a folder.", chosen=chosen), ExitCode.USAGE)
     try:
         has_others = chosen.exists() and any(chosen.iterdir())
     except OSError as error:
-        raise LibraryError(f"{chosen} cannot be read: {error.strerror}. Choose another.", ExitCode.USAGE) from error
+        raise LibraryError(
+            Sentence("{chosen} cannot be read: {reason}. Choose another.", chosen=chosen, reason=error.strerror),
+            ExitCode.USAGE,
+        ) from error
     target = chosen / FOLDER if has_others else chosen
     real, old = target.resolve(), source.resolve()
     if real == old or chosen.resolve() == old:
-        raise LibraryError(f"The models are in {source} already.", ExitCode.USAGE)
+        raise LibraryError(Sentence("The models are in {source} already.", source=source), ExitCode.USAGE)
     if real.is_relative_to(old):
-        raise LibraryError(f"{target} is inside the folder of now. Choose one outside.", ExitCode.USAGE)
+        raise LibraryError(
+            Sentence("{target} is inside the folder of now. Choose one outside.", target=target), ExitCode.USAGE
+        )
     if target.exists() and any(target.iterdir()):
-        raise LibraryError(f"{target} has files already. Choose an empty folder.", ExitCode.USAGE)
+        raise LibraryError(
+            Sentence("{target} has files already. Choose an empty folder.", target=target), ExitCode.USAGE
+        )
     return target
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder
 from app.library.hub_access import LibraryError
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from models.catalog.catalog import ModelEntry
@@ -33,7 +34,9 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
         try:
             _remove_file(file, for_good=for_good)
         except OSError as error:
-            sentence = f"{file} could not be moved to the trash: {error.strerror or error}."
+            sentence = Sentence(
+                "{file} could not be moved to the trash: {reason}.", file=file, reason=error.strerror or error
+            )
             trouble = Trouble(sentence, remedies=(Remedy.DELETE,), about=entry.name)
             raise LibraryError(sentence, ExitCode.ERROR, trouble) from error
         remove_record(folder, file)
@@ -46,13 +49,19 @@ def why_not_ours(entry: ModelEntry) -> Trouble | None:
     from models.library.values import Remedy, Trouble, TroubleKind
 
     if entry.is_toy:
-        return Trouble(f"{entry.name} is a part of Slipstream and stays.", TroubleKind.REFUSED)
+        return Trouble(Sentence("{name} is a part of Slipstream and stays.", name=entry.name), TroubleKind.REFUSED)
     if entry.path.is_relative_to(models_folder()):
         return None
-    owner = f"belongs to {entry.origin}" if entry.origin not in ("", "folder") else "is in a folder of yours"
-    sentence = (
-        f"{entry.name} {owner} and is only used from there: {entry.path}. Remove it there, or take the folder off "
-        "the list."
+    owner = (
+        Sentence("belongs to {origin}", origin=entry.origin)
+        if entry.origin not in ("", "folder")
+        else Sentence("is in a folder of yours")
+    )
+    sentence = Sentence(
+        "{name} {owner} and is only used from there: {path}. Remove it there, or take the folder off the list.",
+        name=entry.name,
+        owner=owner,
+        path=entry.path,
     )
     return Trouble(sentence, TroubleKind.REFUSED, (Remedy.FORGET,))
 

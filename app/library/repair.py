@@ -12,6 +12,7 @@ from models.files.errors import UnsafeName
 from models.files.provenance import FileOrigin, read_record
 from models.files.safe_path import target
 from models.formatting.program import PROGRAM, command
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from models.download.model_download import DownloadRequest
@@ -64,17 +65,22 @@ class RepairPlan:
     def for_window(self) -> str:
         """What has happened and what to click."""
         if self.place == self.entry.path:
-            remedy = "download it again."
+            remedy = Sentence("download it again.")
         elif self.place is not None:
-            remedy = (
-                f"download it again. It was moved, so a new copy comes to {self.place.parent}; then remove this one."
+            remedy = Sentence(
+                "download it again. It was moved, so a new copy comes to {parent}; then remove this one.",
+                parent=self.place.parent,
             )
         elif self.record.made_from:
-            made = f"Its file has changed since it was made here from {self.record.made_from}."
-            return f"{made} If you did not change it, remove it and make the copy again."
+            made = Sentence(
+                "Its file has changed since it was made here from {made_from}.", made_from=self.record.made_from
+            )
+            return Sentence("{made} If you did not change it, remove it and make the copy again.", made=made)
         else:
-            remedy = "remove it and get it from where you had it: where it came from is not known here."
-        return f"Its files have changed since they were downloaded. If you did not change them, {remedy}"
+            remedy = Sentence("remove it and get it from where you had it: where it came from is not known here.")
+        return Sentence(
+            "Its files have changed since they were downloaded. If you did not change them, {remedy}", remedy=remedy
+        )
 
 
 def repair_plan(entry: ModelEntry) -> RepairPlan | None:

@@ -13,6 +13,7 @@ from core.values.errors import SlipstreamError
 from models.catalog.imported_folders import ImportRefused
 from models.files.errors import ConnectionLost, DownloadError, NothingToChoose, UnsafeName
 from models.files.json_store import StoreRefused
+from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 from models.hub.errors import (
     BadHubSetting,
@@ -88,9 +89,15 @@ def trouble_of(error: Exception) -> Trouble:
     if isinstance(error, SlipstreamError):
         return Trouble(str(error), _KIND_OF_CODE.get(getattr(error, "exit_code", ExitCode.ERROR), TroubleKind.OTHER))
     if isinstance(error, OSError):
-        sentence = f"{error.filename or 'A file'} could not be used: {error.strerror or error}."
+        sentence = Sentence(
+            "{filename} could not be used: {reason}.",
+            filename=error.filename or Sentence("A file"),
+            reason=error.strerror or error,
+        )
     else:
-        sentence = f"The library failed ({type(error).__name__}: {error}). Try again, or report it."
+        sentence = Sentence(
+            "The library failed ({kind}: {error}). Try again, or report it.", kind=type(error).__name__, error=error
+        )
     return Trouble(sentence, TroubleKind.FAILED)
 
 

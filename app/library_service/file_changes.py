@@ -7,6 +7,7 @@ import threading
 
 from app.environment.paths import models_folder
 from models.files.integrity import GoneFile, MovedFile, accept_changes, look_for_changes
+from models.formatting.sentence import Sentence
 from models.library.values import Notice
 
 _log = logging.getLogger("slipstream.library")
@@ -50,5 +51,8 @@ def _gone(change: GoneFile) -> Notice:
     if not change.record.repo_id:
         return Notice(str(change.path), change.sentence)
     return Notice(
-        str(change.path), f"{change.sentence} It can be downloaded again.", change.record.repo_id, change.record.path
+        str(change.path),
+        Sentence("{sentence} It can be downloaded again.", sentence=change.sentence),
+        change.record.repo_id,
+        change.record.path,
     )

@@ -11,8 +11,10 @@ from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import CurrentMachine, current_machine
 from app.jobs.pair_test.pair_test import other_work
 from app.library.hub_access import LibraryError
+from core.machine.bandwidth import MeasuringStopped
 from core.machine.host import cpu_name
 from core.machine.measurements import OtherPrograms, others_are_busy, physical_cores
+from models.formatting.sentence import Sentence
 from models.library.values import GpuFacts, MachineFacts
 
 FRESH_SECONDS = 20.0
@@ -59,11 +61,13 @@ class MachineService:
             self._is_stopped.clear()
             check_is_at_rest()
             others = OtherPrograms()
-            found = check_bandwidth(measure_again=not is_first)
+            found = check_bandwidth(measure_again=not is_first, should_stop=self._is_stopped.is_set)
+            self._end_where_stopped()
             if found.problem:
-                raise LibraryError(f"This machine could not be measured. {found.problem}", ExitCode.ERROR)
+                raise LibraryError(
+                    Sentence("This machine could not be measured. {problem}", problem=found.problem), ExitCode.ERROR
+                )
             if not is_first:
-                self._end_where_stopped()
                 check_kernels(measure_again=True, should_stop=self._is_stopped.is_set)
                 self._end_where_stopped()
             elif self._rest is None:
@@ -73,13 +77,13 @@ class MachineService:
         self._forget()
 
     def stop(self) -> None:
-        """End a measurement that was asked for, as soon as one figure is known; what is known by then counts."""
+        """End a measurement that was asked for, within about half a second; what is known by then counts."""
         self._is_stopped.set()
 
     def _end_where_stopped(self) -> None:
         if self._is_stopped.is_set():
             self._forget()
-            raise LibraryError("The measurement was stopped. What was measured before still counts.", ExitCode.ERROR)
+            raise LibraryError(MeasuringStopped().message, ExitCode.ERROR)
 
     def _measure_rest(self, measured: Callable[[], None], was_disturbed: bool) -> None:
         """Measure how fast the processor is at each kind of weights, as soon as nobody would notice.
@@ -108,10 +112,7 @@ def check_is_at_rest() -> None:
     """Raise LibraryError while a server of this machine is at work: what is measured beside it would be wrong."""
     work = other_work()
     if work is not None:
-        raise LibraryError(
-            f"Slipstream is at work on {work.value}: beside it, the figures would be wrong. Measure when that is done.",
-            ExitCode.ERROR,
-        )
+        raise LibraryError(work.why_not_now, ExitCode.ERROR)
 
 
 def _is_wanted() -> bool:

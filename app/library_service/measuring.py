@@ -13,6 +13,7 @@ from app.library.hub_access import LibraryError
 from app.library_service.machine import check_is_at_rest
 from app.library_service.models import ModelService
 from app.library_service.outbox import followed
+from models.formatting.sentence import Sentence
 from models.library.requests import Verify
 from models.library.values import Bench, MeasuringStep
 
@@ -43,7 +44,10 @@ class MeasuringService:
         names = [bench.name for bench in self.benches]
         if name not in names:
             known = ", ".join(names) or "none is installed"
-            raise LibraryError(f"There is no benchmark called {name!r}. Benchmarks: {known}.", ExitCode.USAGE)
+            raise LibraryError(
+                Sentence("There is no benchmark called {name}. Benchmarks: {known}.", name=repr(name), known=known),
+                ExitCode.USAGE,
+            )
         return self._followed("bench", name)
 
     def stop(self) -> None:
@@ -72,5 +76,7 @@ class MeasuringService:
         check_is_at_rest()
         with self._lock:
             if self._run is not None:
-                raise LibraryError("Something is being measured already. Wait for it, or stop it.", ExitCode.ERROR)
+                raise LibraryError(
+                    Sentence("Something is being measured already. Wait for it, or stop it."), ExitCode.ERROR
+                )
             self._run = run

@@ -18,6 +18,7 @@ from app.library_service.file_changes import FileChanges
 from app.pairing.model_list import ListedModels
 from models.catalog.catalog import ModelEntry
 from models.catalog.imported_folders import ImportedFolder, read_folders
+from models.formatting.sentence import Sentence
 from models.library.values import FolderPlace, ModelRow, ModelRows, RowReport
 
 if TYPE_CHECKING:
@@ -73,15 +74,21 @@ class ModelService:
         if entry is None:
             found = self.catalog.find(str(path))
             if found is None:
-                raise LibraryError(f"{path} is no model file that is there.", ExitCode.MODEL)
+                raise LibraryError(Sentence("{path} is no model file that is there.", path=path), ExitCode.MODEL)
             if found.problem is not None:
-                raise LibraryError(f"{path.name} cannot be used: {found.problem}", ExitCode.MODEL)
+                raise LibraryError(
+                    Sentence("{name} cannot be used: {problem}", name=path.name, problem=found.problem), ExitCode.MODEL
+                )
             link_model(path)
             entry = self._at(path)
         if entry is None:
-            raise LibraryError(f"{path.name} is a part of a model; open the model's first file.", ExitCode.MODEL)
+            raise LibraryError(
+                Sentence("{name} is a part of a model; open the model's first file.", name=path.name), ExitCode.MODEL
+            )
         if entry.problem is not None:
-            raise LibraryError(f"{path.name} cannot be used: {entry.problem}", ExitCode.MODEL)
+            raise LibraryError(
+                Sentence("{name} cannot be used: {problem}", name=path.name, problem=entry.problem), ExitCode.MODEL
+            )
         return entry.name
 
     def _at(self, path: Path) -> ModelEntry | None:
@@ -104,7 +111,7 @@ class ModelService:
         how = repair_plan(entry)
         request = how.request if how is not None else None
         if request is None:
-            unknown = f"{name} was not downloaded here, so what it was is not known."
+            unknown = Sentence("{name} was not downloaded here, so what it was is not known.", name=name)
             raise LibraryError(how.for_window if how is not None else unknown, ExitCode.USAGE)
         return request
 
@@ -116,7 +123,12 @@ class ModelService:
         """Return the model with this name; raises UnknownModel."""
         entry = self.catalog.find(name)
         if entry is None:
-            raise UnknownModel(f"There is no model called {name!r} any more. Its file may have been moved or deleted.")
+            raise UnknownModel(
+                Sentence(
+                    "There is no model called {name} any more. Its file may have been moved or deleted.",
+                    name=repr(name),
+                )
+            )
         self.models()
         return entry
 

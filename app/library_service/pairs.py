@@ -17,13 +17,13 @@ from app.pairing.offers import offers
 from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
 from models.catalog.catalog import ModelEntry
 from models.estimate.fit.summary import FitSummary, FitVerdict
-from models.formatting.figures import rate
+from models.formatting.sentence import Sentence, joined
 from models.library.values import Choosing, DraftOffers, ModelFitReport, OfferRow, PairStep, PartnerRow, Partners
 from models.pairing.heads import KINDS
 from models.pairing.offers import DownloadOffer
 from models.pairing.partner import Partner
 
-DISTURBED = "Replies were written meanwhile, so this may be off: test again when nothing else runs."
+DISTURBED = Sentence("Replies were written meanwhile, so this may be off: test again when nothing else runs.")
 PROGRESS_SECONDS = 0.1
 
 
@@ -39,7 +39,9 @@ class PairService:
         """Judge a model with the partner that drafts for it; raises UnknownModel."""
         entry = self._shelf.entry(name)
         if entry.facts is None or entry.problem is not None:
-            return ModelFitReport(name, FitSummary(FitVerdict.UNUSABLE, entry.problem or "The model cannot be read."))
+            return ModelFitReport(
+                name, FitSummary(FitVerdict.UNUSABLE, entry.problem or Sentence("The model cannot be read."))
+            )
         found = pairing(entry, self._shelf.listed)
         used = found.used
         drafting = self._shelf.find(used.path) if used is not None and used.path is not None else None
@@ -75,7 +77,7 @@ class PairService:
         entry = self._shelf.entry(name)
         with self._lock:
             if self._test is not None:
-                raise LibraryError("A pair is being tested already. Wait for it, or stop it.", ExitCode.ERROR)
+                raise LibraryError(Sentence("A pair is being tested already. Wait for it, or stop it."), ExitCode.ERROR)
             test = self._test = PairTest(entry, partner or None, self._shelf.listed)
 
         def run(say: Callable[[PairStep], None]) -> PairTestResult:
@@ -125,11 +127,16 @@ def _results(result: PairTestResult) -> tuple[str, ...]:
 def _told(trial: PartnerTrial) -> str:
     measured = trial.measured
     if measured is None:
-        return f"{trial.partner.name} was not measured. {trial.problem}"
-    accepted = f", {measured.acceptance:.0%} of its tokens accepted" if measured.acceptance is not None else ""
-    rates = f"{rate(measured.drafted_rate)} tokens/s instead of {rate(measured.plain_rate)}"
-    disturbed = f" {DISTURBED}" if trial.was_disturbed else ""
-    return f"{trial.partner.name}: {measured.gain:.2f}×, {rates}{accepted}.{disturbed}"
+        return Sentence("{name} was not measured. {problem}", name=trial.partner.name, problem=trial.problem)
+    told = Sentence(
+        "{name}: {gain:.2f}×, {drafted:rate} tokens/s instead of {plain:rate}.",
+        name=trial.partner.name,
+        gain=measured.gain,
+        drafted=measured.drafted_rate,
+        plain=measured.plain_rate,
+    )
+    accepted = Sentence("{share:.0%} of its tokens were accepted.", share=measured.acceptance or 0.0)
+    return joined((told, accepted if measured.acceptance is not None else "", DISTURBED if trial.was_disturbed else ""))
 
 
 def _partners(name: str, found: Pairing) -> Partners:

@@ -15,6 +15,7 @@ from app.library_service.models import ModelService
 from app.library_service.outbox import ChangeNotifier
 from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
+from models.formatting.sentence import Sentence
 from models.library.requests import Quantise
 from models.library.values import QuantiseOffer, QuantiseTarget, Quantising
 from models.quantise.errors import QuantiseCancelled, QuantiseRefused
@@ -91,7 +92,11 @@ class QuantiseService:
         )
         folder = models_folder()
         there = next(path for path in (folder, *folder.parents) if path.exists())
-        problem = None if targets else f"{entry.name} is as small as it can be made here. Use it as it is."
+        problem = (
+            None
+            if targets
+            else Sentence("{name} is as small as it can be made here. Use it as it is.", name=entry.name)
+        )
         return QuantiseOffer(
             entry.name,
             facts.quantisation,
@@ -136,12 +141,14 @@ class QuantiseService:
     def _source(self, name: str) -> tuple[ModelEntry, ModelFacts]:
         entry = self._shelf.entry(name)
         if entry.facts is None or entry.problem is not None:
-            raise UnusableModel(f"{entry.name} cannot be made smaller: {entry.problem}")
+            raise UnusableModel(
+                Sentence("{name} cannot be made smaller: {problem}", name=entry.name, problem=entry.problem)
+            )
         return entry, entry.facts
 
     def _check_name(self, plan: QuantisePlan) -> None:
         if any(one.name == plan.name and not one.is_over for one in self._known.values()):
-            raise QuantiseRefused(f"{plan.name} is being made already. Give this one another name.")
+            raise QuantiseRefused(Sentence("{name} is being made already. Give this one another name.", name=plan.name))
 
     def _work(self) -> None:
         while True:

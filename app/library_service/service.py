@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from app.environment.exit_codes import ExitCode
 from app.library.hub_access import LibraryError
+from models.formatting.sentence import Sentence
 from models.library import requests as ask
 
 if TYPE_CHECKING:
@@ -195,10 +196,11 @@ class LibraryService:
         from app.library.moving import ModelsMove
 
         if self._move is not None:
-            raise LibraryError("The models are being moved already.", ExitCode.USAGE)
+            raise LibraryError(Sentence("The models are being moved already."), ExitCode.USAGE)
         if self._downloads.is_busy or any(not one.is_over for one in self._quantiser.quantisings):
             raise LibraryError(
-                "A model is being downloaded or made smaller: wait until that has ended, or pause it.", ExitCode.USAGE
+                Sentence("A model is being downloaded or made smaller: wait until that has ended, or pause it."),
+                ExitCode.USAGE,
             )
         self._move = ModelsMove(Path(request.folder))
         try:

@@ -16,6 +16,7 @@ from app.pairing.service import pairing, toys, uses_heads
 from app.settings.server_settings import ServerSettings
 from core.values.errors import SlipstreamError
 from models.catalog.catalog import Catalog, ModelEntry
+from models.formatting.sentence import Sentence
 
 _log = logging.getLogger("slipstream.pairing")
 
@@ -35,17 +36,17 @@ class NamedModel(Protocol):
 def draft_for(entry: NamedModel, models: Catalog, settings: ServerSettings) -> ChosenDraft:
     """Return who drafts for a model that a server loads with these settings; never raises: the model must load."""
     if not settings.uses_draft or settings.speculation == "off":
-        return ChosenDraft(why="No draft is asked for.", uses_heads=False)
+        return ChosenDraft(why=Sentence("No draft is asked for."), uses_heads=False)
     try:
         model = entry if isinstance(entry, ModelEntry) else toys().find(str(entry.path))
         if model is None or model.facts is None or model.problem is not None:
             return ChosenDraft()  # loading it says what is wrong
         if model.facts.is_embedder:
-            return ChosenDraft(why="It turns texts into vectors and writes nothing.", uses_heads=False)
+            return ChosenDraft(why=Sentence("It turns texts into vectors and writes nothing."), uses_heads=False)
         found_here = pairing(model, models, conditions_of(model.facts, settings))
     except (OSError, ValueError, SlipstreamError) as error:
         _log.exception("no partner was looked for")
-        return ChosenDraft(notices=(f"No partner was looked for: {error}",))
+        return ChosenDraft(notices=(Sentence("No partner was looked for: {error}", error=error),))
     decision = found_here.decision
     notices = found_here.problems + decision.notices
     heads = uses_heads(found_here)

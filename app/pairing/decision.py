@@ -11,11 +11,12 @@ from app.library.hub_access import LibraryError
 from app.settings.model_settings_store import settings_of, user_settings
 from models.catalog.catalog import ModelEntry
 from models.files.json_store import StoreRefused
+from models.formatting.sentence import Sentence, joined
 from models.pairing.forecast import MTP
 from models.pairing.partner import Partner
 from models.pairing.store import PartnerChoice
 
-LOOKUPS = "Prompt lookup drafts without a model."
+LOOKUPS = Sentence("Prompt lookup drafts without a model.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +37,31 @@ def decide(partners: Sequence[Partner], choice: PartnerChoice | None) -> Decisio
     if choice is None:
         return _best(partners)
     if choice.draft is None:
-        who = "You chose that none drafts." if choice.by == "user" else "A test found none that makes it faster here."
-        return Decision(None, f"{who} {LOOKUPS}")
+        by_user = Sentence("You chose that none drafts.")
+        who = by_user if choice.by == "user" else Sentence("A test found none that makes it faster here.")
+        return Decision(None, joined((who, LOOKUPS)))
     chosen = _chosen(partners, choice)
     if chosen is not None and chosen.is_usable:
-        who = "You chose" if choice.by == "user" else "A test chose"
-        return Decision(chosen, f"{who} {chosen.name}: {gain_words(chosen)}.")
+        return Decision(chosen, _chose(choice, chosen))
     fallback = _best(partners)
     if chosen is None:
-        what = f"{choice.name}, which was chosen to draft, is no longer at {choice.path}, or is another file now."
+        what = Sentence(
+            "{name}, which was chosen to draft, is no longer at {path}, or is another file now.",
+            name=choice.name,
+            path=choice.path,
+        )
     else:
-        what = f"{choice.name}, which was chosen to draft, cannot: {chosen.problem}"
-    return Decision(fallback.used, fallback.why, (f"{what} {fallback.why}",))
+        what = Sentence(
+            "{name}, which was chosen to draft, cannot: {problem}", name=choice.name, problem=chosen.problem
+        )
+    return Decision(fallback.used, fallback.why, (joined((what, fallback.why)),))
+
+
+def _chose(choice: PartnerChoice, chosen: Partner) -> Sentence:
+    facts = {"name": chosen.name, "gain": gain_words(chosen)}
+    if choice.by == "user":
+        return Sentence("You chose {name}: {gain}.", **facts)
+    return Sentence("A test chose {name}: {gain}.", **facts)
 
 
 def by_settings(named: Partner | None, otherwise: Decision) -> Decision:
@@ -57,45 +71,53 @@ def by_settings(named: Partner | None, otherwise: Decision) -> Decision:
     expected to be worth it.
     """
     if named is None:
-        return Decision(None, f"None drafts: {_FIRST.format('say so')} {_other(None, otherwise)}", by_settings=True)
+        first = Sentence("None drafts: the model's settings say so, which goes before automatic pairing.")
+        return Decision(None, joined((first, _other(None, otherwise))), by_settings=True)
     if named.problem is not None and not named.has_vocabulary:
-        notice = f"The model's settings name {named.name}, which cannot draft for it. {named.problem}"
+        notice = Sentence(
+            "The model's settings name {name}, which cannot draft for it. {problem}",
+            name=named.name,
+            problem=named.problem,
+        )
         return Decision(otherwise.used, otherwise.why, (notice, *otherwise.notices))
-    why = f"{named.name} drafts: {_FIRST.format('name it')} {_other(named, otherwise)}"
-    notices = (f"{named.name} may not help: {_lower(named.problem)}",) if named.problem is not None else ()
-    return Decision(named, why, notices, by_settings=True)
-
-
-_FIRST = "the model's settings {}, which goes before automatic pairing."
+    first = Sentence(
+        "{name} drafts: the model's settings name it, which goes before automatic pairing.", name=named.name
+    )
+    problem = named.problem
+    doubt = Sentence("{name} may not help. {problem}", name=named.name, problem=problem)
+    notices = (doubt,) if problem is not None else ()
+    return Decision(named, joined((first, _other(named, otherwise))), notices, by_settings=True)
 
 
 def _other(used: Partner | None, otherwise: Decision) -> str:
     """What would be without the settings, in their own words."""
     if used is not None and otherwise.used is not None and used.path == otherwise.used.path:
-        return f"That would choose the same ({gain_words(used)})."
+        return Sentence("That would choose the same ({gain}).", gain=gain_words(used))
     if used is None and otherwise.used is None:
         return LOOKUPS
-    return f"Without that: {_lower(otherwise.why) if otherwise.why.startswith('You ') else otherwise.why}"
-
-
-def _lower(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
+    return Sentence("Without that: {why}", why=otherwise.why)
 
 
 def gain_words(partner: Partner) -> str:
     """Return the gain in words: "1.8× measured here", "1.3× expected"."""
-    return f"{partner.gain:.2f}× {'measured here' if partner.measured is not None else 'expected'}"
+    if partner.measured is not None:
+        return Sentence("{gain:.2f}× measured here", gain=partner.gain)
+    return Sentence("{gain:.2f}× expected", gain=partner.gain)
 
 
 def _best(partners: Sequence[Partner]) -> Decision:
     best = next((partner for partner in partners if partner.is_worth_it), None)
     if best is not None:
-        return Decision(best, f"{best.name} drafts: {gain_words(best)}.")
+        return Decision(best, Sentence("{name} drafts: {gain}.", name=best.name, gain=gain_words(best)))
     usable = next((partner for partner in partners if partner.is_usable), None)
     if usable is not None:
-        best_of_all = f"{usable.name} is the best with {gain_words(usable)}"
-        return Decision(None, f"None drafts, since none is worth its memory: {best_of_all}. {LOOKUPS}")
-    return Decision(None, f"There is no small model here that fits. {LOOKUPS}")
+        none = Sentence(
+            "None drafts, since none is worth its memory: {name} is the best with {gain}.",
+            name=usable.name,
+            gain=gain_words(usable),
+        )
+        return Decision(None, joined((none, LOOKUPS)))
+    return Decision(None, joined((Sentence("There is no small model here that fits."), LOOKUPS)))
 
 
 def _chosen(partners: Sequence[Partner], choice: PartnerChoice) -> Partner | None:
@@ -126,5 +148,7 @@ def forget_own_draft(entry: ModelEntry) -> bool:
     try:
         user_settings().change(entry.path, entry.name, lambda settings: settings.without(("draft",)))
     except (StoreRefused, OSError) as error:
-        raise LibraryError(f"The settings of {entry.name} cannot be changed: {error}", ExitCode.ERROR) from error
+        raise LibraryError(
+            Sentence("The settings of {name} cannot be changed: {error}", name=entry.name, error=error), ExitCode.ERROR
+        ) from error
     return True

@@ -17,6 +17,7 @@ from core.values.errors import SlipstreamError
 from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
 from models.files.provenance import read_record
+from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub
@@ -40,7 +41,7 @@ def offers(entry: ModelEntry, *, asks_hub: bool = True) -> FoundOffers:
     """
     facts = entry.facts
     if facts is None or entry.problem is not None:
-        return FoundOffers((), (entry.problem or "The model cannot be read.",))
+        return FoundOffers((), (entry.problem or Sentence("The model cannot be read."),))
     conditions = conditions_of(facts)
     record = read_record(models_folder(), entry.path)
     repo_id = record.repo_id if record is not None and record.repo_id else None
@@ -99,7 +100,7 @@ def ask_hub(*asked: HubQuestion) -> tuple[FoundOffers, ...]:
     end = time.monotonic() + _HUB_SECONDS
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
-    return tuple(box or FoundOffers((), ("The Hub answers too slowly. Try again later.",)) for box in boxes)
+    return tuple(box or FoundOffers((), (Sentence("The Hub answers too slowly. Try again later."),)) for box in boxes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,11 @@ class DraftSearch:
             if any(partner.is_worth_it for partner in found):
                 return DraftFound(None, decide(found, None).why)
             offers = self._offers(model, facts, conditions)
-            return DraftFound(offers[0]) if offers else DraftFound(None, "Nothing is known that would draft for it.")
+            return (
+                DraftFound(offers[0])
+                if offers
+                else DraftFound(None, Sentence("Nothing is known that would draft for it."))
+            )
 
     def _offers(
         self, model: RemoteModel, facts: ModelFacts, conditions: PairingConditions

@@ -17,6 +17,7 @@ from app.pairing.conditions import conditions_of, machine_key
 from app.pairing.decision import NONE, Decision, by_settings, decide, forget_own_draft, own_draft
 from models.catalog.catalog import Catalog, ModelEntry
 from models.files.json_store import StoreRefused
+from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 from models.pairing.forecast import MTP
 from models.pairing.gain import ProposerKind
@@ -88,8 +89,13 @@ def pairing(
     kept = kept if kept is not None else store()
     problems = (kept.problem,) if kept.problem is not None else ()
     if entry.facts is None or entry.problem is not None:
-        reason = entry.problem or "The model cannot be read."
-        return Pairing((), Decision(None, f"Nothing can draft for {entry.name}. {reason}"), None, problems)
+        reason = entry.problem or Sentence("The model cannot be read.")
+        return Pairing(
+            (),
+            Decision(None, Sentence("Nothing can draft for {name}. {reason}", name=entry.name, reason=reason)),
+            None,
+            problems,
+        )
     conditions = conditions if conditions is not None else conditions_of(entry.facts)
     if not kept.is_empty:
         conditions = replace(conditions, machine=machine_key())
@@ -111,7 +117,9 @@ def pairing(
     if draft is None and own.casefold() == MTP and heads is not None:
         return Pairing(found, by_settings(heads, decision), choice, problems)
     if draft is None:
-        notice = f"The draft in the model's settings cannot be used: there is no model called {own!r}."
+        notice = Sentence(
+            "The draft in the model's settings cannot be used: there is no model called {own}.", own=repr(own)
+        )
         return Pairing(found, replace(decision, notices=(notice, *decision.notices)), choice, problems)
     if all(partner.path != draft.path for partner in found):
         found = (*find_partners(entry, (draft,), kept, conditions), *found)
@@ -140,7 +148,14 @@ def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -
     models = models if models is not None else catalog()
     partner = partner_named(entry, draft, models) if draft is not None else None
     if partner is not None and not partner.is_usable:
-        raise CannotPair(f"{partner.name} cannot draft for {entry.name}. {partner.problem}")
+        raise CannotPair(
+            Sentence(
+                "{name} cannot draft for {entry_name}. {problem}",
+                name=partner.name,
+                entry_name=entry.name,
+                problem=partner.problem,
+            )
+        )
     keep_choice(entry, partner, "user")
     forget_own_draft(entry)
     return partner
@@ -168,11 +183,18 @@ def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
     draft = models.find(name)
     if draft is None:
         names = ", ".join(partner.name for partner in found if partner.is_usable) or "none fits"
-        raise UnknownModel(f"There is no model called {name!r}. Those that can draft for {entry.name}: {names}.")
+        raise UnknownModel(
+            Sentence(
+                "There is no model called {name}. Those that can draft for {entry_name}: {names}.",
+                name=repr(name),
+                entry_name=entry.name,
+                names=names,
+            )
+        )
     if draft.path.resolve() == entry.path.resolve():
-        raise CannotPair(f"{entry.name} cannot draft for itself.")
+        raise CannotPair(Sentence("{name} cannot draft for itself.", name=entry.name))
     if entry.facts is None:
-        raise CannotPair(f"Nothing can draft for {entry.name}. {entry.problem}")
+        raise CannotPair(Sentence("Nothing can draft for {name}. {reason}", name=entry.name, reason=entry.problem))
     return find_partners(entry, (draft,), store(), replace(conditions_of(entry.facts), machine=machine_key()))[0]
 
 

@@ -69,7 +69,7 @@ from app.server.remotes.exchange import Remotes
 from app.server.remotes.pass_through import PassThrough
 from app.server.remotes.routes import add_remote, list_remotes, remove_remote, test_remote
 from app.server.remotes.store import RemoteStore
-from app.server.status import get_model, health, list_models, load, state, unload
+from app.server.status import cancel_load, get_model, health, list_models, load, state, unload
 from app.server.templates.chat_template import TemplateRenderer
 from app.settings.server_settings import ServerSettings
 from core.values.errors import SlipstreamError
@@ -153,6 +153,7 @@ ROUTES = (
     ("GET", "/slipstream/requests", list_requests),
     ("DELETE", "/slipstream/requests/{request_id}", cancel_request),
     ("POST", "/slipstream/load", load),
+    ("DELETE", "/slipstream/load", cancel_load),
     ("POST", "/slipstream/unload", unload),
     ("POST", "/slipstream/batches/{batch_id}/pause", batches.pause_batch),
     ("POST", "/slipstream/batches/{batch_id}/resume", batches.resume_batch),

@@ -17,11 +17,12 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from app.environment.paths import models_folder
 from app.server.calls.model_pool import ModelPool
-from app.server.http.body import Body
+from app.server.http.body import Body, wants_facts
 from app.server.http.errors import ApiError, from_validation, refuse
 from app.server.http.sse import DONE, EventStream, encode_event
 from app.server.library_worker import LibraryWorker
 from core.values.errors import SlipstreamError
+from models.formatting.sentence import without_facts
 from models.library.requests import MoveModels, RemoveModel, Route
 
 _NEEDS_KEY = "Only a server with an API key lets this be changed: start it with --api-key."
@@ -45,6 +46,8 @@ def handler_of(route: Route) -> Handler:
         parts = _worker(http).ask(route.request.__name__, fields)
         if route.request in (RemoveModel, MoveModels):
             parts = _out_of_memory(http, parts, fields.get("name"))
+        if not wants_facts(http):
+            parts = _in_english(parts)
         if "text/event-stream" in http.headers.get("accept", ""):
             return EventStream(_events(parts))
         # In ASCII: names of files may hold what UTF-8 cannot.
@@ -81,12 +84,19 @@ async def _out_of_memory(
 
 async def library_events(http: HttpRequest) -> Response:
     """Stream what happens in the library, and begin with its downloads; the library's process is started for it."""
-    return EventStream(_news(_worker(http)))
+    news = _worker(http).news()
+    return EventStream(_news(news if wants_facts(http) else _in_english(news)))
 
 
-async def _news(worker: LibraryWorker) -> AsyncGenerator[bytes, None]:
-    async for news in worker.news():
-        yield encode_event(news)
+async def _news(news: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:
+    async for one in news:
+        yield encode_event(one)
+
+
+async def _in_english(parts: AsyncGenerator[Any, None]) -> AsyncGenerator[Any, None]:
+    async with aclosing(parts):
+        async for part in parts:
+            yield without_facts(part)
 
 
 async def _events(parts: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:

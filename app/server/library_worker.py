@@ -16,6 +16,8 @@ from typing import Any
 
 from app.client.library_process import library_command, library_environment, library_folder
 from app.server.http.errors import INVALID, SERVER, ApiError, ErrorAnswer
+from models.formatting.json_values import plain, value_of
+from models.formatting.sentence import Sentence
 from models.library.values import TroubleKind
 
 BACK_OFF_SECONDS = (0.5, 1.0, 2.0, 4.0)
@@ -26,7 +28,7 @@ WORDS_SECONDS = 0.5
 MAX_LINE_BYTES = 64 << 20
 MOST_NEWS = 10_000  # of a client that reads none of it
 LOST, RETURNED, GAVE_UP = "lost", "returned", "gave_up"
-STOPPED = "The library stopped in the middle of this and is starting again. Try again."
+STOPPED = Sentence("The library stopped in the middle of this and is starting again. Try again.")
 STATUSES = {
     TroubleKind.SETTING: 400,
     TroubleKind.REFUSED: 400,
@@ -49,7 +51,9 @@ class LibraryTrouble(ApiError):
         """``trouble`` is a ``Trouble`` as JSON has it."""
         kind = TroubleKind(trouble["kind"])
         status = STATUSES[kind]
-        super().__init__(ErrorAnswer(status, SERVER if status >= 500 else INVALID, kind.value), trouble["sentence"])
+        super().__init__(
+            ErrorAnswer(status, SERVER if status >= 500 else INVALID, kind.value), value_of(str, trouble["sentence"])
+        )
         self._remedies = {name: trouble[name] for name in ("remedies", "about") if trouble.get(name)}
 
     def body(self) -> dict[str, Any]:
@@ -175,7 +179,7 @@ class LibraryWorker:
 
     def _refuse_if_closing(self) -> None:
         if self._closing.is_set():
-            raise LibraryStopped("The server is stopping.", may_retry=False)
+            raise LibraryStopped(Sentence("The server is stopping."), may_retry=False)
 
     async def _spawned(self) -> Process:
         return await asyncio.create_subprocess_exec(
@@ -193,7 +197,7 @@ class LibraryWorker:
 
     def _no_hope(self) -> LibraryStopped:
         words = next((line for line in reversed(self._last_words) if line), "it ended without a word")
-        return LibraryStopped(f"The library cannot start: {words}", may_retry=False)
+        return LibraryStopped(Sentence("The library cannot start: {words}", words=words), may_retry=False)
 
     def _follow(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -260,7 +264,7 @@ class LibraryWorker:
         try:
             await self._running()
         except LibraryStopped as stopped:
-            self._tell({"news": GAVE_UP, "value": stopped.message})
+            self._tell({"news": GAVE_UP, "value": plain(stopped.message)})
         else:
             self._tell({"news": RETURNED, "value": None})
 

@@ -12,11 +12,13 @@ from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.engine_bridge import AskedRequest, LiveRequest
 from app.server.calls.model_pool import ModelPool
+from app.server.http.body import wants_facts
 from app.server.http.errors import refuse
 from app.server.http.sse import EventStream, encode_event
 from app.server.remotes.figures import RemoteFigures
 from app.server.status import state_of
 from core.values.embedding import EmbedRequest
+from models.formatting.json_values import plain
 
 # As often as a gauge can be read; a state that has not changed is not sent.
 _SECONDS = 0.1
@@ -43,16 +45,16 @@ async def cancel_request(request_id: str, http: HttpRequest) -> Response:
 
 async def events(http: HttpRequest) -> Response:
     """Stream the state whenever it changes, with the requests that have not ended."""
-    return EventStream(_states(http.app.state.pool, http.app.state.remotes.figures))
+    return EventStream(_states(http.app.state.pool, http.app.state.remotes.figures, with_facts=wants_facts(http)))
 
 
-async def _states(pool: ModelPool, figures: RemoteFigures) -> AsyncGenerator[bytes, None]:
+async def _states(pool: ModelPool, figures: RemoteFigures, *, with_facts: bool) -> AsyncGenerator[bytes, None]:
     last: dict[str, Any] | None = None
     while not pool.is_closing:
         now = {"type": "state", **state_of(pool), "requests": _requests(pool, figures)}
         if now != last:
             last = now
-            yield encode_event(now)
+            yield encode_event(plain(now) if with_facts else now)
         await asyncio.sleep(_SECONDS)
 
 

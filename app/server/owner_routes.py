@@ -24,6 +24,7 @@ from app.server.http.owner import check_owner
 from app.settings.api_keys import endpoint_key
 from app.settings.server_settings import DEFAULT_PORT
 from core.values.errors import BadOption, SlipstreamError
+from models.formatting.sentence import Sentence, joined
 
 HERE, EVERYWHERE = "127.0.0.1", "0.0.0.0"
 _MOST_LINES = 1_000
@@ -109,9 +110,9 @@ async def set_endpoint(body: EndpointBody, http: HttpRequest) -> Response:
     try:
         await port.set(body)
     except PortTaken as taken:
-        other = f" Port {taken.free} is free." if taken.free else ""
-        message = f"Another program uses port {body.port}.{other}"
-        raise refuse(400, message, param="port", code="port_taken") from None
+        other = Sentence("Port {port} is free.", port=str(taken.free)) if taken.free else ""
+        message = Sentence("Another program uses port {port}.", port=str(body.port))
+        raise refuse(400, joined((message, other)), param="port", code="port_taken") from None
     return JSONResponse(port.as_dict())
 
 

@@ -15,6 +15,7 @@ from app.server.calls.model_host import Entry, ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import LoadBody, UnloadBody
 from app.server.chat.model_card import ModelCard, card_of, loaded_of
+from app.server.http.body import as_asked
 from app.server.http.errors import ModelNotFound
 from app.server.remotes.exchange import Remotes
 from app.server.remotes.listed import listed_models
@@ -134,7 +135,7 @@ def _model(entry: Entry, pool: ModelPool) -> dict[str, Any]:
 
 async def state(http: HttpRequest) -> Response:
     """Return where the engine stands, with what is known of the model."""
-    return JSONResponse(state_of(_pool(http)))
+    return JSONResponse(as_asked(http, state_of(_pool(http))))
 
 
 def state_of(pool: ModelPool) -> dict[str, Any]:
@@ -198,6 +199,12 @@ async def load(body: LoadBody, http: HttpRequest) -> Response:
     """Begin to load a model once running requests have ended; the state says when it is ready."""
     entry = await _pool(http).request_load(body.model)
     return JSONResponse({"model": entry.name}, 202)
+
+
+async def cancel_load(http: HttpRequest) -> Response:
+    """End a load that goes on: no model is loaded then, and the calls that wait for it end with an error."""
+    pool = _pool(http)
+    return JSONResponse({"model": pool.main.name or None, "cancelled": pool.cancel_load()})
 
 
 async def unload(body: UnloadBody, http: HttpRequest) -> Response:

@@ -16,6 +16,7 @@ from typing import Any
 from app.environment.paths import config_folder, make_private
 from core.values.errors import BadOption, SlipstreamError
 from models.files.json_store import JsonStore, StoreRefused
+from models.formatting.sentence import Sentence
 
 _NAMES = re.compile(r"[\w][\w .@-]{0,63}")
 # The use of a key is noted so often at most: each note writes the file.
@@ -39,7 +40,7 @@ class KeyStore:
     def __init__(self, path: Path | None = None) -> None:
         """``path`` None is the file of this user."""
         self._path = path or config_folder() / "api-keys.json"
-        self._store = JsonStore(self._path, what="the API keys")
+        self._store = JsonStore(self._path, what=Sentence("The API keys"))
         self._lock = threading.Lock()
         self._read_at: tuple[int, int] | None = None
         self._problem: str | None = None
@@ -65,14 +66,21 @@ class KeyStore:
         """Make a key of this name and return it: it is told this once. Raises BadOption and SlipstreamError."""
         if not _NAMES.fullmatch(name):
             raise BadOption(
-                f"A key cannot be called {name[:80]!r}: a name has up to 64 letters, digits, spaces and . @ _ -, and "
-                "begins with a letter or digit."
+                Sentence(
+                    "A key cannot be called {name}: a name has up to 64 letters, digits, spaces and . @ _ -, and "
+                    "begins with a letter or digit.",
+                    name=repr(name[:80]),
+                )
             )
         key = PREFIX + secrets.token_urlsafe(32)
 
         def change(entries: dict[str, Any]) -> None:
             if name in entries:
-                raise BadOption(f"There is a key called {name!r} already: revoke it first, or take another name.")
+                raise BadOption(
+                    Sentence(
+                        "There is a key called {name} already: revoke it first, or take another name.", name=repr(name)
+                    )
+                )
             entries[name] = {"sha256": _hash(key.encode()).hex(), "made": time.time()}
 
         self._change(change)
@@ -84,7 +92,9 @@ class KeyStore:
         def change(entries: dict[str, Any]) -> None:
             if entries.pop(name, None) is None:
                 known = ", ".join(sorted(entries)) or "none"
-                raise BadOption(f"There is no key called {name[:80]!r}. Keys: {known}.")
+                raise BadOption(
+                    Sentence("There is no key called {name}. Keys: {known}.", name=repr(name[:80]), known=known)
+                )
 
         self._change(change)
 
@@ -118,7 +128,9 @@ class KeyStore:
         except StoreRefused as error:
             raise SlipstreamError(str(error)) from None
         except OSError as error:
-            raise SlipstreamError(f"{self._path} cannot be made private: {error.strerror}.") from None
+            raise SlipstreamError(
+                Sentence("{path} cannot be made private: {reason}.", path=self._path, reason=error.strerror)
+            ) from None
         self._read_at = None
 
     def _look(self) -> None:
@@ -152,7 +164,7 @@ def endpoint_key(*, anew: bool = False) -> str:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(key + "\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise SlipstreamError(f"The key cannot be kept in {path}: {error}.") from None
+        raise SlipstreamError(Sentence("The key cannot be kept in {path}: {error}.", path=path, error=error)) from None
     return key
 
 

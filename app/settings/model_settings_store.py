@@ -16,6 +16,7 @@ from core.values.model_settings import ModelSettings, settings_from
 from models.catalog.fingerprint import identity
 from models.facts.split_files import parts
 from models.files.json_store import JsonStore
+from models.formatting.sentence import Sentence
 
 _log = logging.getLogger("slipstream.library")
 _RECOMMENDED = ModelSettings()
@@ -26,7 +27,7 @@ class ModelSettingsStore:
     """Settings of models in the file ``path``; what was read is remembered until the file changes. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        self._store = JsonStore(path, what="the settings of models")
+        self._store = JsonStore(path, what=Sentence("The settings of models"))
         self._path = path
         self._lock = threading.Lock()
         self._entries: dict[str, Any] = {}
@@ -104,7 +105,7 @@ class UsageStore:
     """When each model was used last, in the file ``path``. Thread-safe."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._store = JsonStore(path, what="when models were used last")
+        self._store = JsonStore(path, what=Sentence("When models were used last"))
         self._clock = clock
         self._identities = Identities()
 

@@ -11,6 +11,7 @@ from app.environment.paths import config_folder, make_private
 from core.values.errors import BadOption
 from core.values.worker_address import is_worker, worker_address
 from models.files.json_store import JsonStore
+from models.formatting.sentence import Sentence
 from models.hub.errors import HubError
 from models.hub.token import forget_token, from_keyring
 from models.hub.token import keep_token as keep_in_keyring
@@ -93,4 +94,4 @@ def forget_worker(worker: str) -> None:
 
 
 def _store() -> JsonStore:
-    return JsonStore(config_folder() / "workers.json", what="the workers")
+    return JsonStore(config_folder() / "workers.json", what=Sentence("The workers"))

@@ -16,6 +16,7 @@ from core.values.messages import Answer, RequestEvent, StepRequest
 from core.values.request import Request
 from core.values.snapshot import LaneCount, Snapshot
 from core.values.tokens import DetokenizeRequest, TokenizeRequest
+from models.formatting.sentence import Sentence
 
 # Weight of the latest step in the moving average of the draft engine's step time.
 _STEP_WEIGHT = 0.1
@@ -134,6 +135,8 @@ class EnginePair:
         with self._opening:
             if self._spark is None:
                 if self._open_spark is None:
-                    raise BadRequest("No small model that can answer alone is paired with this model.", param="speed")
+                    raise BadRequest(
+                        Sentence("No small model that can answer alone is paired with this model."), param="speed"
+                    )
                 self._spark = self._open_spark()
         return self._spark

@@ -13,6 +13,7 @@ from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.values.errors import BadRequest, SlipstreamError
 from core.values.messages import Failure, FailureKind, FinishReason, RequestEvent
+from models.formatting.sentence import Sentence
 
 
 class ImageSteps:
@@ -93,4 +94,4 @@ def _error(sequence: Sequence, rows: ImageRows) -> SlipstreamError | None:
     n_rows = rows.end - rows.start
     if rows.part < len(encoding.parts) and len(encoding.parts[rows.part]) == n_rows:
         return None
-    return EncodingFailed("The projector made other rows of the image than it had announced.")
+    return EncodingFailed(Sentence("The projector made other rows of the image than it had announced."))

@@ -14,6 +14,7 @@ from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.values.errors import SlipstreamError
 from core.values.messages import RequestEvent
+from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
 # Failed decodes in a row after which the process restarts; a single one may be chance.
@@ -66,7 +67,11 @@ class ModelRunner:
             self._resync(shares)
             if status is DecodeStatus.INVALID_BATCH:
                 for share in shares:
-                    self._fail(share.sequence, "The engine made an invalid batch. This is a bug in Slipstream.", events)
+                    self._fail(
+                        share.sequence,
+                        Sentence("The engine made an invalid batch. This is a bug in Slipstream."),
+                        events,
+                    )
             else:
                 self._count_failure(status)
             return ()
@@ -130,7 +135,10 @@ class ModelRunner:
         if len(self._scheduler.running) == 1:
             self._fail(
                 victim,
-                f"The KV cache is full: {len(victim.tokens)} tokens do not fit. Load the model with more cells.",
+                Sentence(
+                    "The KV cache is full: {n_tokens} tokens do not fit. Load the model with more cells.",
+                    n_tokens=len(victim.tokens),
+                ),
                 events,
             )
             return ()

@@ -18,6 +18,7 @@ from core.images.image_file import decoded
 from core.images.prompt_images import ImageRows
 from core.llama.projector import EncodingFailed, Projector
 from core.values.errors import SlipstreamError
+from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
 # Embeddings of the latest images are kept, up to this many bytes: 1,000 rows of 4,096 numbers take 16 MB.
@@ -109,7 +110,7 @@ class ImageEncoder:
                 encoding.error = error
             except Exception as error:  # a request must end even after a bug here
                 _log.exception("Encoding failed")
-                encoding.error = EncodingFailed(f"The image could not be encoded: {error}")
+                encoding.error = EncodingFailed(Sentence("The image could not be encoded: {error}", error=error))
             encoding.data = b""
             del encoding
             self._arrived.set()

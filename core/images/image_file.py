@@ -10,6 +10,7 @@ import numpy.typing as npt
 from PIL import Image, ImageOps
 
 from core.values.errors import BadRequest
+from models.formatting.sentence import Sentence
 
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 # A projector looks at one or two million pixels at most. A decoded image of 50 million takes 150 MB.
@@ -51,7 +52,7 @@ def decoded(data: bytes) -> npt.NDArray[np.uint8]:
             return np.asarray(shown.convert("RGB"))
         except Exception as error:  # Pillow's decoders raise nearly everything
             raise BadRequest(
-                f"The image is damaged: {error}. Send it again, or another one.", param="messages"
+                Sentence("The image is damaged: {error}. Send it again, or another one.", error=error), param="messages"
             ) from error
 
 
@@ -59,20 +60,29 @@ def _opened(data: bytes) -> Image.Image:
     try:
         return Image.open(io.BytesIO(data), formats=_FORMATS)
     except Exception as error:  # Pillow's parsers raise nearly everything
-        raise BadRequest("It is not an image in PNG, JPEG, WebP, GIF or BMP.", param="messages") from error
+        raise BadRequest(Sentence("It is not an image in PNG, JPEG, WebP, GIF or BMP."), param="messages") from error
 
 
 def _size(image: Image.Image) -> ImageSize:
     width, height = image.size
     if width < 1 or height < 1 or width * height > MAX_PIXELS:
         raise BadRequest(
-            f"The image has {width} x {height} pixels; the limit is {MAX_PIXELS // 1_000_000} million. "
-            "Send a smaller one.",
+            Sentence(
+                "The image has {width} x {height} pixels; the limit is {most} million. Send a smaller one.",
+                width=width,
+                height=height,
+                most=MAX_PIXELS // 1_000_000,
+            ),
             param="messages",
         )
     if max(width, height) > MAX_ASPECT * min(width, height):
         raise BadRequest(
-            f"The image has {width} x {height} pixels: one side may be at most {MAX_ASPECT} times the other.",
+            Sentence(
+                "The image has {width} x {height} pixels: one side may be at most {max_aspect} times the other.",
+                width=width,
+                height=height,
+                max_aspect=MAX_ASPECT,
+            ),
             param="messages",
         )
     return ImageSize(height, width) if _orientation(image) >= _FIRST_TURNED else ImageSize(width, height)

@@ -15,6 +15,7 @@ from core.llama.projector import EncodingFailed, ImageChunk, Projector
 from core.llama.vocab import Vocab
 from core.values.errors import BadRequest
 from core.values.request import Request
+from models.formatting.sentence import Sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class PromptReader:
         except EncodingFailed as error:
             raise BadRequest(error.message, param="messages") from error
         if not chunks or isinstance(chunks[-1], ImageChunk):
-            raise BadRequest("The prompt ends with an image: put text behind it.", param="prompt")
+            raise BadRequest(Sentence("The prompt ends with an image: put text behind it."), param="prompt")
         hashes = [hashlib.sha256(image.data).digest() for image in request.images]
         n_parts = [0] * len(hashes)
         ids: list[npt.NDArray[np.int32]] = []
@@ -72,8 +73,12 @@ class PromptReader:
     def _check(self, chunk: ImageChunk) -> None:
         if not self.projector.is_causal and chunk.n_rows > self._n_ubatch:
             raise BadRequest(
-                f"The image takes {chunk.n_rows} tokens that this model must read at once, and it reads at most "
-                f"{self._n_ubatch}: send a smaller image.",
+                Sentence(
+                    "The image takes {n_rows} tokens that this model must read at once, and it reads at most "
+                    "{n_ubatch}: send a smaller image.",
+                    n_rows=chunk.n_rows,
+                    n_ubatch=self._n_ubatch,
+                ),
                 param="messages",
             )
 

@@ -16,6 +16,7 @@ from core.llama.model import Model
 from core.values.engine_options import FlashAttention, KvType
 from core.values.errors import LoadFailed
 from core.values.step_kind import MANY_ROWS, whole_lines
+from models.formatting.sentence import Sentence
 
 _GGML_TYPES: dict[KvType, int] = {
     "f32": 0,
@@ -107,7 +108,7 @@ class Context:
         self._context: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
         if not self._context:
             cells = f"{options.n_cells} KV cells of type {options.kv_type}"
-            raise LoadFailed(f"llama.cpp could not make a context of {cells}.")
+            raise LoadFailed(Sentence("llama.cpp could not make a context of {cells}.", cells=cells))
         self._memory: Any = ctypes.cast(L.llama_get_memory(self._context), ctypes.c_void_p)
         self.n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
         self.n_cells = int(L.llama_n_ctx(self._context))

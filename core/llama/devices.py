@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from core.llama.library import declare, ggml, start_backend
 from core.values.errors import BadOption
 from models.formatting.program import PROGRAM, advice
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from models.estimate.speed.machine import Lent
@@ -107,8 +108,11 @@ def handles_of(names: Sequence[str]) -> list[int]:
     found = [(name, device_handles(name)) for name in names]
     for name, handles in found:
         if not handles:
-            how = advice(f"{PROGRAM} doctor lists the devices.", "Choose another one in Settings under Engine.")
-            raise BadOption(f"There is no device called {name!r}. {how}")
+            how = advice(
+                f"{PROGRAM} doctor lists the devices.",
+                Sentence("Choose another one in Settings under Engine."),
+            )
+            raise BadOption(Sentence("There is no device called {name}. {how}", name=repr(name), how=how))
     return [handle for _, handles in found for handle in handles]
 
 

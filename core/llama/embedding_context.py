@@ -16,6 +16,7 @@ from core.llama.library import L
 from core.llama.model import Model
 from core.values.engine_options import FlashAttention, Pooling
 from core.values.errors import LoadFailed
+from models.formatting.sentence import Sentence
 
 _POOLINGS: dict[Pooling, int] = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
 _F32 = 4  # bytes
@@ -74,7 +75,12 @@ class EmbeddingContext:
         pointer = L.llama_init_from_model(model.c, params)
         self._context: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
         if not self._context:
-            raise LoadFailed(f"llama.cpp could not make a context for embeddings of {options.n_tokens:,} tokens.")
+            raise LoadFailed(
+                Sentence(
+                    "llama.cpp could not make a context for embeddings of {n_tokens:,} tokens.",
+                    n_tokens=options.n_tokens,
+                )
+            )
         memory = L.llama_get_memory(self._context)
         self._memory: Any = memory or None
         self._width = model.n_scores if options.pooling == "rank" else model.n_embd_out

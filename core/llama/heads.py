@@ -18,6 +18,7 @@ from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from core.llama.library import FLOAT_P, INT32_P, L, quick
 from core.llama.model import Model
+from models.formatting.sentence import Sentence
 
 StateRows = npt.NDArray[np.float32]
 
@@ -82,7 +83,7 @@ _NEEDED: dict[HeadKind, dict[str, object]] = {
 def why_unavailable(kind: HeadKind) -> str | None:
     """Return why this build of llama.cpp cannot run heads of a kind, as a sentence, or None if it can."""
     missing = [name for name, function in _NEEDED[kind].items() if function is None]
-    return f"This build of llama.cpp lacks {', '.join(missing)}." if missing else None
+    return Sentence("This build of llama.cpp lacks {missing}.", missing=", ".join(missing)) if missing else None
 
 
 def hidden_width(model: Model) -> int:

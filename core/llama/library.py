@@ -12,6 +12,7 @@ from typing import Any
 
 from core.values.errors import SlipstreamError
 from models.formatting.program import PROGRAM, advice
+from models.formatting.sentence import Sentence
 
 PINNED_VERSION = "0.3.36"
 
@@ -30,8 +31,8 @@ def _import_bindings() -> tuple[Any, Any]:
     os.environ.setdefault("GGML_NO_BACKTRACE", "1")
     spec = importlib.util.find_spec("llama_cpp")
     if spec is None or not spec.submodule_search_locations:
-        how = advice(f"Run {PROGRAM} once", "Quit and start Slipstream again")
-        raise LibraryMissing(f"llama.cpp is not installed. {how}: it builds it for this machine.")
+        how = advice(f"Run {PROGRAM} once", Sentence("Quit and start Slipstream again"))
+        raise LibraryMissing(Sentence("llama.cpp is not installed. {how}: it builds it for this machine.", how=how))
     if "llama_cpp" not in sys.modules:
         package = types.ModuleType("llama_cpp")
         package.__path__ = list(spec.submodule_search_locations)
@@ -40,8 +41,13 @@ def _import_bindings() -> tuple[Any, Any]:
     try:
         return importlib.import_module("llama_cpp.llama_cpp"), importlib.import_module("llama_cpp._ggml").libggml
     except (OSError, RuntimeError, FileNotFoundError) as error:
-        how = advice(f"Delete .venv and run {PROGRAM}", "Quit, delete the folder .venv and start it again")
-        raise LibraryMissing(f"llama.cpp's libraries do not load: {error}. {how}.") from error
+        how = advice(
+            f"Delete .venv and run {PROGRAM}",
+            Sentence("Quit, delete the folder .venv and start it again"),
+        )
+        raise LibraryMissing(
+            Sentence("llama.cpp's libraries do not load: {error}. {how}.", error=error, how=how)
+        ) from error
 
 
 INT32_P, FLOAT_P = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)

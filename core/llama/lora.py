@@ -11,6 +11,7 @@ from core.llama.context import Context
 from core.llama.library import L
 from core.llama.model import Model
 from core.values.errors import LoadFailed
+from models.formatting.sentence import Sentence
 
 
 class LoraAdapters:
@@ -24,7 +25,10 @@ class LoraAdapters:
             adapter = L.llama_adapter_lora_init(model.c, os.fsencode(path))
             if not adapter:
                 raise LoadFailed(
-                    f"llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model."
+                    Sentence(
+                        "llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.",
+                        path=path,
+                    )
                 )
             self._adapters.append(adapter)
 

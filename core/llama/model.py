@@ -12,6 +12,7 @@ from core.llama.library import L, declare, ggml, start_backend
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.worker_address import is_worker
+from models.formatting.sentence import Sentence
 
 _cpu_buffers = declare(ggml, "ggml_backend_cpu_buffer_type", ctypes.c_void_p)
 
@@ -77,7 +78,7 @@ class Model:
         params.progress_callback = callback
         self._model: Any = L.llama_model_load_from_file(os.fsencode(path), params)
         if not self._model:
-            raise LoadFailed(f"llama.cpp could not load {path}.")
+            raise LoadFailed(Sentence("llama.cpp could not load {path}.", path=path))
         self.vocab: Any = L.llama_model_get_vocab(self._model)
 
     @property

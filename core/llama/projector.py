@@ -18,6 +18,7 @@ from core.llama.log import NO_LOG
 from core.llama.model import Model
 from core.llama.vocab import NO_TOKEN
 from core.values.errors import LoadFailed, SlipstreamError
+from models.formatting.sentence import Sentence
 
 _IMAGE_CHUNK = 1  # MTMD_INPUT_CHUNK_TYPE_IMAGE
 # Images whose rows are counted to find the largest: sides in pixels, and shapes as (width, height) in sides.
@@ -67,10 +68,12 @@ class Projector:
             params.device = next(iter(device_handles(device)), None)
         self._context: Any = self._mtmd.mtmd_init_from_file(os.fsencode(path), model.c, params)
         if not self._context:
-            raise LoadFailed(f"{path} is not a projector for this model, so it cannot see images with it.")
+            raise LoadFailed(
+                Sentence("{path} is not a projector for this model, so it cannot see images with it.", path=path)
+            )
         if not self._mtmd.mtmd_support_vision(self._context):
             self.close()
-            raise LoadFailed(f"{path} is not a projector for images.")
+            raise LoadFailed(Sentence("{path} is not a projector for images.", path=path))
         self.uses_mrope = bool(self._mtmd.mtmd_decode_use_mrope(self._context))
         # False if the rows of an image attend to each other, also to later ones.
         self.is_causal = not self._mtmd.mtmd_decode_use_non_causal(self._context, None)
@@ -135,7 +138,7 @@ class Projector:
         data = pixels.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8)) if pixels is not None else None
         bitmap = self._mtmd.mtmd_bitmap_init(*size, data)
         if not bitmap:
-            raise EncodingFailed("llama.cpp has no memory for an image.")
+            raise EncodingFailed(Sentence("llama.cpp has no memory for an image."))
         return bitmap
 
     def _tokenized(self, parts: Sequence[str | tuple[int, int]], bitmaps: list[Any], read: Any) -> list[Any]:
@@ -159,7 +162,7 @@ class Projector:
         try:
             status = mtmd.mtmd_tokenize_from_parts(self._context, chunks, array, len(parts), True)
             if status:
-                raise EncodingFailed("The model's projector cannot take an image of this size and shape.")
+                raise EncodingFailed(Sentence("The model's projector cannot take an image of this size and shape."))
             return [read(mtmd.mtmd_input_chunks_get(chunks, i)) for i in range(mtmd.mtmd_input_chunks_size(chunks))]
         finally:
             mtmd.mtmd_input_chunks_free(chunks)
@@ -172,7 +175,9 @@ class Projector:
             tokens = mtmd.mtmd_input_chunk_get_tokens_text(chunk, ctypes.byref(count))
             ids = np.ctypeslib.as_array(ctypes.cast(tokens, INT32_P), (n_rows,)).astype(np.int32)
             if len(ids) and ids.min() < 0:
-                raise EncodingFailed("The model has no tokens for the marks that its projector puts around images.")
+                raise EncodingFailed(
+                    Sentence("The model has no tokens for the marks that its projector puts around images.")
+                )
             return ids
         image = int(mtmd.mtmd_input_chunk_get_id(chunk))
         positions = np.arange(position, position + n_rows, dtype=np.int32)
@@ -189,7 +194,7 @@ class Projector:
         if mtmd.mtmd_input_chunk_get_type(chunk) != _IMAGE_CHUNK:
             return None
         if mtmd.mtmd_encode_chunk(self._context, chunk):
-            raise EncodingFailed("The model's projector failed on an image.")
+            raise EncodingFailed(Sentence("The model's projector failed on an image."))
         n_rows = int(mtmd.mtmd_input_chunk_get_n_tokens(chunk))
         rows = ctypes.cast(mtmd.mtmd_get_output_embd(self._context), FLOAT_P)
         return np.ctypeslib.as_array(rows, (n_rows, self._n_embd)).copy()
@@ -200,6 +205,6 @@ def _bindings() -> Any:
     try:
         mtmd = importlib.import_module("llama_cpp.mtmd_cpp")
     except (ImportError, OSError, RuntimeError) as error:
-        raise LibraryMissing(f"This build of llama.cpp cannot read images: {error}.") from error
+        raise LibraryMissing(Sentence("This build of llama.cpp cannot read images: {error}.", error=error)) from error
     mtmd.mtmd_helper_log_set(NO_LOG, ctypes.c_void_p(0))
     return mtmd

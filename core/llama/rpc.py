@@ -12,6 +12,7 @@ from core.llama.devices import handles_of
 from core.llama.library import declare, ggml, start_backend
 from core.values.errors import LoadFailed
 from models.formatting.program import PROGRAM, advice
+from models.formatting.sentence import Sentence
 
 _reg_by_name = declare(ggml, "ggml_backend_reg_by_name", ctypes.c_void_p, ctypes.c_char_p)
 _proc_address = declare(ggml, "ggml_backend_reg_get_proc_address", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
@@ -48,7 +49,7 @@ def serve(fd: int, devices: tuple[str, ...], memory: int, n_threads: int) -> Non
     prototype = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int, size_t, size_t, size_t, _HANDLES)
     run = prototype(_function("slipstream_rpc_serve"))
     if not run(fd, memory, n_threads, len(handles), (ctypes.c_void_p * len(handles))(*handles)):
-        raise LoadFailed("llama.cpp cannot use the devices that are to be lent.")
+        raise LoadFailed(Sentence("llama.cpp cannot use the devices that are to be lent."))
 
 
 def check() -> None:
@@ -56,9 +57,9 @@ def check() -> None:
     if not is_available():
         how = advice(
             f"{PROGRAM} setup --fresh builds it anew; CMAKE_ARGS with -DGGML_RPC=off must not be set then.",
-            "Take the worker out of the model's settings.",
+            Sentence("Take the worker out of the model's settings."),
         )
-        raise LoadFailed(f"This build of llama.cpp cannot use devices of other machines. {how}")
+        raise LoadFailed(Sentence("This build of llama.cpp cannot use devices of other machines. {how}", how=how))
 
 
 def _function(name: str) -> int:

@@ -19,6 +19,7 @@ from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import DEFAULT_UBATCH, EngineOptions
 from core.values.errors import LoadFailed
 from core.values.messages import LoadedModel, SmallModel
+from models.formatting.sentence import Sentence
 
 # KV cells for all requests of the draft engine, or those of one request if that needs more.
 _CELLS = 8_192
@@ -42,18 +43,18 @@ def small_model_facts(draft: DraftModelProposer, options: EngineOptions, n_ctx: 
 def why_no_draft_engine(options: EngineOptions) -> str:
     """Return why there is no draft engine beside the loaded model, as a sentence."""
     if options.draft_path is None and options.speculation == "off":
-        return "None is loaded, since drafting is switched off."
+        return Sentence("None is loaded, since drafting is switched off.")
     if options.draft_path is None:
-        return "No small model is paired with this one."
+        return Sentence("No small model is paired with this one.")
     name = Path(options.draft_path).name
     if options.speculation == "off":
-        return f"{name} is not loaded, since drafting is switched off."
+        return Sentence("{name} is not loaded, since drafting is switched off.", name=name)
     try:
         if head_kind(options.draft_path) is not None:
-            return f"{name} is a head that drafts for this model and cannot answer alone."
+            return Sentence("{name} is a head that drafts for this model and cannot answer alone.", name=name)
     except LoadFailed:
         pass  # a kind that does not run here, or a missing file
-    return f"{name} could not be loaded."
+    return Sentence("{name} could not be loaded.", name=name)
 
 
 def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
@@ -71,8 +72,13 @@ def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
         context = open_side_context(draft.model, options, threads, n_cells=n_cells)
     except LoadFailed as error:
         raise LoadFailed(
-            f"There is too little memory for {facts.name} to answer beside the loaded model: its cache of {n_cells:,} "
-            "tokens does not fit. Choose another speed, or close other programs and try again."
+            Sentence(
+                "There is too little memory for {name} to answer beside the loaded model: its cache of "
+                "{n_cells:,} tokens does not fit. Choose another speed, or close other programs and try "
+                "again.",
+                name=facts.name,
+                n_cells=n_cells,
+            )
         ) from error
     cost = CostModel(draft.cost.snapshot())
     control = thread_control(context, cost, threads, loaded.n_gpu_layers)

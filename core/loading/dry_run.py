@@ -16,6 +16,8 @@ from core.ipc.child_process import run_module
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from models.estimate.fit.memory import MemoryNeed
+from models.formatting.json_values import plain, value_of
+from models.formatting.sentence import Sentence
 
 # Seconds for a dry run; it takes about half of one.
 _CHILD_SECONDS = 60
@@ -32,9 +34,9 @@ def dry_run(options: EngineOptions) -> MemoryNeed:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         fields = None
     if not isinstance(fields, dict):
-        raise LoadFailed(f"llama.cpp cannot say what {Path(options.model_path).name} would take.")
+        raise LoadFailed(Sentence("llama.cpp cannot say what {name} would take.", name=Path(options.model_path).name))
     if "problem" in fields:
-        raise LoadFailed(fields["problem"])
+        raise LoadFailed(value_of(str, fields["problem"]))
     return MemoryNeed(**fields)
 
 
@@ -78,7 +80,7 @@ def main() -> int:
         options = EngineOptions(**{**fields, "devices": tuple(fields["devices"])})
         answer = asdict(_dry_run_here(replace(options, draft_path=None)))
     except SlipstreamError as error:
-        answer = {"problem": error.message}
+        answer = {"problem": plain(error.message)}
     print(json.dumps(answer))
     return 0
 

@@ -20,6 +20,7 @@ from core.values.errors import LoadFailed, ModelDoesNotFit
 from core.values.messages import LoadedModel
 from models.estimate.fit.memory import USABLE_SHARE, EngineShape, estimate, free_memory
 from models.facts.model_facts import ModelFacts
+from models.formatting.sentence import Sentence
 
 # The pooling if neither options nor file name one, as in vLLM and Ollama.
 _USUAL: Pooling = "last"
@@ -82,7 +83,7 @@ def load_embedder(
         eos=vocab.end_text,
         fim=None,
         load_seconds=time.perf_counter() - began,
-        why_no_spark="It turns texts into vectors and writes nothing.",
+        why_no_spark=Sentence("It turns texts into vectors and writes nothing."),
         pooling=pooling_in_effect(model, facts, options),
         can_write=False,
     )
@@ -115,9 +116,15 @@ def _open(model: Model, facts: ModelFacts, is_on_gpu: bool, options: EmbeddingOp
     free = int(free_memory() * USABLE_SHARE)
     if not is_on_gpu and needed > free:
         raise ModelDoesNotFit(
-            needed, free, f"Vectors of texts with {options.n_tokens:,} tokens take it. Send shorter ones."
+            needed,
+            free,
+            Sentence(
+                "Vectors of texts with {n_tokens:,} tokens take it. Send shorter ones.", n_tokens=options.n_tokens
+            ),
         )
     try:
         return EmbeddingContext(model, options)
     except LoadFailed as error:
-        raise LoadFailed(f"{error.message} Send shorter texts, or close other programs and try again.") from error
+        raise LoadFailed(
+            Sentence("{message} Send shorter texts, or close other programs and try again.", message=error.message)
+        ) from error

@@ -56,6 +56,7 @@ from core.values.messages import LoadedModel
 from models.estimate.speed.machine import peak_of
 from models.facts.model_facts import ModelFacts
 from models.formatting import figures
+from models.formatting.sentence import Sentence
 from models.pairing.vocabulary import why_not
 
 _log = logging.getLogger(__name__)
@@ -171,7 +172,12 @@ def _build(
     """Return an engine for a model that was loaded as ``plan`` says, and the threads of its steps."""
     options, size, n_gpu_layers = plan.options, plan.size, plan.n_gpu_layers
     if not model.can_generate or model.has_encoder:
-        raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
+        raise LoadFailed(
+            Sentence(
+                "{model_path} is not a model that continues text, so Slipstream cannot run it.",
+                model_path=options.model_path,
+            )
+        )
     vocab = Vocab(model)
     shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
     context = open_context(model, options, size, shape)
@@ -246,14 +252,27 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
     if facts.weight_bytes > target.facts.weight_bytes:
         mine, its = figures.size(target.facts.weight_bytes), figures.size(facts.weight_bytes)
         raise LoadFailed(
-            f"{path} ({its}) is larger than {options.model_path} ({mine}), "
-            "so drafting with it only costs time: choose a smaller draft model."
+            Sentence(
+                "{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: "
+                "choose a smaller draft model.",
+                path=path,
+                its=its,
+                model_path=options.model_path,
+                mine=mine,
+            )
         )
     model = Model(path, beside(options), n_gpu_layers=target.n_gpu_layers)
     with closed_on_failure(model):
         reason = why_not(target.vocab, Vocab(model))
         if reason:
-            raise LoadFailed(f"{path} cannot draft for {options.model_path}. {reason}")
+            raise LoadFailed(
+                Sentence(
+                    "{path} cannot draft for {model_path}. {reason}",
+                    path=path,
+                    model_path=options.model_path,
+                    reason=reason,
+                )
+            )
         context = open_side_context(
             model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MAX_READ_ALONG
         )

@@ -16,6 +16,7 @@ from core.speculation.proposers.dflash import DFlashProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
 from core.values.errors import LoadFailed
 from models.facts.model_facts import ModelFacts, read_model
+from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 from models.gguf.header import GgufHeader, read_header
 from models.pairing import heads as rules
@@ -44,12 +45,18 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
         return ()
     left_out = []
     if facts.n_mtp_layers and options.uses_heads and (reason := why_no_mtp(facts)):
-        left_out.append(f"The prediction heads of {options.model_path} are not used. {reason}")
+        left_out.append(
+            Sentence(
+                "The prediction heads of {model_path} are not used. {reason}",
+                model_path=options.model_path,
+                reason=reason,
+            )
+        )
     # Read the draft file only if the build lacks some kind of head; errors in the file are reported later.
     can_lack = options.draft_path is not None and any(heads.why_unavailable(kind) for kind in HeadKind)
     kind = head_kind(options.draft_path) if options.draft_path is not None and can_lack else None
     if kind is not None and (reason := heads.why_unavailable(kind)):
-        left_out.append(f"{options.draft_path} does not draft. {reason}")
+        left_out.append(Sentence("{draft_path} does not draft. {reason}", draft_path=options.draft_path, reason=reason))
     return tuple(left_out)
 
 
@@ -75,7 +82,7 @@ def head_kind(path: str) -> HeadKind | None:
         raise LoadFailed(str(error)) from error
     reason = rules.why_not_kind(facts.architecture)
     if reason:
-        raise LoadFailed(f"{path} cannot be used. {reason}")
+        raise LoadFailed(Sentence("{path} cannot be used. {reason}", path=path, reason=reason))
     return HeadKind(facts.architecture) if facts.architecture in rules.IN_FILES else None
 
 
@@ -142,4 +149,11 @@ def _dflash_head(target: LoadedTarget, path: str, model: Model, header: GgufHead
 
 
 def _refusal(target: LoadedTarget, path: str, reason: str) -> LoadFailed:
-    return LoadFailed(f"{path} cannot draft for {target.options.model_path}. {reason}")
+    return LoadFailed(
+        Sentence(
+            "{path} cannot draft for {model_path}. {reason}",
+            path=path,
+            model_path=target.options.model_path,
+            reason=reason,
+        )
+    )

@@ -13,6 +13,7 @@ from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from core.values.worker_address import is_worker
+from models.formatting.sentence import Sentence
 
 
 def open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> tuple[Projector | None, str]:
@@ -24,7 +25,7 @@ def open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> t
         return None, ""
     try:
         if not Path(options.mmproj).is_file():
-            raise LoadFailed(f"There is no projector {options.mmproj}.")
+            raise LoadFailed(Sentence("There is no projector {mmproj}.", mmproj=options.mmproj))
         n_threads = options.n_threads or physical_cores()
         # Not on a worker: its embeddings are needed here.
         own = [name for name in options.devices if not is_worker(name)]
@@ -50,4 +51,6 @@ def prompt_reader(projector: Projector, options: EngineOptions, n_ubatch: int) -
     try:
         return PromptReader(projector, model_key([Path(options.mmproj)]), n_ubatch)
     except OSError as error:
-        raise LoadFailed(f"{options.mmproj} cannot be read again: {error}.") from error
+        raise LoadFailed(
+            Sentence("{mmproj} cannot be read again: {error}.", mmproj=options.mmproj, error=error)
+        ) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from models.estimate.fit.search import (
 from models.estimate.speed.machine import Machine
 from models.estimate.speed.work import Placement
 from models.facts.model_facts import ModelFacts, read_model
-from models.formatting.figures import size
+from models.formatting.sentence import Sentence, joined
 from models.gguf.errors import GgufError
 
 # llama.cpp's number of GPU layers for all.
@@ -83,8 +83,14 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
     notices = _notices(facts, machine, wanted, plan)
     if draft is not None and not plan.has_draft:
         both = plan_of(facts, machine, plan.setting, draft, wanted.shape, wanted.compute)
-        name, why = Path(options.draft_path or "").name, _does_not_fit(both, "Close other programs, or let it be.")
-        notices = (f"{name} does not draft: with it there is too little memory. {why}", *notices)
+        name, why = (
+            Path(options.draft_path or "").name,
+            _does_not_fit(both, Sentence("Close other programs, or let it be.")),
+        )
+        notices = (
+            Sentence("{name} does not draft: with it there is too little memory. {why}", name=name, why=why),
+            *notices,
+        )
         found = replace(found, draft_path=None)
     n_gpu_layers = ALL_LAYERS if plan.setting.n_gpu_layers > facts.n_layers else plan.setting.n_gpu_layers
     return LoadPlan(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), plan.placement, notices)
@@ -135,14 +141,38 @@ def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: Plac
     setting, everything = plan.setting, facts.n_layers + 1
     chosen = []
     if wanted.n_gpu_layers is None and machine.gpus and setting.n_gpu_layers < everything:
-        chosen.append(f"{setting.n_gpu_layers} of {everything} layers on GPUs")
+        chosen.append(
+            Sentence(
+                "{n_gpu_layers} of {everything} layers on GPUs",
+                n_gpu_layers=setting.n_gpu_layers,
+                everything=everything,
+            )
+        )
     if wanted.n_cpu_moe is None and setting.n_cpu_moe:
-        chosen.append(f"the experts of {setting.n_cpu_moe} layers on the processor")
+        chosen.append(Sentence("the experts of {n_cpu_moe} layers on the processor", n_cpu_moe=setting.n_cpu_moe))
     if setting.kv_type != wanted.kv_types[0]:
-        chosen.append(f"a KV cache of type {setting.kv_type} instead of {wanted.kv_types[0]}")
+        chosen.append(
+            Sentence(
+                "a KV cache of type {kv_type} instead of {usual}", kv_type=setting.kv_type, usual=wanted.kv_types[0]
+            )
+        )
     if setting.n_ctx < wanted.n_ctx:
-        chosen.append(f"a context of {setting.n_ctx:,} tokens instead of {wanted.n_ctx:,}")
-    return (f"Because this fits the free memory and is fastest, it is loaded with {_and(chosen)}.",) if chosen else ()
+        chosen.append(
+            Sentence(
+                "a context of {n_ctx:,} tokens instead of {wanted_n_ctx:,}",
+                n_ctx=setting.n_ctx,
+                wanted_n_ctx=wanted.n_ctx,
+            )
+        )
+    return (
+        (
+            Sentence(
+                "Because this fits the free memory and is fastest, it is loaded with {chosen}.", chosen=_and(chosen)
+            ),
+        )
+        if chosen
+        else ()
+    )
 
 
 def _does_not_fit(plan: PlacementPlan, advice: str) -> ModelDoesNotFit:
@@ -150,9 +180,14 @@ def _does_not_fit(plan: PlacementPlan, advice: str) -> ModelDoesNotFit:
     setting, (device, needed, free) = plan.setting, plan.fullest
     weights, kv_cache = sum(need.weights for need in plan.needs), sum(need.kv_cache for need in plan.needs)
     drafts = sum(need.draft for need in plan.needs)
-    detail = (
-        f"Weights take {size(weights)}, the KV cache of {setting.n_ctx:,} tokens in {setting.kv_type} "
-        f"{size(kv_cache)}{f', what drafts {size(drafts)}' if drafts else ''}. {advice}"
+    detail = Sentence(
+        "Weights take {weights:size}, the KV cache of {n_ctx:,} tokens in {kv_type} {kv_cache:size}{drafts}. {advice}",
+        weights=weights,
+        n_ctx=setting.n_ctx,
+        kv_type=setting.kv_type,
+        kv_cache=kv_cache,
+        drafts=Sentence(", what drafts {drafts:size}", drafts=drafts) if drafts else "",
+        advice=advice,
     )
     return ModelDoesNotFit(needed, int(free * USABLE_SHARE), detail, device if len(plan.needs) > 1 else "")
 
@@ -163,33 +198,36 @@ def _way_out(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> str:
     for names, changes in [*(([name], change) for name, change in opened), _together(opened)]:
         plan = best_plan(facts, machine, replace(wanted, **changes)) if names else None
         if plan is not None:
-            return f"It fits without asking for {_and(names)}: {plan.setting.text}."
-    return "Choose a smaller quantisation or a smaller context, or close other programs."
+            return Sentence("It fits without asking for {names}: {text}.", names=_and(names), text=plan.setting.text)
+    return Sentence("Choose a smaller quantisation or a smaller context, or close other programs.")
 
 
 def _openings(facts: ModelFacts, wanted: FitRequest) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each set option by name, with the change that leaves it open."""
     if len(wanted.kv_types) == 1:
-        yield f"a KV cache of type {wanted.kv_types[0]}", {"kv_types": KV_TYPES}
+        yield Sentence("a KV cache of type {kv_type}", kv_type=wanted.kv_types[0]), {"kv_types": KV_TYPES}
     if wanted.n_cpu_moe is not None:
-        yield f"experts of {wanted.n_cpu_moe} layers on the processor", {"n_cpu_moe": None}
+        yield (
+            Sentence("experts of {n_cpu_moe} layers on the processor", n_cpu_moe=wanted.n_cpu_moe),
+            {"n_cpu_moe": None},
+        )
     if wanted.n_gpu_layers is not None:
-        yield f"{wanted.n_gpu_layers} GPU layers", {"n_gpu_layers": None}
+        yield Sentence("{n_gpu_layers} GPU layers", n_gpu_layers=wanted.n_gpu_layers), {"n_gpu_layers": None}
     if not wanted.may_shorten:
         # Start from the trained context at most: beyond it a model's output is useless.
         n_ctx = min(wanted.n_ctx, facts.n_ctx_train or wanted.n_ctx)
-        yield f"{wanted.n_ctx:,} tokens of context", {"may_shorten": True, "n_ctx": n_ctx}
+        yield Sentence("{n_ctx:,} tokens of context", n_ctx=wanted.n_ctx), {"may_shorten": True, "n_ctx": n_ctx}
     if wanted.draft is not None:
-        yield "a draft", {"draft": None}
+        yield Sentence("a draft"), {"draft": None}
 
 
 def _together(opened: list[tuple[str, dict[str, Any]]]) -> tuple[list[str], dict[str, Any]]:
     return [name for name, _ in opened], {key: value for _, change in opened for key, value in change.items()}
 
 
-def _and(parts: list[str]) -> str:
+def _and(parts: Sequence[str]) -> str:
     *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
+    return Sentence("{first} and {last}", first=joined(first, ", "), last=last) if first else last
 
 
 def layers_on_gpu(n_gpu_layers: int, n_layers: int) -> int:

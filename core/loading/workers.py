@@ -15,6 +15,7 @@ from core.values.engine_options import EngineOptions
 from core.values.worker_address import LOST_WORKER
 from models.estimate.speed.work import work
 from models.formatting.program import advice
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from core.loading.memory_fit import LoadPlan
@@ -31,9 +32,15 @@ def connect_workers(options: EngineOptions) -> None:
         if worker not in tokens:
             how = advice(
                 "Name it in SLIPSTREAM_WORKER_TOKEN or --worker-token-file.",
-                "Add the worker with it on the page Server.",
+                Sentence("Add the worker with it on the page Server."),
             )
-            raise WorkerUnavailable(f"The worker {worker} wants a token, which it shows on its own machine. {how}")
+            raise WorkerUnavailable(
+                Sentence(
+                    "The worker {worker} wants a token, which it shows on its own machine. {how}",
+                    worker=worker,
+                    how=how,
+                )
+            )
         rpc.check()
         found, fd = borrow(worker, tokens[worker])
         threading.Thread(target=_watch, args=(worker, os.dup(fd)), name="worker-watch", daemon=True).start()
@@ -63,15 +70,41 @@ def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ..
     used = {*plan.placement.layers, plan.placement.output}
     lent = [device.lent for number, device in enumerate(machine.devices) if number in used and device.lent is not None]
     if not lent:
-        how = advice("--gpu-layers", "a number of GPU layers in the model's settings")
-        return (f"This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.",)
+        how = advice("--gpu-layers", Sentence("a number of GPU layers in the model's settings"))
+        return (
+            Sentence(
+                "This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.",
+                workers=workers,
+                how=how,
+            ),
+        )
     n_layers = sum(machine.devices[where].lent is not None for where in plan.placement.layers)
     amounts = work(facts, plan.placement, machine.traits, n_past=0, kv_type=plan.options.cache_type)
     seconds = machine.efficiency.seconds(amounts)
     slowest = min((one.link for one in lent), key=lambda link: link.bandwidth)
-    over = f"{slowest.bandwidth / 1e6:,.0f} MB/s with {slowest.latency * 1000:.2f} ms there and back"
-    expected = f": about {1.0 / seconds:,.1f} tokens/s are expected (an estimate)" if seconds else ""
-    return (f"{n_layers} of {facts.n_layers} layers are on {workers}, over {over}{expected}.",)
+    over = {
+        "n_layers": n_layers,
+        "n_all": facts.n_layers,
+        "workers": workers,
+        "pace": slowest.bandwidth / 1e6,
+        "latency": slowest.latency * 1000,
+    }
+    if not seconds:
+        return (
+            Sentence(
+                "{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and "
+                "back.",
+                **over,
+            ),
+        )
+    return (
+        Sentence(
+            "{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and "
+            "back: about {tokens:,.1f} tokens/s are expected (an estimate).",
+            tokens=1.0 / seconds,
+            **over,
+        ),
+    )
 
 
 def _watch(worker: str, fd: int) -> None:

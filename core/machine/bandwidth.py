@@ -22,8 +22,8 @@ from core.machine.measurements import OtherPrograms, busy_seconds, others_are_bu
 from core.values.errors import SlipstreamError
 from models.estimate.fit.memory import free_memory
 from models.files.disk import write_whole
-from models.formatting.figures import size
 from models.formatting.json_values import value_of
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,8 +40,19 @@ _SHARE_OF_FREE = 8
 _MIN_PASSES = 3
 
 
+# Memory that is written between two looks at whether to stop.
+_PIECE = 64 << 20
+
+
 class TooLittleMemory(SlipstreamError):
     """A measurement would not leave enough memory for other programs."""
+
+
+class MeasuringStopped(SlipstreamError):
+    """The user stopped a measurement."""
+
+    def __init__(self) -> None:
+        super().__init__(Sentence("The measurement was stopped. What was measured before still counts."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +71,21 @@ class Bandwidth:
 
 
 def measure(
-    machine: Host, free: int, *, seconds: float = 1.5, clock: Callable[[], float] = time.perf_counter
+    machine: Host,
+    free: int,
+    *,
+    seconds: float = 1.5,
+    clock: Callable[[], float] = time.perf_counter,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Bandwidth:
     """Measure for about ``seconds`` (and some more to fill the memory); ``free`` is free memory in bytes.
 
-    Raises TooLittleMemory. Nothing else should keep the machine busy: the best of several passes is taken.
+    Raises TooLittleMemory, and MeasuringStopped soon after ``should_stop`` returns True. Nothing else should keep the
+    machine busy: the best of several passes is taken.
     """
-    words = _filled(working_set(free) // 8)
+    words = _filled(working_set(free) // 8, should_stop)
     counts = thread_counts(machine.n_threads)
-    rates = {count: _best_rate(words, count, seconds / len(counts), clock) for count in counts}
+    rates = {count: _best_rate(words, count, seconds / len(counts), clock, should_stop) for count in counts}
     best = max(rates, key=rates.__getitem__)
     return Bandwidth(rates[best], best, words.nbytes, machine.cpu, machine.ram)
 
@@ -78,7 +95,10 @@ def working_set(free: int) -> int:
     n_bytes = min(LARGEST_SET, free // _SHARE_OF_FREE)
     if n_bytes < SMALLEST_SET:
         raise TooLittleMemory(
-            f"Only {size(free)} of memory is free: too little to measure its bandwidth. Close other programs."
+            Sentence(
+                "Only {free:size} of memory is free: too little to measure its bandwidth. Close other programs.",
+                free=free,
+            )
         )
     return n_bytes
 
@@ -115,10 +135,14 @@ def remember(folder: Path, bandwidth: Bandwidth) -> None:
     write_whole(folder / FILE_NAME, json.dumps(asdict(bandwidth)))
 
 
-def _best_rate(words: Words, n_threads: int, seconds: float, clock: Callable[[], float]) -> float:
+def _best_rate(
+    words: Words, n_threads: int, seconds: float, clock: Callable[[], float], should_stop: Callable[[], bool]
+) -> float:
     best, n_passes, end = 0.0, 0, clock() + seconds
     with ThreadPoolExecutor(n_threads) as pool:
         while n_passes < _MIN_PASSES or clock() < end:
+            if should_stop():
+                raise MeasuringStopped
             start = clock()
             n_bytes = read_pass(words, n_threads, pool)
             best = max(best, n_bytes / max(clock() - start, 1e-9))
@@ -126,11 +150,16 @@ def _best_rate(words: Words, n_threads: int, seconds: float, clock: Callable[[],
     return best
 
 
-def _filled(n_words: int) -> Words:
+def _filled(n_words: int, should_stop: Callable[[], bool]) -> Words:
     import numpy as np
 
+    words = np.empty(n_words, dtype=np.uint64)
     # Memory that was never written is one shared page of zeros, so it would be read from cache.
-    return np.ones(n_words, dtype=np.uint64)
+    for begin in range(0, n_words, _PIECE // 8):
+        if should_stop():
+            raise MeasuringStopped
+        words[begin : begin + _PIECE // 8] = 1
+    return words
 
 
 _log = logging.getLogger(__name__)

@@ -31,6 +31,7 @@ from core.values.messages import (
 )
 from core.values.snapshot import Snapshot
 from core.values.worker_address import LOST_WORKER
+from models.formatting.sentence import Sentence, joined
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ _UNNOTICED_WAIT = 1.0
 _HEALTHY_SECONDS = 60.0
 # After this many deaths in a row it starts without drafts, without cached prompts, and without suspect requests.
 _WITHOUT_DRAFTS, _WITHOUT_KEPT_TEXTS, _WITHOUT_SUSPECTS = 2, 3, 4
-_KILLED = "was killed (by the system when memory ran out, or by hand)"
+_KILLED = Sentence("was killed (by the system when memory ran out, or by hand)")
 
 
 class Supervisor:
@@ -103,7 +104,7 @@ class Supervisor:
         """
         with self._change:
             with self._lock:
-                before = self._stop("Another model was loaded.")
+                before = self._stop(Sentence("Another model was loaded."))
                 self._options, self._load_number = options, number
                 if not again:
                     self._measured = {}
@@ -117,11 +118,11 @@ class Supervisor:
 
     def unload(self, number: int = 0) -> None:
         """Stop the engine until the next ``load``, and free its memory; the state that says so has this ``number``."""
-        self._leave("The model was unloaded.", number)
+        self._leave(Sentence("The model was unloaded."), number)
 
     def close(self) -> None:
         """Stop the engine for good."""
-        self._leave("Slipstream is closing.")
+        self._leave(Sentence("Slipstream is closing."))
 
     @property
     def state(self) -> EngineState:
@@ -135,13 +136,15 @@ class Supervisor:
             while self._state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise EngineUnavailable(f"The model was not loaded after {timeout:.0f} s.")
+                    raise EngineUnavailable(
+                        Sentence("The model was not loaded after {timeout:.0f} s.", timeout=timeout)
+                    )
                 self._changed.wait(left)
             if self._state.phase is EnginePhase.READY and self._state.model is not None:
                 return self._state.model
             if self._state.phase is EnginePhase.FAILED:
-                raise LoadFailed(self._state.problem or "The model could not be loaded.")
-            raise EngineUnavailable("No model is loaded.")
+                raise LoadFailed(self._state.problem or Sentence("The model could not be loaded."))
+            raise EngineUnavailable(Sentence("No model is loaded."))
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -158,7 +161,7 @@ class Supervisor:
                 self._queued[request.id] = request
             else:
                 left = self._state.retry_at - time.monotonic() if self._state.phase is EnginePhase.FAILED else None
-                raise EngineUnavailable(self._state.problem or "No model is loaded.", left)
+                raise EngineUnavailable(self._state.problem or Sentence("No model is loaded."), left)
 
     def cancel(self, request_id: str) -> None:
         """End a request; ids that are unknown or have ended are ignored."""
@@ -194,7 +197,7 @@ class Supervisor:
         try:
             process = process or EngineProcess(self._log_path())
         except OSError as error:
-            self._fail(f"The engine process could not be started: {error}", self._next_wait())
+            self._fail(Sentence("The engine process could not be started: {error}", error=error), self._next_wait())
             return
         self._process = process
         process.send(LoadModel(self._safer(self._options), self._cache_folder, self._measured))
@@ -286,7 +289,7 @@ class Supervisor:
 
     def _hear_state(self, state: EngineState) -> None:
         if state.phase is EnginePhase.FAILED:
-            self._fail(state.problem or "The model could not be loaded.", self._next_wait())
+            self._fail(state.problem or Sentence("The model could not be loaded."), self._next_wait())
             return
         if state.phase is EnginePhase.LOADING and self._state.phase is EnginePhase.RESTARTING:
             state = replace(state, phase=EnginePhase.RESTARTING, problem=self._state.problem)
@@ -331,14 +334,25 @@ class Supervisor:
         self._n_deaths += 1
         wait = self._next_wait()
         if wait > _UNNOTICED_WAIT:
-            detail = f" Its last words: {words}" if words and cause != _KILLED else ""
-            problem = f"The engine {cause}, {self._n_deaths} times in a row. The next request starts it again."
-            self._fail(problem + detail, wait)
+            detail = Sentence("Its last words: {words}", words=words) if words and cause != _KILLED else ""
+            problem = Sentence(
+                "The engine {cause}, {n_deaths} times in a row. The next request starts it again.",
+                cause=cause,
+                n_deaths=self._n_deaths,
+            )
+            self._fail(joined((problem, detail)), wait)
             return
         self._process = None
-        message = f"The engine {cause} while it was answering. It is being restarted: please send the request again."
+        message = Sentence(
+            "The engine {cause} while it was answering. It is being restarted: please send the request again.",
+            cause=cause,
+        )
         self._end_all(Failure(FailureKind.ENGINE_DIED, message, retry_after=wait), queued_too=False)
-        self._publish(EngineState(EnginePhase.RESTARTING, problem=f"The engine {cause} and is being restarted."))
+        self._publish(
+            EngineState(
+                EnginePhase.RESTARTING, problem=Sentence("The engine {cause} and is being restarted.", cause=cause)
+            )
+        )
         self._generation += 1
         timer = threading.Timer(wait, self._restart, args=(self._generation,))
         timer.daemon = True
@@ -361,11 +375,13 @@ class Supervisor:
         """Return sentences about the features that are off since the engine died several times."""
         left_out = []
         if self._n_deaths >= _WITHOUT_DRAFTS:
-            left_out.append("Since the engine died twice, nothing drafts until the model is loaded again.")
+            left_out.append(Sentence("Since the engine died twice, nothing drafts until the model is loaded again."))
         if self._n_deaths >= _WITHOUT_KEPT_TEXTS:
-            left_out.append("Texts that were kept in memory or on disk are not used until then.")
+            left_out.append(Sentence("Texts that were kept in memory or on disk are not used until then."))
         if self._n_deaths >= _WITHOUT_SUSPECTS and self._suspects:
-            left_out.append("Requests that ran at each death are refused until the engine has worked for a minute.")
+            left_out.append(
+                Sentence("Requests that ran at each death are refused until the engine has worked for a minute.")
+            )
         return tuple(left_out)
 
     def _check_suspicion(self, request: AnyRequest) -> None:
@@ -377,8 +393,12 @@ class Supervisor:
             self._trust()
             return
         raise EngineUnavailable(
-            f"The engine died {self._n_deaths} times in a row while this request ran, so it is not run again before "
-            f"the engine has worked for {_HEALTHY_SECONDS:.0f} s without it. Change the request.",
+            Sentence(
+                "The engine died {n_deaths} times in a row while this request ran, so it is not run again "
+                "before the engine has worked for {healthy_seconds:.0f} s without it. Change the request.",
+                n_deaths=self._n_deaths,
+                healthy_seconds=_HEALTHY_SECONDS,
+            ),
             _HEALTHY_SECONDS - worked,
         )
 
@@ -390,28 +410,34 @@ class Supervisor:
 
 def _lost(workers: tuple[str, ...]) -> str:
     """Return what happened when a worker went away, and what to do."""
-    one = f"The worker {workers[0]}" if len(workers) == 1 else f"One of the workers {', '.join(workers)}"
-    return (
-        f"{one} stopped answering, and the part of the model that it held is gone. "
-        "Start it again there: the next request connects to it and loads the model."
+    names = ", ".join(workers)
+    one = (
+        Sentence("The worker {names}", names=names)
+        if len(workers) == 1
+        else Sentence("One of the workers {names}", names=names)
+    )
+    return Sentence(
+        "{one} stopped answering, and the part of the model that it held is gone. Start it again "
+        "there: the next request connects to it and loads the model.",
+        one=one,
     )
 
 
 def _cause_of_death(code: int) -> str:
     """Return a phrase for an exit code."""
     if code >= 0:
-        return f"stopped with exit code {code}"
+        return Sentence("stopped with exit code {code}", code=code)
     import signal
 
     names = {
         "SIGKILL": _KILLED,
-        "SIGSEGV": "crashed (SIGSEGV)",
-        "SIGABRT": "aborted (SIGABRT)",
-        "SIGILL": "met an instruction that this CPU does not have (SIGILL)",
-        "SIGBUS": "crashed (SIGBUS)",
+        "SIGSEGV": Sentence("crashed ({signal})", signal="SIGSEGV"),
+        "SIGABRT": Sentence("aborted ({signal})", signal="SIGABRT"),
+        "SIGILL": Sentence("met an instruction that this CPU does not have (SIGILL)"),
+        "SIGBUS": Sentence("crashed ({signal})", signal="SIGBUS"),
     }
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return names.get(name, f"was ended by {name}")
+    return names.get(name, Sentence("was ended by {name}", name=name))

@@ -41,6 +41,7 @@ from core.values.messages import (
     Token,
 )
 from core.values.tokens import DetokenizeRequest, TokenizeRequest
+from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
 
@@ -133,7 +134,7 @@ class InputThread:
             failure = Failure(FailureKind.LOAD_FAILED, error.message)
         except Exception as error:  # a request must end even after a bug here
             _log.exception("Preparing failed")
-            failure = Failure(FailureKind.INTERNAL, f"The request could not be prepared: {error}")
+            failure = Failure(FailureKind.INTERNAL, Sentence("The request could not be prepared: {error}", error=error))
         return None, (Ended(request.id, FinishReason.FAILED, failure=failure),)
 
 
@@ -263,7 +264,7 @@ class Worker:
             self._engines.submit(prepared, submitted_at)
         except Exception as error:  # a request must end even after a bug here
             _log.exception("A request could not be started")
-            failure = Failure(FailureKind.INTERNAL, f"The request could not be started: {error}")
+            failure = Failure(FailureKind.INTERNAL, Sentence("The request could not be started: {error}", error=error))
             self._outbox.put((Ended(prepared.request.id, FinishReason.FAILED, failure=failure),))
 
     def _read(self) -> None:
@@ -365,7 +366,9 @@ def _load(command: LoadModel, outbox: EventSender) -> EnginePair | Embedder | No
         return None
     except Exception as error:
         _log.exception("Loading failed")
-        outbox.put((EngineState(EnginePhase.FAILED, problem=f"The model could not be loaded: {error}"),))
+        outbox.put(
+            (EngineState(EnginePhase.FAILED, problem=Sentence("The model could not be loaded: {error}", error=error)),)
+        )
         return None
     outbox.put((MeasurementsTaken(measured.entries), EngineState(EnginePhase.READY, model, progress=1.0)))
     return engines

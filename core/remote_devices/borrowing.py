@@ -13,6 +13,7 @@ from core.values.worker_address import worker_address
 from models.estimate.speed.machine import DeviceKind, Lent, Link
 from models.estimate.speed.probe import Probe
 from models.formatting.json_values import value_of
+from models.formatting.sentence import Sentence
 
 # A worker whose client has just left frees its memory first, which takes a while for a large model.
 _BUSY_SECONDS = 10.0
@@ -73,8 +74,11 @@ def borrow(address: str, token: str) -> tuple[RemoteWorker, int]:
             connection.close()  # nothing happens to a descriptor that was detached
         if time.monotonic() > until:
             raise WorkerUnavailable(
-                f"The worker {address} lends its devices to another program. Wait until that ends, or start one more "
-                f"worker there at another port."
+                Sentence(
+                    "The worker {address} lends its devices to another program. Wait until that ends, or start "
+                    "one more worker there at another port.",
+                    address=address,
+                )
             )
         time.sleep(0.25)
 
@@ -84,8 +88,12 @@ def _connect(address: str) -> socket.socket:
         return socket.create_connection(worker_address(address), timeout=5.0)
     except OSError as error:
         raise WorkerUnavailable(
-            f"The worker {address} cannot be reached ({error.strerror or error}). Check the address, and whether "
-            "that machine lends its devices now."
+            Sentence(
+                "The worker {address} cannot be reached ({reason}). Check the address, and whether that "
+                "machine lends its devices now.",
+                address=address,
+                reason=error.strerror or error,
+            )
         ) from error
 
 
@@ -96,13 +104,21 @@ def _met(channel: MessageSocket, address: str, token: str) -> RemoteWorker:
         raise _not_a_worker(address, error) from error
     if not is_known:
         raise WorkerUnavailable(
-            f"The worker {address} does not know this token. It shows the right one on its own machine."
+            Sentence(
+                "The worker {address} does not know this token. It shows the right one on its own machine.",
+                address=address,
+            )
         )
     facts = _asked(channel, address, do="look")
     if facts.get("llama") != (own := version("llama-cpp-python")):
         raise WorkerUnavailable(
-            f"The worker {address} has llama-cpp-python {facts.get('llama')}, and this machine {own}. "
-            "Both must be the same: update Slipstream on the machine with the older one."
+            Sentence(
+                "The worker {address} has llama-cpp-python {its}, and this machine {own}. Both must be the "
+                "same: update Slipstream on the machine with the older one.",
+                address=address,
+                its=facts.get("llama"),
+                own=own,
+            )
         )
     try:
         devices = tuple(value_of(Offered, fields) for fields in facts["devices"])
@@ -133,4 +149,10 @@ def _asked(channel: MessageSocket, address: str, **question: Any) -> dict[str, A
 
 
 def _not_a_worker(address: str, error: Exception) -> WorkerUnavailable:
-    return WorkerUnavailable(f"What answers at {address} is no worker of this version of Slipstream ({error}).")
+    return WorkerUnavailable(
+        Sentence(
+            "What answers at {address} is no worker of this version of Slipstream ({error}).",
+            address=address,
+            error=error,
+        )
+    )

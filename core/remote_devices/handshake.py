@@ -19,6 +19,7 @@ import time
 from typing import Any
 
 from core.values.errors import LoadFailed
+from models.formatting.sentence import Sentence
 
 # Version of the messages; both sides must have the same.
 PROTOCOL = 1
@@ -64,13 +65,13 @@ class MessageSocket:
         """Wait for an object."""
         (size,) = _LENGTH.unpack(self._read(_LENGTH.size))
         if size > _MOST_BYTES:
-            raise NotUnderstood("the message is too long")
+            raise NotUnderstood(Sentence("the message is too long"))
         try:
             fields = json.loads(self._read(size))
         except (ValueError, RecursionError) as error:
             raise NotUnderstood(str(error)) from error
         if not isinstance(fields, dict):
-            raise NotUnderstood("the message is not an object")
+            raise NotUnderstood(Sentence("the message is not an object"))
         return fields
 
     def skip(self, n_bytes: int) -> None:
@@ -105,7 +106,7 @@ class MessageSocket:
             except OSError as error:
                 raise NotUnderstood(str(error)) from error
             if not part:
-                raise NotUnderstood("it closed the connection")
+                raise NotUnderstood(Sentence("it closed the connection"))
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
@@ -113,7 +114,7 @@ class MessageSocket:
     def _wait_no_longer(self) -> None:
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise NotUnderstood("it took too long")
+            raise NotUnderstood(Sentence("it took too long"))
         self.connection.settimeout(left)
 
 
@@ -134,7 +135,13 @@ def enter(channel: MessageSocket, token: str) -> bool:
     """Prove to a worker that we know the token; False if either side does not. Raises NotUnderstood."""
     hello = channel.receive()
     if hello.get("slipstream_worker") != PROTOCOL:
-        raise NotUnderstood(f"it speaks version {hello.get('slipstream_worker')}, and this program {PROTOCOL}")
+        raise NotUnderstood(
+            Sentence(
+                "it speaks version {its}, and this program {own}",
+                its=hello.get("slipstream_worker"),
+                own=PROTOCOL,
+            )
+        )
     theirs, mine = str(hello.get("challenge", "")), secrets.token_hex(16)
     channel.send(challenge=mine, proof=_proof(token, "engine", theirs, mine).decode())
     answer = str(channel.receive().get("proof", ""))

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from core.values.errors import BadOption
 from core.values.worker_address import is_worker, worker_address
+from models.formatting.sentence import Sentence
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 DEFAULT_KV_TYPE: KvType = "f16"
@@ -90,42 +91,109 @@ class EngineOptions:
 
     def __post_init__(self) -> None:
         if not self.model_path:
-            raise BadOption("No model file was given.")
-        _at_least("context length", self.n_ctx, 16)
-        _at_least("number of KV cells", self.n_cells, 16)
-        _at_least("number of threads", self.n_threads, 1)
-        _at_least("number of GPU layers", self.n_gpu_layers, 0)
+            raise BadOption(Sentence("No model file was given."))
+        _at_least(Sentence("context length"), self.n_ctx, 16)
+        _at_least(Sentence("number of KV cells"), self.n_cells, 16)
+        _at_least(Sentence("number of threads"), self.n_threads, 1)
+        _at_least(Sentence("number of GPU layers"), self.n_gpu_layers, 0)
         if self.n_cpu_moe is not None and not 0 <= self.n_cpu_moe <= MAX_LAYERS:
-            raise BadOption(f"Experts of 0 to {MAX_LAYERS} layers can stay on the processor, not of {self.n_cpu_moe}.")
-        _at_least("cache in RAM in bytes", self.cache_ram, 0)
-        _at_least("cache on disk in bytes", self.cache_disk, 0)
+            raise BadOption(
+                Sentence(
+                    "Experts of 0 to {max_layers} layers can stay on the processor, not of {n_cpu_moe}.",
+                    max_layers=MAX_LAYERS,
+                    n_cpu_moe=self.n_cpu_moe,
+                )
+            )
+        _at_least(Sentence("cache in RAM in bytes"), self.cache_ram, 0)
+        _at_least(Sentence("cache on disk in bytes"), self.cache_disk, 0)
         if self.n_threads is not None and self.n_threads > MAX_THREADS:
-            raise BadOption(f"The number of threads must be at most {MAX_THREADS}, not {self.n_threads}.")
+            raise BadOption(
+                Sentence(
+                    "The number of threads must be at most {max_threads}, not {n_threads}.",
+                    max_threads=MAX_THREADS,
+                    n_threads=self.n_threads,
+                )
+            )
         if not 1 <= self.n_slots <= MAX_SLOTS:
-            raise BadOption(f"The number of slots must be between 1 and {MAX_SLOTS}, not {self.n_slots}.")
+            raise BadOption(
+                Sentence(
+                    "The number of slots must be between 1 and {max_slots}, not {n_slots}.",
+                    max_slots=MAX_SLOTS,
+                    n_slots=self.n_slots,
+                )
+            )
         if not 1 <= self.n_ubatch <= self.n_batch <= 65_536:
             raise BadOption(
-                f"The batch sizes must satisfy 1 <= n_ubatch <= n_batch <= 65536, "
-                f"not n_ubatch {self.n_ubatch}, n_batch {self.n_batch}."
+                Sentence(
+                    "The batch sizes must satisfy 1 <= n_ubatch <= n_batch <= 65536, not n_ubatch {n_ubatch}, "
+                    "n_batch {n_batch}.",
+                    n_ubatch=self.n_ubatch,
+                    n_batch=self.n_batch,
+                )
             )
         if self.speculation not in get_args(Speculation):
-            raise BadOption(f"Speculation must be one of {', '.join(get_args(Speculation))}, not {self.speculation!r}.")
+            raise BadOption(
+                Sentence(
+                    "Speculation must be one of {speculations}, not {speculation}.",
+                    speculations=", ".join(get_args(Speculation)),
+                    speculation=repr(self.speculation),
+                )
+            )
         if self.draft_depth is not None and not 0 <= self.draft_depth <= MAX_DRAFT_DEPTH:
-            raise BadOption(f"The draft depth must be between 0 and {MAX_DRAFT_DEPTH}, not {self.draft_depth}.")
+            raise BadOption(
+                Sentence(
+                    "The draft depth must be between 0 and {max_draft_depth}, not {draft_depth}.",
+                    max_draft_depth=MAX_DRAFT_DEPTH,
+                    draft_depth=self.draft_depth,
+                )
+            )
         if self.n_batch < self.n_slots:
-            raise BadOption(f"n_batch ({self.n_batch}) must be at least the number of slots ({self.n_slots}).")
+            raise BadOption(
+                Sentence(
+                    "n_batch ({n_batch}) must be at least the number of slots ({n_slots}).",
+                    n_batch=self.n_batch,
+                    n_slots=self.n_slots,
+                )
+            )
         if self.n_ctx is not None and self.n_cells is not None and self.n_cells < self.n_ctx:
-            raise BadOption(f"{self.n_cells} KV cells cannot hold one context of {self.n_ctx} tokens.")
+            raise BadOption(
+                Sentence(
+                    "{n_cells} KV cells cannot hold one context of {n_ctx} tokens.",
+                    n_cells=self.n_cells,
+                    n_ctx=self.n_ctx,
+                )
+            )
         if self.flash_attention not in get_args(FlashAttention):
-            raise BadOption(f"Flash attention must be auto, on or off, not {self.flash_attention!r}.")
+            raise BadOption(
+                Sentence(
+                    "Flash attention must be auto, on or off, not {flash_attention}.",
+                    flash_attention=repr(self.flash_attention),
+                )
+            )
         if self.pooling is not None and self.pooling not in get_args(Pooling):
-            raise BadOption(f"The pooling must be one of {', '.join(get_args(Pooling))}, not {self.pooling!r}.")
+            raise BadOption(
+                Sentence(
+                    "The pooling must be one of {poolings}, not {pooling}.",
+                    poolings=", ".join(get_args(Pooling)),
+                    pooling=repr(self.pooling),
+                )
+            )
         if self.kv_type is not None and self.kv_type not in get_args(KvType):
-            raise BadOption(f"The KV cache type must be one of {', '.join(get_args(KvType))}, not {self.kv_type!r}.")
+            raise BadOption(
+                Sentence(
+                    "The KV cache type must be one of {kvtypes}, not {kv_type}.",
+                    kvtypes=", ".join(get_args(KvType)),
+                    kv_type=repr(self.kv_type),
+                )
+            )
         for worker in self.workers:
             worker_address(worker)
         if self.flash_attention == "off" and self.cache_type not in ("f32", "f16", "bf16"):
-            raise BadOption(f"A KV cache of type {self.kv_type} needs flash attention: set it to auto or on.")
+            raise BadOption(
+                Sentence(
+                    "A KV cache of type {kv_type} needs flash attention: set it to auto or on.", kv_type=self.kv_type
+                )
+            )
 
     @property
     def workers(self) -> tuple[str, ...]:
@@ -141,4 +209,4 @@ class EngineOptions:
 
 def _at_least(what: str, value: int | None, low: int) -> None:
     if value is not None and value < low:
-        raise BadOption(f"The {what} must be at least {low}, not {value}.")
+        raise BadOption(Sentence("The {what} must be at least {low}, not {value}.", what=what, low=low, value=value))

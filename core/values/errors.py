@@ -14,7 +14,7 @@ SlipstreamError
 
 from __future__ import annotations
 
-from models.formatting.figures import size
+from models.formatting.sentence import Sentence
 
 
 class SlipstreamError(Exception):
@@ -64,8 +64,13 @@ class InputTooLong(BadRequest):
 
     def __init__(self, index: int, n_tokens: int, n_most: int) -> None:
         super().__init__(
-            f"Input {index} has {n_tokens:,} tokens, and this model takes {n_most:,} at most. "
-            "Shorten it, or send it in parts.",
+            Sentence(
+                "Input {index} has {n_tokens:,} tokens, and this model takes {n_most:,} at most. Shorten it, "
+                "or send it in parts.",
+                index=index,
+                n_tokens=n_tokens,
+                n_most=n_most,
+            ),
             param="input",
         )
         self.n_prompt, self.n_ctx = n_tokens, n_most
@@ -76,8 +81,10 @@ class BrokenLogits(SlipstreamError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The model computed values that are not numbers, so no token can be chosen. "
-            "Its file may be damaged, or it needs a KV cache of type f32 or bf16."
+            Sentence(
+                "The model computed values that are not numbers, so no token can be chosen. Its file may be "
+                "damaged, or it needs a KV cache of type f32 or bf16."
+            )
         )
 
 
@@ -94,9 +101,13 @@ class ModelDoesNotFit(LoadFailed):
 
     def __init__(self, needed: int, free: int, detail: str = "", device: str = "") -> None:
         super().__init__(
-            f"This model needs {size(needed)} of memory{f' on {device}' if device else ''}, "
-            f"and {size(free)} is free. "
-            + (detail or "Choose a smaller quantisation, a smaller context, or close other programs.")
+            Sentence(
+                "This model needs {needed:size} of memory{where}, and {free:size} is free. {detail}",
+                needed=needed,
+                where=Sentence(" on {device}", device=device) if device else "",
+                free=free,
+                detail=detail or Sentence("Choose a smaller quantisation, a smaller context, or close other programs."),
+            )
         )
         self.needed, self.free = needed, free
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from core.values.engine_options import EngineOptions, KvType
 from core.values.errors import BadOption, BadRequest, SlipstreamError
 from core.values.request import SamplingParams
+from models.formatting.sentence import Sentence
 
 SPEEDS = ("standard", "fast", "spark", "deep", "batch")
 # Far above any real system prompt.
@@ -29,7 +30,7 @@ SAMPLING = (
     "presence_penalty",
 )
 """Names of ``SamplingParams`` that can be set for a model."""
-_AUTOMATIC = "chosen for this machine"
+_AUTOMATIC = Sentence("chosen for this machine")
 _SAMPLING_DEFAULTS = SamplingParams()
 
 
@@ -84,9 +85,13 @@ class ModelSettings:
         except BadRequest as error:
             raise BadSetting(f"{error.message[:1].upper()}{error.message[1:]}") from error
         if self.speed is not None and self.speed not in SPEEDS:
-            raise BadSetting(f"The speed must be one of {', '.join(SPEEDS)}, not {self.speed!r}.")
+            raise BadSetting(
+                Sentence(
+                    "The speed must be one of {speeds}, not {speed}.", speeds=", ".join(SPEEDS), speed=repr(self.speed)
+                )
+            )
         if self.draft is not None and not self.draft.strip():
-            raise BadSetting("The draft is the name of a model. To draft with the recommended one, reset it.")
+            raise BadSetting(Sentence("The draft is the name of a model. To draft with the recommended one, reset it."))
         if self.system is not None:
             _check_system(self.system)
 
@@ -113,15 +118,17 @@ class ModelSettings:
 def settings_from(saved: object) -> tuple[ModelSettings, tuple[str, ...]]:
     """Return the valid ones of the saved settings, and a sentence for each invalid one."""
     if not isinstance(saved, Mapping):
-        return ModelSettings(), ("The saved settings of this model are not readable: the recommended ones are used.",)
+        return ModelSettings(), (
+            Sentence("The saved settings of this model are not readable: the recommended ones are used."),
+        )
     settings, problems = ModelSettings(), []
     for name, value in saved.items():
         try:
             if name not in NAMES or not _has_type(name, value):
-                raise BadSetting(f"{name} cannot be {str(value)[:40]!r}.")
+                raise BadSetting(Sentence("{name} cannot be {value}.", name=name, value=repr(str(value)[:40])))
             settings = ModelSettings(**(settings.given | {name: value}))
         except BadSetting as error:
-            problems.append(f"A saved setting is not used: {error.message}")
+            problems.append(Sentence("A saved setting is not used: {message}", message=error.message))
     return settings, tuple(problems)
 
 
@@ -129,14 +136,16 @@ def recommended(name: str) -> str:
     """Return the value of a setting that is not set, as text."""
     if name in SAMPLING:
         return f"{getattr(_SAMPLING_DEFAULTS, name):g}"
-    return {"speed": "standard", "system": "none", "worker": "none"}.get(name, _AUTOMATIC)
+    return {"speed": "standard", "system": Sentence("none"), "worker": "none"}.get(name, _AUTOMATIC)
 
 
 def setting_name(typed: str) -> str:
     """Return the setting's name for typed text (any case, - or _); raises BadSetting, which lists all settings."""
     name = typed.strip().lower().replace("-", "_")
     if name not in NAMES:
-        raise BadSetting(f"There is no setting {typed[:40]!r}. Settings: {', '.join(NAMES)}.")
+        raise BadSetting(
+            Sentence("There is no setting {typed}. Settings: {names}.", typed=repr(typed[:40]), names=", ".join(NAMES))
+        )
     return name
 
 
@@ -146,7 +155,9 @@ def _typed(typed_name: str, text: str) -> int | float | str:
     try:
         return kind(text if kind is str else text.strip())
     except ValueError:
-        raise BadSetting(f"{name} must be {what}, not {text[:40]!r}.") from None
+        raise BadSetting(
+            Sentence("{name} must be {what}, not {text}.", name=name, what=what, text=repr(text[:40]))
+        ) from None
 
 
 def _has_type(name: str, value: object) -> bool:
@@ -157,17 +168,23 @@ def _has_type(name: str, value: object) -> bool:
 
 def _check_system(system: str) -> None:
     if not system.strip():
-        raise BadSetting("The system prompt is empty. To have none, reset it.")
+        raise BadSetting(Sentence("The system prompt is empty. To have none, reset it."))
     if len(system) > MAX_SYSTEM_CHARACTERS:
-        raise BadSetting(f"The system prompt has {len(system):,} characters, more than {MAX_SYSTEM_CHARACTERS:,}.")
+        raise BadSetting(
+            Sentence(
+                "The system prompt has {n_system:,} characters, more than {max_system_characters:,}.",
+                n_system=len(system),
+                max_system_characters=MAX_SYSTEM_CHARACTERS,
+            )
+        )
     if system != system.encode("utf-8", "replace").decode():
-        raise BadSetting("The system prompt has halves of surrogate pairs, which are not text.")
+        raise BadSetting(Sentence("The system prompt has halves of surrogate pairs, which are not text."))
 
 
-_TEXT, _WHOLE, _NUMBER = (str, "text"), (int, "a whole number"), (float, "a number")
+_TEXT, _WHOLE, _NUMBER = (str, Sentence("text")), (int, Sentence("a whole number")), (float, Sentence("a number"))
 _KINDS: dict[str, tuple[Callable[[str], int | float | str], str]] = {
     **dict.fromkeys(("ctx", "gpu_layers", "threads", "top_k", "repeat_last_n"), _WHOLE),
-    "kv_type": (str, f"one of {', '.join(get_args(KvType))}"),
+    "kv_type": (str, Sentence("one of {names}", names=", ".join(get_args(KvType)))),
     **dict.fromkeys(("draft", "worker", "speed", "system"), _TEXT),
 }
 NAMES = tuple(field.name for field in fields(ModelSettings))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from core.values.errors import BadOption
+from models.formatting.sentence import Sentence
 
 SCHEME = "rpc://"
 DEFAULT_WORKER_PORT = 8643  # the server has 8642
@@ -25,5 +26,10 @@ def worker_address(device: str) -> tuple[str, int]:
     except ValueError:
         host = None
     if not is_worker(device) or not host or parts.path or parts.query or parts.username:
-        raise BadOption(f"A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device!r}.")
+        raise BadOption(
+            Sentence(
+                "A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.",
+                device=repr(device),
+            )
+        )
     return host, port

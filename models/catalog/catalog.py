@@ -15,6 +15,7 @@ from models.facts.facts_cache import FactsFile, Stamp
 from models.facts.header_facts import HeaderFacts, header_facts
 from models.facts.model_facts import ModelFacts, read_model
 from models.facts.split_files import is_listed, model_name, parts
+from models.formatting.sentence import Sentence
 from models.gguf.header import GgufError
 
 STARTER_FOLDER = Path(__file__).resolve().parents[1] / "starter"
@@ -197,8 +198,9 @@ class _Scan:
             else:
                 n_outside += 1
         if n_outside:
-            sentence = (
-                f"{n_outside} links lead out of this folder and are not followed. Import the folder they lead to."
+            sentence = Sentence(
+                "{n_outside} links lead out of this folder and are not followed. Import the folder they lead to.",
+                n_outside=n_outside,
             )
             self.problems.append(FolderProblem(imported.path, sentence))
 
@@ -215,7 +217,11 @@ class _Scan:
         except FileNotFoundError:
             return [], []
         except OSError as error:
-            sentence = f"The folder {folder} cannot be read: {error.strerror or error}. Check its permissions."
+            sentence = Sentence(
+                "The folder {folder} cannot be read: {reason}. Check its permissions.",
+                folder=folder,
+                reason=error.strerror or error,
+            )
             self.problems.append(FolderProblem(folder, sentence))
             return [], []
 
@@ -225,7 +231,10 @@ class _Scan:
         if key in self._visited:
             return False
         if len(self._visited) == MAX_FOLDERS:
-            sentence = f"There are more than {MAX_FOLDERS:,} folders to look through. Choose a folder with only models."
+            sentence = Sentence(
+                "There are more than {max_folders:,} folders to look through. Choose a folder with only models.",
+                max_folders=MAX_FOLDERS,
+            )
             self.problems.append(FolderProblem(folder, sentence))
         self._visited.add(key)
         return len(self._visited) <= MAX_FOLDERS

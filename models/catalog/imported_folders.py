@@ -12,6 +12,7 @@ from pathlib import Path
 
 from models.files.disk import write_whole
 from models.formatting.json_values import plain, value_of
+from models.formatting.sentence import Sentence
 
 # Limits far above any real folder of Ollama's.
 MAX_MANIFESTS = 5_000
@@ -58,11 +59,17 @@ def recognise(folder: Path) -> ImportedFolder:
     folder = Path(os.path.abspath(folder.expanduser()))
     try:
         if not folder.is_dir():
-            what = "is no folder" if folder.exists() else "does not exist"
-            raise ImportRefused(f"{folder} {what}. Give a folder that has GGUF files somewhere in it.")
+            what = Sentence("is no folder") if folder.exists() else Sentence("does not exist")
+            raise ImportRefused(
+                Sentence(
+                    "{folder} {what}. Give a folder that has GGUF files somewhere in it.", folder=folder, what=what
+                )
+            )
         os.listdir(folder)
     except OSError as error:
-        raise ImportRefused(f"{folder} cannot be read: {error.strerror}. Check its permissions.") from error
+        raise ImportRefused(
+            Sentence("{folder} cannot be read: {reason}. Check its permissions.", folder=folder, reason=error.strerror)
+        ) from error
     for below in ("", "models", "hub", "llamacpp/models"):
         place = folder / below
         kind = _kind(place)

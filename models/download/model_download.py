@@ -17,6 +17,7 @@ from models.files.integrity import IntegrityState, verify
 from models.files.provenance import FileOrigin, is_verified, read_record, write_record
 from models.files.safe_path import partial, target
 from models.formatting.figures import size
+from models.formatting.sentence import Sentence
 from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose, with_projector
@@ -48,16 +49,26 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
     if len(found) == 1:
         if found[0].missing:
             raise NothingToChoose(
-                f"{repository.repo_id} lacks {found[0].missing} of the parts of {found[0].name}. Choose another one."
+                Sentence(
+                    "{repo_id} lacks {missing} of the parts of {name}. Choose another one.",
+                    repo_id=repository.repo_id,
+                    missing=found[0].missing,
+                    name=found[0].name,
+                )
             )
         return found[0]
     if not repository.models:
-        raise NothingToChoose(f"{repository.repo_id} has no GGUF files. Search for a repository that has.")
+        raise NothingToChoose(
+            Sentence("{repo_id} has no GGUF files. Search for a repository that has.", repo_id=repository.repo_id)
+        )
     several = found or models or repository.models
     names = ", ".join(f"{item.quantisation or item.name} ({size(item.n_bytes)})" for item in several[:30])
-    problem = f"{wanted!r} is not one of them" if not found else "Say which one"
+    problem = Sentence("Say which one") if found else Sentence("{wanted} is not one of them", wanted=repr(wanted))
     example = several[0].quantisation or several[0].files[0].path
-    raise NothingToChoose(f"{repository.repo_id} has {names}. {problem}.", f"{repository.repo_id}:{example}")
+    raise NothingToChoose(
+        Sentence("{repo_id} has {names}. {problem}.", repo_id=repository.repo_id, names=names, problem=problem),
+        f"{repository.repo_id}:{example}",
+    )
 
 
 class ModelDownload:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from models.files.errors import ChangedOnHub
 from models.files.integrity import digest_of
+from models.formatting.sentence import Sentence
 from models.hub.client import Hub, refusal
 from models.hub.errors import Offline, RevisionNotFound
 from models.hub.remote_source import file_client
@@ -61,14 +62,14 @@ class RangeRequests:
                 skip = start if response.status_code == 200 else 0
                 yield _slice(response.iter_raw(), skip, end - start)
         except httpx.TimeoutException as error:
-            raise TransientFailure("the server fell silent") from error
+            raise TransientFailure(Sentence("the server fell silent")) from error
         except httpx.TransportError as error:
             raise TransientFailure(reason(error)) from error
 
     def _check(self, response: httpx.Response, start: int) -> None:
         status = response.status_code
         if status == 429:
-            raise TransientFailure("too many requests", retry_after(response.headers) or 5.0)
+            raise TransientFailure(Sentence("too many requests"), retry_after(response.headers) or 5.0)
         if status >= 500 or status == 408:
             raise TransientFailure(f"HTTP status {status}", retry_after(response.headers))
         if status >= 400:
@@ -105,7 +106,7 @@ class RangeRequests:
     def _check_range(self, text: str, start: int) -> None:
         match = _CONTENT_RANGE.fullmatch(text)
         if match is None or int(match[1]) != start:
-            raise TransientFailure("it sent another range than was asked for")
+            raise TransientFailure(Sentence("it sent another range than was asked for"))
         if match[3] != "*" and int(match[3]) != self.file.n_bytes:
             raise ChangedOnHub(self.file.path)
 

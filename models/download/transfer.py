@@ -14,6 +14,7 @@ from models.download.progress import DownloadOptions
 from models.download.ranges import RangeRequests, TransientFailure
 from models.files.errors import ConnectionLost, DownloadError, Stopped, as_download_errors
 from models.files.integrity import digest_of, hasher
+from models.formatting.sentence import Sentence
 from models.hub.errors import HubError, RateLimited
 
 # Seconds. A server that asks for a longer wait ends the download.
@@ -167,7 +168,7 @@ class Transfer:
                             return
             finally:
                 arriving.record()
-        raise TransientFailure("the connection was closed early")
+        raise TransientFailure(Sentence("the connection was closed early"))
 
     def write(self, file: BinaryIO, index: int, at: int, content: memoryview) -> None:
         """Write bytes of a piece; raises Stopped once the transfer is over."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from models.formatting.sentence import Sentence
+
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -49,11 +51,11 @@ RUN_MTP_HEADS: Final = _names("""
 FIRST_MTP_HEAD_OF_SEVERAL: Final = frozenset({"hy_v3", "step35"})
 
 _NOT_ALONE = (
-    (PROJECTORS, "This file lets a model see or hear: it is loaded beside its model, not as one."),
-    (DRAFT_HEADS, "This file drafts tokens for a larger model: it is loaded beside its model, not as one."),
-    (DIFFUSION, "This model writes by diffusion, which Slipstream does not run. Choose another model."),
-    (ENCODERS, "This model needs an encoder, which Slipstream does not run. Choose another model."),
-    (SPEECH, "This model makes sound and cannot write. Choose a model that generates text."),
+    (PROJECTORS, Sentence("This file lets a model see or hear: it is loaded beside its model, not as one.")),
+    (DRAFT_HEADS, Sentence("This file drafts tokens for a larger model: it is loaded beside its model, not as one.")),
+    (DIFFUSION, Sentence("This model writes by diffusion, which Slipstream does not run. Choose another model.")),
+    (ENCODERS, Sentence("This model needs an encoder, which Slipstream does not run. Choose another model.")),
+    (SPEECH, Sentence("This model makes sound and cannot write. Choose a model that generates text.")),
 )
 
 
@@ -65,4 +67,7 @@ def why_not(architecture: str) -> str | None:
         if architecture in family:
             return sentence
     shown = repr(architecture if len(architecture) <= 40 else architecture[:37] + "...")
-    return f"The architecture {shown} is unknown to this llama.cpp. Update Slipstream, or choose another model."
+    return Sentence(
+        "The architecture {shown} is unknown to this llama.cpp. Update Slipstream, or choose another model.",
+        shown=shown,
+    )

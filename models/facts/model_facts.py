@@ -18,6 +18,7 @@ from models.facts.layer_weights import (
     weight_map,
 )
 from models.facts.split_files import parts
+from models.formatting.sentence import Sentence
 from models.gguf.header import BadGguf, GgufError, GgufHeader, TensorInfo, read_header
 from models.gguf.tensor_types import BY_NAME, file_type_name
 
@@ -207,7 +208,14 @@ def read_model(path: Path) -> ModelFacts:
     headers = []
     for number, file in enumerate(files, 1):
         if len(files) > 1 and not file.exists():
-            raise GgufError(f"Part {number} of {len(files)} is missing: {file.name}. Download it to the same folder.")
+            raise GgufError(
+                Sentence(
+                    "Part {number} of {n_files} is missing: {name}. Download it to the same folder.",
+                    number=number,
+                    n_files=len(files),
+                    name=file.name,
+                )
+            )
         headers.append(read_header(file))
     return facts_from(headers, files)
 
@@ -217,8 +225,14 @@ def facts_from(headers: Sequence[GgufHeader], files: tuple[Path, ...] = ()) -> M
     first = headers[0]
     n_parts = first.integer("split.count") or 1
     if n_parts != len(headers):
-        advice = "Keep the file names it was published with, and all parts in one folder."
-        raise BadGguf(first.source.name, f"it is one of {n_parts} parts, and {len(headers)} were found", advice)
+        advice = Sentence("Keep the file names it was published with, and all parts in one folder.")
+        raise BadGguf(
+            first.source.name,
+            Sentence(
+                "it is one of {n_parts} parts, and {n_headers} were found", n_parts=n_parts, n_headers=len(headers)
+            ),
+            advice,
+        )
     return _Facts(first, [tensor for header in headers for tensor in header.tensors]).build(headers, files)
 
 
@@ -299,12 +313,18 @@ class _Facts:
         key = f"{self.architecture}.{key}"
         count = self.header.count(key)
         if count is not None and count > MAX_LAYERS:
-            raise BadGguf(self.header.source.name, f"{key} has {count:,} values, and no model has so many layers")
+            raise BadGguf(
+                self.header.source.name,
+                Sentence("{key} has {count:,} values, and no model has so many layers", key=key, count=count),
+            )
         return None if count is None else self.header.integers(key)
 
     def _bounded(self, key: str, value: int, limit: int) -> int:
         if not 0 <= value <= limit:
-            raise BadGguf(self.header.source.name, f"{key} is {value:,}, and must be between 0 and {limit:,}")
+            raise BadGguf(
+                self.header.source.name,
+                Sentence("{key} is {value:,}, and must be between 0 and {limit:,}", key=key, value=value, limit=limit),
+            )
         return value
 
     def _tokenizer(self) -> str | None:
@@ -431,16 +451,18 @@ class _Facts:
         if kind in _NOT_MODELS:
             return _NOT_MODELS[kind]
         if not self.architecture:
-            return "The file does not say which architecture its model has. Get the model from another source."
+            return Sentence(
+                "The file does not say which architecture its model has. Get the model from another source."
+            )
         reason = architectures.why_not(self.architecture)
         if reason is not None:
             return reason
         if tokenizer is None:
-            return "The file has no tokenizer, so it cannot read text. Get a complete file of this model."
+            return Sentence("The file has no tokenizer, so it cannot read text. Get a complete file of this model.")
         if self._is_head_alone:
-            return (
-                "The file holds only the prediction heads of a model, which Slipstream uses from the model's own file. "
-                "Get the model in a file that carries them."
+            return Sentence(
+                "The file holds only the prediction heads of a model, which Slipstream uses from the model's "
+                "own file. Get the model in a file that carries them."
             )
         return self._missing(("context_length", "embedding_length", "block_count"))
 
@@ -453,12 +475,16 @@ class _Facts:
     def _missing(self, keys: Iterable[str]) -> str | None:
         for key in keys:
             if not self.number(key):
-                return f"The file lacks {self.architecture}.{key}. Get a complete file of this model."
-        return None if self.tensors else "The file has no weights. Get a complete file of this model."
+                return Sentence(
+                    "The file lacks {architecture}.{key}. Get a complete file of this model.",
+                    architecture=self.architecture,
+                    key=key,
+                )
+        return None if self.tensors else Sentence("The file has no weights. Get a complete file of this model.")
 
 
 _NOT_MODELS = {
-    "adapter": "This is a LoRA adapter: it changes a model and is loaded beside one.",
-    "mmproj": "This file lets a model see or hear: it is loaded beside its model, not as one.",
-    "imatrix": "This is an importance matrix, made to quantise a model, and not a model.",
+    "adapter": Sentence("This is a LoRA adapter: it changes a model and is loaded beside one."),
+    "mmproj": Sentence("This file lets a model see or hear: it is loaded beside its model, not as one."),
+    "imatrix": Sentence("This is an importance matrix, made to quantise a model, and not a model."),
 }

@@ -11,6 +11,7 @@ from typing import TypeVar
 from models.facts.architectures import PROJECTORS
 from models.facts.model_facts import read_model
 from models.facts.split_files import model_name
+from models.formatting.sentence import Sentence
 from models.gguf.errors import BadGguf, GgufError
 from models.gguf.header import GgufHeader, read_header
 
@@ -39,7 +40,7 @@ def read_projector(path: Path) -> ProjectorFacts:
     header = read_header(path)
     is_one = header.text("general.architecture") in PROJECTORS
     if not is_one or header.metadata.get("clip.has_vision_encoder") is not True:
-        raise BadGguf(str(path), "it is not a projector for images")
+        raise BadGguf(str(path), Sentence("it is not a projector for images"))
     return ProjectorFacts(
         n_embd=header.integer("clip.vision.projection_dim") or 0,
         weight_bytes=sum(tensor.n_bytes for tensor in header.tensors),

@@ -16,9 +16,9 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from models.formatting.figures import size
+from models.formatting.sentence import Sentence
 
-_KEPT = "What has arrived is kept: begin again, and it goes on from there."
+_KEPT = Sentence("What has arrived is kept: begin again, and it goes on from there.")
 
 
 class DownloadError(Exception):
@@ -31,7 +31,12 @@ class UnsafeName(DownloadError):
     def __init__(self, name: str, why: str) -> None:
         shown = name if len(name) <= 80 else name[:77] + "..."
         super().__init__(
-            f"The repository has a file called {shown!r}, which {why}. It is not downloaded: choose another repository."
+            Sentence(
+                "The repository has a file called {shown}, which {why}. It is not downloaded: choose another "
+                "repository.",
+                shown=repr(shown),
+                why=why,
+            )
         )
 
 
@@ -48,8 +53,14 @@ class NoSpace(DownloadError):
 
     def __init__(self, folder: Path, needed: int, free: int) -> None:
         super().__init__(
-            f"{size(needed)} are needed in {folder} and {size(free)} are free: "
-            f"{size(needed - free)} are missing. Free some space, or choose a smaller quantisation."
+            Sentence(
+                "{needed:size} are needed in {folder} and {free:size} are free: {missing:size} are "
+                "missing. Free some space, or choose a smaller quantisation.",
+                needed=needed,
+                folder=folder,
+                free=free,
+                missing=needed - free,
+            )
         )
         self.needed, self.free = needed, free
 
@@ -59,7 +70,12 @@ class DiskFull(DownloadError):
 
     def __init__(self, folder: Path, missing: int) -> None:
         super().__init__(
-            f"The disk of {folder} is full, and {size(missing)} are still to come. Free that much. {_KEPT}"
+            Sentence(
+                "The disk of {folder} is full, and {missing:size} are still to come. Free that much. {kept}",
+                folder=folder,
+                missing=missing,
+                kept=_KEPT,
+            )
         )
         self.missing = missing
 
@@ -69,7 +85,11 @@ class FolderRefused(DownloadError):
 
     def __init__(self, folder: Path, reason: str) -> None:
         super().__init__(
-            f"{folder} cannot be written: {reason}. Change its permissions, or choose another folder for models."
+            Sentence(
+                "{folder} cannot be written: {reason}. Change its permissions, or choose another folder for models.",
+                folder=folder,
+                reason=reason,
+            )
         )
 
 
@@ -78,7 +98,14 @@ class ConnectionLost(DownloadError):
 
     def __init__(self, seconds: float, reason: str) -> None:
         why = f" ({reason})" if reason else ""
-        super().__init__(f"Nothing has arrived for {seconds:.0f} seconds{why}. Check the network. {_KEPT}")
+        super().__init__(
+            Sentence(
+                "Nothing has arrived for {seconds:.0f} seconds{why}. Check the network. {kept}",
+                seconds=seconds,
+                why=why,
+                kept=_KEPT,
+            )
+        )
 
 
 class WrongContent(DownloadError):
@@ -86,8 +113,11 @@ class WrongContent(DownloadError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} was downloaded twice and is not what the Hub announces: its checksum differs. It was deleted. "
-            "A proxy may change downloads, or the Hub's copy is damaged: try again later."
+            Sentence(
+                "{name} was downloaded twice and is not what the Hub announces: its checksum differs. It was "
+                "deleted. A proxy may change downloads, or the Hub's copy is damaged: try again later.",
+                name=name,
+            )
         )
 
 
@@ -95,14 +125,16 @@ class ChangedOnHub(DownloadError):
     """The file has changed since its download began."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} keeps changing on the Hub while it is downloaded. Try again in a while.")
+        super().__init__(
+            Sentence("{name} keeps changing on the Hub while it is downloaded. Try again in a while.", name=name)
+        )
 
 
 class Stopped(DownloadError):
     """The user paused or cancelled the download."""
 
     def __init__(self) -> None:
-        super().__init__(f"The download was stopped. {_KEPT}")
+        super().__init__(Sentence("The download was stopped. {kept}", kept=_KEPT))
 
 
 def as_download_errors(error: OSError, folder: Path, missing: int) -> DownloadError:

@@ -21,6 +21,7 @@ from models.files.provenance import (
     remove_record,
     write_record,
 )
+from models.formatting.sentence import Sentence
 
 # Bytes that are hashed at a time.
 _CHUNK = 1 << 20
@@ -50,7 +51,7 @@ class MovedFile:
     @property
     def sentence(self) -> str:
         """What happened."""
-        return f"{self.before.name} was moved: it is {self.now} now."
+        return Sentence("{name} was moved: it is {now} now.", name=self.before.name, now=self.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,14 @@ class GoneFile:
     @property
     def sentence(self) -> str:
         """What happened, with advice if the file cannot be downloaded again."""
-        what = f"{self.path} was deleted or moved away by another program."
+        what = Sentence("{path} was deleted or moved away by another program.", path=self.path)
         if self.record.repo_id:
             return what
-        return f"{what} It was made from {self.record.made_from or 'another model'}: quantise that again."
+        return Sentence(
+            "{what} It was made from {made_from}: quantise that again.",
+            what=what,
+            made_from=self.record.made_from or Sentence("another model"),
+        )
 
 
 def integrity_of(folder: Path, files: Iterable[Path]) -> IntegrityState:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from models.files.disk import write_whole
+from models.formatting.sentence import Sentence
 
 # Seconds to wait for another program, and bytes of a file that Slipstream has surely not written.
 _LOCK_SECONDS = 10.0
@@ -27,7 +28,7 @@ class JsonStore:
     """
 
     def __init__(self, path: Path, *, what: str, version: int = 1) -> None:
-        """``what`` names the content in sentences, as in "the settings of models"."""
+        """``what`` is the content as the subject of sentences, as "The settings of models"."""
         self.path, self._what, self._version = path, what, version
         self.problem: str | None = None
         self._lock = threading.Lock()
@@ -54,12 +55,18 @@ class JsonStore:
                     self._write(entries)
             except Timeout:
                 raise StoreRefused(
-                    f"{self.path} is being written by another program for long. Try again in a moment."
+                    Sentence(
+                        "{path} is being written by another program for long. Try again in a moment.", path=self.path
+                    )
                 ) from None
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise StoreRefused(
-                    f"{self.path} cannot be written: {reason}. Check its permissions and the disk's space."
+                    Sentence(
+                        "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
+                        path=self.path,
+                        reason=reason,
+                    )
                 ) from error
 
     def _read(self) -> dict[str, Any]:
@@ -73,15 +80,18 @@ class JsonStore:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            self.problem = f"{self.path} cannot be read: {error.strerror}. Check its permissions."
+            self.problem = Sentence(
+                "{path} cannot be read: {reason}. Check its permissions.", path=self.path, reason=error.strerror
+            )
             return {}
         except (ValueError, TypeError, KeyError, RecursionError):
             self._set_aside()
             return {}
         if version > self._version:
-            self.problem = (
-                f"{self.path} was written by a newer Slipstream and is left as it is. Update Slipstream, or move the "
-                "file away."
+            self.problem = Sentence(
+                "{path} was written by a newer Slipstream and is left as it is. Update Slipstream, or move "
+                "the file away.",
+                path=self.path,
             )
             return {}
         return entries
@@ -93,11 +103,16 @@ class JsonStore:
         try:
             os.replace(self.path, aside)
         except OSError as error:
-            self.problem = f"{self.path} is damaged and cannot be moved away: {error.strerror}. Delete it."
+            self.problem = Sentence(
+                "{path} is damaged and cannot be moved away: {reason}. Delete it.",
+                path=self.path,
+                reason=error.strerror,
+            )
             return
-        self.problem = (
-            f"{self._what[:1].upper()}{self._what[1:]} could not be read: the file is damaged. It was kept as {aside}, "
-            "and a new one begins."
+        self.problem = Sentence(
+            "{what} could not be read: the file is damaged. It was kept as {aside}, and a new one begins.",
+            what=self._what,
+            aside=aside,
         )
 
     def _write(self, entries: dict[str, Any]) -> None:

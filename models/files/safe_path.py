@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from models.files.errors import UnsafeName
+from models.formatting.sentence import Sentence
 
 PARTIAL_FOLDER = ".partial"
 # What common file systems hold, with room for the endings of partial files.
@@ -21,7 +22,7 @@ def safe_parts(path: str) -> tuple[str, ...]:
     """The parts of a repository's file path; raises UnsafeName for one that must not become a path here."""
     parts = tuple(path.split("/"))
     if len(path.encode("utf-8", "surrogatepass")) > _MAX_PATH_BYTES or len(parts) > _MAX_PARTS:
-        raise UnsafeName(path, "is too long")
+        raise UnsafeName(path, Sentence("is too long"))
     for part in parts:
         why = _why_not(part)
         if why is not None:
@@ -36,7 +37,7 @@ def target(folder: Path, repo_id: str, path: str) -> Path:
     """
     found = folder.joinpath(*safe_parts(repo_id), *safe_parts(path))
     if not found.parent.resolve().is_relative_to(folder.resolve()):
-        raise UnsafeName(path, f"leads out of {folder} through a link")
+        raise UnsafeName(path, Sentence("leads out of {folder} through a link", folder=folder))
     return found
 
 
@@ -48,13 +49,13 @@ def partial(folder: Path, repo_id: str, path: str, suffix: str) -> Path:
 
 def _why_not(part: str) -> str | None:
     if part in ("", ".", ".."):
-        return "leads out of its folder"
+        return Sentence("leads out of its folder")
     if part.startswith((".", "~")):
-        return "has a hidden or special part"
+        return Sentence("has a hidden or special part")
     if _FORBIDDEN.search(part) or _MISLEADING.search(part) or any("\ud800" <= c <= "\udfff" for c in part):
-        return "has characters that are not allowed"
+        return Sentence("has characters that are not allowed")
     if part.endswith((" ", ".")) or part.startswith(" ") or _RESERVED.fullmatch(part):
-        return "has a part that some systems cannot store"
+        return Sentence("has a part that some systems cannot store")
     if len(os.fsencode(part)) > _MAX_PART_BYTES:
-        return "is too long"
+        return Sentence("is too long")
     return None

@@ -12,9 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from models.formatting.sentence import Sentence, as_object, from_object
+
 
 def plain(value: Any) -> Any:
-    """Return ``value`` as JSON types."""
+    """Return ``value`` as JSON types; sentences keep their facts."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -25,6 +27,8 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, Sentence):
+        return as_object(value)
     return value.value if isinstance(value, Enum) else value
 
 
@@ -58,6 +62,8 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
         return _object_reader(kind)
     if kind is Any:
         return lambda found: found
+    if kind is str:
+        return lambda found: from_object(found) if isinstance(found, dict) else _checked(str, found)
     if kind is datetime:
         return datetime.fromisoformat
     if kind is Path:

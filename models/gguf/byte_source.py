@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from models.formatting.sentence import Sentence
 from models.gguf.errors import UnreadableFile
 
 
@@ -41,8 +42,10 @@ class FileSource:
         except OSError as error:
             raise UnreadableFile(_sentence(path, error)) from error
         if not stat.S_ISREG(status.st_mode):
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a plain file"
-            raise UnreadableFile(f"{path.name or path} is {kind}. Choose a model file that ends in .gguf.")
+            kind = Sentence("a folder") if stat.S_ISDIR(status.st_mode) else Sentence("not a plain file")
+            raise UnreadableFile(
+                Sentence("{name} is {kind}. Choose a model file that ends in .gguf.", name=path.name or path, kind=kind)
+            )
         return cls(path, status.st_size)
 
     @property
@@ -62,7 +65,9 @@ class FileSource:
 
 def _sentence(path: Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return f"There is no file {path}. Check the path, or look at the list of models."
+        return Sentence("There is no file {path}. Check the path, or look at the list of models.", path=path)
     if isinstance(error, PermissionError):
-        return f"{path} may not be read by you. Change its permissions, or copy it to a folder of yours."
-    return f"{path} cannot be read: {error.strerror or error}."
+        return Sentence(
+            "{path} may not be read by you. Change its permissions, or copy it to a folder of yours.", path=path
+        )
+    return Sentence("{path} cannot be read: {reason}.", path=path, reason=error.strerror or error)

@@ -9,6 +9,8 @@ GgufError
 
 from __future__ import annotations
 
+from models.formatting.sentence import Sentence
+
 
 class GgufError(Exception):
     """Base of every error about a model file: its text says what happened and what to do."""
@@ -27,8 +29,13 @@ class TruncatedGguf(GgufError):
 
     def __init__(self, name: str, needed: int, actual: int) -> None:
         super().__init__(
-            f"{name} is incomplete: it has {actual:,} bytes, and at least {needed:,} belong to it. "
-            "The download or the copy was probably cut short: download the file again."
+            Sentence(
+                "{name} is incomplete: it has {actual:,} bytes, and at least {needed:,} belong to it. The "
+                "download or the copy was probably cut short: download the file again.",
+                name=name,
+                actual=actual,
+                needed=needed,
+            )
         )
         self.needed, self.actual = needed, actual
 
@@ -36,5 +43,5 @@ class TruncatedGguf(GgufError):
 class BadGguf(GgufError):
     """The header is damaged, hostile, or of a kind that llama.cpp does not read."""
 
-    def __init__(self, name: str, what: str, advice: str = "The file is damaged: download it again.") -> None:
-        super().__init__(f"{name} cannot be read: {what}. {advice}")
+    def __init__(self, name: str, what: str, advice: str = Sentence("The file is damaged: download it again.")) -> None:
+        super().__init__(Sentence("{name} cannot be read: {what}. {advice}", name=name, what=what, advice=advice))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from models.formatting.sentence import Sentence
 from models.gguf.byte_source import ByteSource, FileSource
 from models.gguf.errors import BadGguf, GgufError, NotGguf, TruncatedGguf, UnreadableFile
 from models.gguf.tensor_types import BY_ID, REMOVED, GgmlType
@@ -121,7 +122,12 @@ class GgufHeader:
         value = self.metadata.get(key)
         if isinstance(value, StoredText):
             if value.n_bytes > MAX_TEXT_BYTES_READ:
-                raise BadGguf(self.source.name, f"the text {_quoted(key)} in its metadata has {value.n_bytes:,} bytes")
+                raise BadGguf(
+                    self.source.name,
+                    Sentence(
+                        "the text {key} in its metadata has {n_bytes:,} bytes", key=_quoted(key), n_bytes=value.n_bytes
+                    ),
+                )
             return _read_range(self.source, value.offset, value.n_bytes).decode("utf-8", "replace")
         return value if isinstance(value, str) else None
 
@@ -162,7 +168,12 @@ class GgufHeader:
         value = self.metadata.get(key)
         if isinstance(value, StoredArray) and value.item == "s":
             if value.count > MAX_STRINGS_READ or value.n_bytes > MAX_STRING_BYTES_READ:
-                what = f"the array {_quoted(key)} in its metadata has {value.count:,} texts in {value.n_bytes:,} bytes"
+                what = Sentence(
+                    "the array {key} in its metadata has {count:,} texts in {n_bytes:,} bytes",
+                    key=_quoted(key),
+                    count=value.count,
+                    n_bytes=value.n_bytes,
+                )
                 raise BadGguf(self.source.name, what)
             raw = _read_range(self.source, value.offset, value.n_bytes)
             return tuple(text.decode("utf-8", "replace") for text in _split_strings(raw, value.count))
@@ -249,7 +260,7 @@ class _Cursor:
     def _jump(self, position: int) -> None:
         beyond = position - self.size
         if beyond > MAX_TEXT_BYTES:
-            raise self.bad("a text in its metadata is longer than any file")
+            raise self.bad(Sentence("a text in its metadata is longer than any file"))
         if beyond > 0:
             raise TruncatedGguf(self.source.name, position, self.size)
         self.position = position
@@ -267,7 +278,12 @@ class _Cursor:
     def _fetch(self, n_bytes: int) -> None:
         self._n_read += n_bytes
         if self._n_read > MAX_BYTES_READ:
-            raise self.bad(f"its header is longer than {MAX_BYTES_READ >> 20} MiB, more than any real model has")
+            raise self.bad(
+                Sentence(
+                    "its header is longer than {most} MiB, more than any real model has",
+                    most=MAX_BYTES_READ >> 20,
+                )
+            )
         self._start = self.position
         self._window = self.source.read_at(self.position, min(n_bytes, self.n_left))
 
@@ -305,20 +321,33 @@ class _HeaderReader:
         version = cursor.u32()
         name = cursor.source.name
         if version & 0xFFFF == 0:
-            advice = "Get the file for little-endian machines, or convert it with gguf_convert_endian.py."
-            raise BadGguf(name, "it was written for big-endian machines", advice)
+            advice = Sentence("Get the file for little-endian machines, or convert it with gguf_convert_endian.py.")
+            raise BadGguf(name, Sentence("it was written for big-endian machines"), advice)
         if version < min(VERSIONS):
-            advice = "Get a newer file of this model, or convert it again with a current llama.cpp."
-            raise BadGguf(name, f"it is GGUF version {version}, which is no longer in use", advice)
+            advice = Sentence("Get a newer file of this model, or convert it again with a current llama.cpp.")
+            raise BadGguf(
+                name, Sentence("it is GGUF version {version}, which is no longer in use", version=version), advice
+            )
         if version > max(VERSIONS):
-            advice = "Update Slipstream, or get the file in version 3."
-            raise BadGguf(name, f"it is GGUF version {version}, and only versions 2 and 3 are known", advice)
+            advice = Sentence("Update Slipstream, or get the file in version 3.")
+            raise BadGguf(
+                name,
+                Sentence("it is GGUF version {version}, and only versions 2 and 3 are known", version=version),
+                advice,
+            )
         return version
 
     def _count(self, what: str, limit: int) -> int:
         count = self.cursor.u64()
         if count > limit:
-            raise self.cursor.bad(f"it announces {count:,} {what}, and no model has more than {limit:,}")
+            raise self.cursor.bad(
+                Sentence(
+                    "it announces {count:,} {what}, and no model has more than {limit:,}",
+                    count=count,
+                    what=what,
+                    limit=limit,
+                )
+            )
         return count
 
     def _metadata(self, count: int) -> dict[str, MetadataValue]:
@@ -326,23 +355,30 @@ class _HeaderReader:
         for _ in range(count):
             key = self._name("metadata key", MAX_KEY_BYTES)
             if not key:
-                raise self.cursor.bad("a metadata key is empty")
+                raise self.cursor.bad(Sentence("a metadata key is empty"))
             if key in metadata:
-                raise self.cursor.bad(f"its metadata has the key {_quoted(key)} twice")
+                raise self.cursor.bad(Sentence("its metadata has the key {key} twice", key=_quoted(key)))
             metadata[key] = self._value(key)
         return metadata
 
     def _name(self, what: str, limit: int) -> str:
         n_bytes = self.cursor.u64()
         if n_bytes > limit:
-            raise self.cursor.bad(f"a {what} has {n_bytes:,} bytes, more than the {limit:,} allowed")
+            raise self.cursor.bad(
+                Sentence(
+                    "a {what} has {n_bytes:,} bytes, more than the {limit:,} allowed",
+                    what=what,
+                    n_bytes=n_bytes,
+                    limit=limit,
+                )
+            )
         self._n_name_bytes += n_bytes
         if self._n_name_bytes > MAX_NAME_BYTES_TOGETHER:
-            raise self.cursor.bad("the names in its header are longer than those of any real model")
+            raise self.cursor.bad(Sentence("the names in its header are longer than those of any real model"))
         try:
             return self.cursor.take(n_bytes).decode()
         except UnicodeDecodeError as error:
-            raise self.cursor.bad(f"a {what} is not valid UTF-8") from error
+            raise self.cursor.bad(Sentence("a {what} is not valid UTF-8", what=what)) from error
 
     def _value(self, key: str) -> MetadataValue:
         kind = self.cursor.u32()
@@ -351,7 +387,9 @@ class _HeaderReader:
         if kind == _ARRAY:
             return self._array(key)
         if kind not in _NUMBER_FORMATS:
-            raise self.cursor.bad(f"the metadata entry {_quoted(key)} has the unknown type {kind}")
+            raise self.cursor.bad(
+                Sentence("the metadata entry {key} has the unknown type {kind}", key=_quoted(key), kind=kind)
+            )
         number = struct.Struct("<" + _NUMBER_FORMATS[kind])
         value: int | float | bool = number.unpack(self.cursor.take(number.size))[0]
         return value
@@ -359,7 +397,9 @@ class _HeaderReader:
     def _text(self, key: str) -> str | StoredText:
         n_bytes = self.cursor.u64()
         if n_bytes > MAX_TEXT_BYTES:
-            raise self.cursor.bad(f"the text {_quoted(key)} in its metadata has {n_bytes:,} bytes")
+            raise self.cursor.bad(
+                Sentence("the text {key} in its metadata has {n_bytes:,} bytes", key=_quoted(key), n_bytes=n_bytes)
+            )
         self.cursor.need(n_bytes)
         if n_bytes > KEPT_TEXT_BYTES or not self._keep(n_bytes):
             stored = StoredText(self.cursor.position, n_bytes)
@@ -371,13 +411,21 @@ class _HeaderReader:
         cursor = self.cursor
         kind, count = cursor.u32(), cursor.u64()
         if kind == _ARRAY:
-            raise cursor.bad(f"the metadata entry {_quoted(key)} is an array of arrays, which llama.cpp does not read")
+            raise cursor.bad(
+                Sentence(
+                    "the metadata entry {key} is an array of arrays, which llama.cpp does not read", key=_quoted(key)
+                )
+            )
         if kind == _STRING:
             return self._string_array(key, count)
         if kind not in _NUMBER_FORMATS:
-            raise cursor.bad(f"the array {_quoted(key)} in its metadata has the unknown type {kind}")
+            raise cursor.bad(
+                Sentence("the array {key} in its metadata has the unknown type {kind}", key=_quoted(key), kind=kind)
+            )
         if count > MAX_ARRAY_ITEMS:
-            raise cursor.bad(f"the array {_quoted(key)} in its metadata announces {count:,} items")
+            raise cursor.bad(
+                Sentence("the array {key} in its metadata announces {count:,} items", key=_quoted(key), count=count)
+            )
         item = _NUMBER_FORMATS[kind]
         n_bytes = count * struct.calcsize("<" + item)
         cursor.need(n_bytes)
@@ -391,7 +439,9 @@ class _HeaderReader:
         cursor = self.cursor
         self._n_strings += count
         if self._n_strings > MAX_STRINGS:
-            raise cursor.bad(f"the array {_quoted(key)} in its metadata announces {count:,} strings")
+            raise cursor.bad(
+                Sentence("the array {key} in its metadata announces {count:,} strings", key=_quoted(key), count=count)
+            )
         cursor.need(count * 8)
         offset = cursor.position
         cursor.skip_strings(count)
@@ -411,7 +461,9 @@ class _HeaderReader:
     def _alignment(self, metadata: Mapping[str, MetadataValue]) -> int:
         alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
         if not isinstance(alignment, int) or alignment <= 0 or alignment & (alignment - 1):
-            raise self.cursor.bad(f"its alignment is {str(alignment)[:40]!r} and must be a power of two")
+            raise self.cursor.bad(
+                Sentence("its alignment is {value} and must be a power of two", value=repr(str(alignment)[:40]))
+            )
         return alignment
 
     def _tensors(self, count: int, alignment: int) -> tuple[TensorInfo, ...]:
@@ -420,10 +472,14 @@ class _HeaderReader:
         for _ in range(count):
             tensor = self._tensor()
             if tensor.name in tensors:
-                raise self.cursor.bad(f"it has the tensor {_quoted(tensor.name)} twice")
+                raise self.cursor.bad(Sentence("it has the tensor {name} twice", name=_quoted(tensor.name)))
             if tensor.offset != expected:
-                where = f"starts at {tensor.offset:,} and not at {expected:,}, where the one before it ends"
-                raise self.cursor.bad(f"its tensor {_quoted(tensor.name)} {where}")
+                where = Sentence(
+                    "starts at {offset:,} and not at {expected:,}, where the one before it ends",
+                    offset=tensor.offset,
+                    expected=expected,
+                )
+                raise self.cursor.bad(Sentence("its tensor {name} {where}", name=_quoted(tensor.name), where=where))
             expected = _padded(tensor.offset + tensor.n_bytes, alignment)
             tensors[tensor.name] = tensor
         return tuple(tensors.values())
@@ -433,14 +489,27 @@ class _HeaderReader:
         name = self._name("tensor name", MAX_TENSOR_NAME_BYTES)
         n_dimensions = cursor.u32()
         if n_dimensions > MAX_DIMENSIONS:
-            raise cursor.bad(f"its tensor {_quoted(name)} has {n_dimensions:,} dimensions, more than {MAX_DIMENSIONS}")
+            raise cursor.bad(
+                Sentence(
+                    "its tensor {name} has {n_dimensions:,} dimensions, more than {max_dimensions}",
+                    name=_quoted(name),
+                    n_dimensions=n_dimensions,
+                    max_dimensions=MAX_DIMENSIONS,
+                )
+            )
         shape = tuple(cursor.u64() for _ in range(n_dimensions))
         type_ = self._tensor_type(name)
         n_elements = _product(shape)
         if max(shape, default=1) >= 1 << 63 or n_elements >= 1 << 63:
-            raise cursor.bad(f"its tensor {_quoted(name)} has more elements than can be counted")
+            raise cursor.bad(Sentence("its tensor {name} has more elements than can be counted", name=_quoted(name)))
         if (shape[0] if shape else 1) % type_.block_size:
-            raise cursor.bad(f"the rows of its tensor {_quoted(name)} are no whole blocks of {type_.name}")
+            raise cursor.bad(
+                Sentence(
+                    "the rows of its tensor {name} are no whole blocks of {type}",
+                    name=_quoted(name),
+                    type=type_.name,
+                )
+            )
         return TensorInfo(name, shape, type_, cursor.u64(), type_.bytes_for(n_elements))
 
     def _tensor_type(self, name: str) -> GgmlType:
@@ -448,33 +517,37 @@ class _HeaderReader:
         if id_ in BY_ID:
             return BY_ID[id_]
         if id_ in REMOVED:
-            what = f"its tensor {_quoted(name)} has a type ({id_}) that llama.cpp no longer reads"
-            raise BadGguf(self.cursor.source.name, what, "Get a newer file of this model, for example in Q4_0.")
-        what = f"its tensor {_quoted(name)} has the unknown type {id_}"
-        raise BadGguf(self.cursor.source.name, what, "It is damaged, or made for a newer llama.cpp.")
+            what = Sentence(
+                "its tensor {name} has a type ({id_}) that llama.cpp no longer reads", name=_quoted(name), id_=id_
+            )
+            raise BadGguf(
+                self.cursor.source.name, what, Sentence("Get a newer file of this model, for example in Q4_0.")
+            )
+        what = Sentence("its tensor {name} has the unknown type {id_}", name=_quoted(name), id_=id_)
+        raise BadGguf(self.cursor.source.name, what, Sentence("It is damaged, or made for a newer llama.cpp."))
 
 
 def _not_gguf(name: str, start: bytes) -> str:
     if not start:
-        return f"{name} is empty. The download probably never began: download the file again."
+        return Sentence("{name} is empty. The download probably never began: download the file again.", name=name)
     for magic, what in _OTHER_KINDS.items():
         if start.lstrip().startswith(magic):
-            return f"{name} is not a GGUF model: {what}"
-    return f"{name} is not a GGUF model. Choose a file that begins with the letters GGUF."
+            return Sentence("{name} is not a GGUF model: {what}", name=name, what=what)
+    return Sentence("{name} is not a GGUF model. Choose a file that begins with the letters GGUF.", name=name)
 
 
 _OTHER_KINDS = {
-    b"version https://git-lfs": "it is a Git LFS pointer to one. Fetch the file itself with `git lfs pull`.",
-    b"<": "it is a web page, so the download went wrong. Download the file again.",
-    b"lmgg": "it has the older GGML format. Get the model as GGUF.",
-    b"tjgg": "it has the older GGJT format. Get the model as GGUF.",
-    b"PK\x03\x04": "it is an archive or a PyTorch checkpoint. Get the model as GGUF.",
+    b"version https://git-lfs": Sentence("it is a Git LFS pointer to one. Fetch the file itself with `git lfs pull`."),
+    b"<": Sentence("it is a web page, so the download went wrong. Download the file again."),
+    b"lmgg": Sentence("it has the older GGML format. Get the model as GGUF."),
+    b"tjgg": Sentence("it has the older GGJT format. Get the model as GGUF."),
+    b"PK\x03\x04": Sentence("it is an archive or a PyTorch checkpoint. Get the model as GGUF."),
 }
 
 
 def _read_range(source: ByteSource, offset: int, n_bytes: int) -> bytes:
     if n_bytes > MAX_BYTES_READ:
-        raise BadGguf(source.name, f"a value in its metadata has {n_bytes:,} bytes")
+        raise BadGguf(source.name, Sentence("a value in its metadata has {n_bytes:,} bytes", n_bytes=n_bytes))
     raw = source.read_at(offset, n_bytes)
     if len(raw) < n_bytes:
         raise TruncatedGguf(source.name, offset + n_bytes, offset + len(raw))

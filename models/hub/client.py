@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote
 
+from models.formatting.sentence import Sentence
 from models.hub.errors import (
     BadHubSetting,
     BadToken,
@@ -83,7 +84,7 @@ class Hub:
         """One repository with its files and their sizes; a renamed one is followed."""
         info = self._ask(lambda api: api.model_info(repo_id, revision=revision, files_metadata=True), repo_id, revision)
         if not info.sha:
-            raise HubFault(f"{repo_id} has no commit")
+            raise HubFault(Sentence("{repo_id} has no commit", repo_id=repo_id))
         files = [file for sibling in info.siblings or () if (file := _file(sibling)) is not None]
         gguf = info.gguf or {}
         return Repository(
@@ -135,7 +136,9 @@ def as_hub_errors(settings: HubSettings, repo_id: str = "", revision: str | None
     except HubError:
         raise
     except theirs.HFValidationError as error:
-        raise BadHubSetting(f"{repo_id!r} is no name of a repository. It looks like maker/model-GGUF.") from error
+        raise BadHubSetting(
+            Sentence("{repo_id} is no name of a repository. It looks like maker/model-GGUF.", repo_id=repr(repo_id))
+        ) from error
     except theirs.OfflineModeIsEnabled as error:
         raise Offline from error
     except theirs.HfHubHTTPError as error:
@@ -146,7 +149,7 @@ def as_hub_errors(settings: HubSettings, repo_id: str = "", revision: str | None
         raise Unreachable(settings.address, str(error)[:120]) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         # The library raises these if an answer is not as expected.
-        raise HubFault(f"its answer cannot be understood: {type(error).__name__}") from error
+        raise HubFault(Sentence("its answer cannot be understood: {kind}", kind=type(error).__name__)) from error
 
 
 def refusal(

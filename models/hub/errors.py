@@ -19,6 +19,8 @@ HubError
 
 from __future__ import annotations
 
+from models.formatting.sentence import Sentence
+
 
 class HubError(Exception):
     """Base of every error about the Hub: its text says what happened and what to do."""
@@ -32,7 +34,7 @@ class Offline(HubError):
     """The user asked for no network."""
 
     def __init__(self) -> None:
-        super().__init__("HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download.")
+        super().__init__(Sentence("HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download."))
 
 
 class Unreachable(HubError):
@@ -40,8 +42,12 @@ class Unreachable(HubError):
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(
-            f"{address} cannot be reached ({reason}). Check the network connection and, if you use one, the proxy, "
-            "then try again."
+            Sentence(
+                "{address} cannot be reached ({reason}). Check the network connection and, if you use one, "
+                "the proxy, then try again.",
+                address=address,
+                reason=reason,
+            )
         )
 
 
@@ -51,7 +57,11 @@ class TimedOut(Unreachable):
     def __init__(self, address: str, seconds: float) -> None:
         HubError.__init__(
             self,
-            f"{address} did not answer within {seconds:g} seconds. The network or the Hub is slow: try again later.",
+            Sentence(
+                "{address} did not answer within {seconds:g} seconds. The network or the Hub is slow: try again later.",
+                address=address,
+                seconds=seconds,
+            ),
         )
 
 
@@ -59,9 +69,17 @@ class RateLimited(HubError):
     """The Hub takes no more requests for a while; ``seconds`` is None if it does not say how long."""
 
     def __init__(self, seconds: float | None) -> None:
-        wait = "a few minutes" if seconds is None else f"{max(1, round(seconds))} seconds"
+        wait = (
+            Sentence("a few minutes")
+            if seconds is None
+            else Sentence("{n_seconds} seconds", n_seconds=max(1, round(seconds)))
+        )
         super().__init__(
-            f"The Hub takes no more requests from here for now. Try again in {wait}, or log in: it then allows more."
+            Sentence(
+                "The Hub takes no more requests from here for now. Try again in {wait}, or log in: it then "
+                "allows more.",
+                wait=wait,
+            )
         )
         self.seconds = seconds
 
@@ -70,7 +88,7 @@ class HubFault(HubError):
     """The Hub failed or answered something that cannot be understood; ``status`` is its HTTP status or None."""
 
     def __init__(self, what: str, status: int | None = None) -> None:
-        super().__init__(f"The Hub has a problem ({what}). Try again in a while.")
+        super().__init__(Sentence("The Hub has a problem ({what}). Try again in a while.", what=what))
         self.status = status
 
 
@@ -82,9 +100,13 @@ class RepositoryNotFound(NotThere):
     """The repository does not exist or is hidden from this user: the Hub does not tell which."""
 
     def __init__(self, repo_id: str, *, has_token: bool) -> None:
-        how = "your token must be allowed to read it" if has_token else "log in first"
+        how = Sentence("your token must be allowed to read it") if has_token else Sentence("log in first")
         super().__init__(
-            f"There is no repository {repo_id}, or it is private. Check the name; if it is private, {how}."
+            Sentence(
+                "There is no repository {repo_id}, or it is private. Check the name; if it is private, {how}.",
+                repo_id=repo_id,
+                how=how,
+            )
         )
         self.has_token = has_token
 
@@ -93,14 +115,20 @@ class RevisionNotFound(NotThere):
     """The repository has no such version (any more)."""
 
     def __init__(self, repo_id: str, revision: str) -> None:
-        super().__init__(f"{repo_id} has no version {revision} (any more). Try again to get the current one.")
+        super().__init__(
+            Sentence(
+                "{repo_id} has no version {revision} (any more). Try again to get the current one.",
+                repo_id=repo_id,
+                revision=revision,
+            )
+        )
 
 
 class FileNotFound(NotThere):
     """The repository has no such file (any more)."""
 
     def __init__(self, repo_id: str, name: str) -> None:
-        super().__init__(f"{repo_id} has no file {name} (any more).")
+        super().__init__(Sentence("{repo_id} has no file {name} (any more).", repo_id=repo_id, name=name))
         self.repo_id = repo_id
 
 
@@ -113,8 +141,10 @@ class BadToken(NoAccess):
 
     def __init__(self) -> None:
         super().__init__(
-            "The Hub does not accept the access token: it is wrong or has expired. Make a new one in your account's "
-            "settings on the Hub and log in with it, or correct HF_TOKEN."
+            Sentence(
+                "The Hub does not accept the access token: it is wrong or has expired. Make a new one in "
+                "your account's settings on the Hub and log in with it, or correct HF_TOKEN."
+            )
         )
 
 
@@ -123,8 +153,12 @@ class GatedWithoutToken(NoAccess):
 
     def __init__(self, repo_id: str, address: str) -> None:
         super().__init__(
-            f"{repo_id} is gated: its makers ask you to accept their conditions first. Do so at {address}/{repo_id}, "
-            "then log in here."
+            Sentence(
+                "{repo_id} is gated: its makers ask you to accept their conditions first. Do so at "
+                "{address}/{repo_id}, then log in here.",
+                repo_id=repo_id,
+                address=address,
+            )
         )
 
 
@@ -133,6 +167,10 @@ class GatedForToken(NoAccess):
 
     def __init__(self, repo_id: str, address: str) -> None:
         super().__init__(
-            f"{repo_id} is gated and your account has no access yet. Accept its conditions at {address}/{repo_id} "
-            "(some makers answer after days), then try again."
+            Sentence(
+                "{repo_id} is gated and your account has no access yet. Accept its conditions at "
+                "{address}/{repo_id} (some makers answer after days), then try again.",
+                repo_id=repo_id,
+                address=address,
+            )
         )

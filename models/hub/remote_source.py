@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from models.facts.model_facts import ModelFacts, facts_from
+from models.formatting.sentence import Sentence
 from models.gguf.errors import UnreadableFile
 from models.gguf.header import GgufError, read_header_from
 from models.hub.client import Hub, refusal
@@ -68,7 +69,11 @@ class RemoteSource:
         first, last = offset // BLOCK_BYTES, (end - 1) // BLOCK_BYTES
         if self.n_fetched + (last - first) * BLOCK_BYTES > MAX_BYTES:
             raise UnreadableFile(
-                f"The header of {self.name} is longer than {MAX_BYTES >> 20} MiB, so it is not read over the network."
+                Sentence(
+                    "The header of {name} is longer than {most} MiB, so it is not read over the network.",
+                    name=self.name,
+                    most=MAX_BYTES >> 20,
+                )
             )
         raw = b"".join(self._block(index) for index in range(first, last + 1))
         return raw[offset - first * BLOCK_BYTES : end - first * BLOCK_BYTES]
@@ -98,7 +103,14 @@ class RemoteSource:
         except httpx.TransportError as error:
             raise Unreachable(settings.address, reason(error)) from error
         if len(content) < end - start:
-            raise HubFault(f"it sent {len(content):,} bytes of {self.name} instead of {end - start:,}")
+            raise HubFault(
+                Sentence(
+                    "it sent {n_content:,} bytes of {name} instead of {n_wanted:,}",
+                    n_content=len(content),
+                    name=self.name,
+                    n_wanted=end - start,
+                )
+            )
         return bytes(content[: end - start])
 
     def _check(self, response: httpx.Response, start: int) -> None:
@@ -107,7 +119,7 @@ class RemoteSource:
             code = response.headers.get("X-Error-Code")
             raise refusal(self._hub.settings, response.status_code, code, self._repo_id, self._commit, self._path)
         if response.status_code != 206 and start > 0:
-            raise HubFault("it does not send parts of files")
+            raise HubFault(Sentence("it does not send parts of files"))
 
 
 def remote_facts(hub: Hub, repository: Repository, model: RemoteModel) -> ModelFacts:
@@ -116,7 +128,14 @@ def remote_facts(hub: Hub, repository: Repository, model: RemoteModel) -> ModelF
     Reads a few MB; raises HubError and GgufError.
     """
     if model.missing:
-        raise GgufError(f"{repository.repo_id} lacks {model.missing} of the parts of {model.name}. Choose another one.")
+        raise GgufError(
+            Sentence(
+                "{repo_id} lacks {missing} of the parts of {name}. Choose another one.",
+                repo_id=repository.repo_id,
+                missing=model.missing,
+                name=model.name,
+            )
+        )
     with ExitStack() as opened:
         sources = [RemoteSource(hub, repository.repo_id, repository.commit, file) for file in model.files]
         return facts_from([read_header_from(opened.enter_context(source)) for source in sources])

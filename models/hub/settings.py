@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from models.files.disk import write_whole
+from models.formatting.sentence import Sentence
 from models.hub.errors import BadHubSetting
 from models.hub.token import HUGGING_FACE, AccessToken, find_token
 
@@ -87,7 +88,9 @@ def saved_settings(file: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
-        raise BadHubSetting(f"The Hub's settings in {file} cannot be read. Correct or delete the file.") from error
+        raise BadHubSetting(
+            Sentence("The Hub's settings in {file} cannot be read. Correct or delete the file.", file=file)
+        ) from error
     return saved if isinstance(saved, dict) else {}
 
 
@@ -100,5 +103,11 @@ def _checked(what: str, url: object) -> str:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https", *(("socks5",) if what == "proxy" else ())) or not parts.hostname:
         shown = f"{parts.scheme}://{parts.hostname}" if parts.password else str(url)[:80]
-        raise BadHubSetting(f"The Hub's {what} {shown!r} is no web address. It looks like https://example.org:8080.")
+        raise BadHubSetting(
+            Sentence(
+                "The Hub's {what} {shown} is no web address. It looks like https://example.org:8080.",
+                what=what,
+                shown=repr(shown),
+            )
+        )
     return str(url).strip().rstrip("/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from models.formatting.sentence import Sentence
 from models.hub.errors import BadHubSetting
 
 _SERVICE = "slipstream"
@@ -43,8 +44,10 @@ def keep_token(address: str, secret: str) -> None:
         keyring.set_password(_SERVICE, address, secret)
     except KeyringError as error:
         raise BadHubSetting(
-            "This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in a desktop "
-            "session). Set the environment variable HF_TOKEN instead."
+            Sentence(
+                "This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in "
+                "a desktop session). Set the environment variable HF_TOKEN instead."
+            )
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from models.facts.model_facts import ModelFacts, facts_from
+from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 from models.gguf.header import GgufHeader, read_header, read_header_from
 from models.hub.client import Hub, Search
@@ -52,15 +53,18 @@ def hub_heads(
     notes: list[str] = []
     no_head = heads.why_no_file(facts) or conditions.why_no_head(ProposerKind.EAGLE3)
     if no_head is not None:
-        notes.append(f"No EAGLE-3 head was looked for. {no_head}")
+        notes.append(Sentence("No EAGLE-3 head was looked for. {no_head}", no_head=no_head))
     vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
     for repository, items in _candidates(hub, facts, tuple(names), repo_id, searches=no_head is None):
         for item in items[:_MOST_OF_ONE]:
             found = _look(hub, repository, item, facts, vocabulary, conditions.row_cost)
             if isinstance(found, str):
-                notes.append(f"{repository.repo_id}, {item.name}: {found}")
+                name = f"{repository.repo_id}, {item.name}"
+                notes.append(Sentence("{name}: {reason}", name=name, reason=found))
             elif found is not None and not has_room(found, conditions.room):
-                notes.append(f"{found.name}: It is larger than the memory that is left beside the model.")
+                notes.append(
+                    Sentence("{name}: It is larger than the memory that is left beside the model.", name=found.name)
+                )
             elif found is not None:
                 offers.append(found)
     return FoundOffers(best(offers), tuple(notes))

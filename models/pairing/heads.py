@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from models.facts import architectures
 from models.facts.model_facts import ModelFacts
+from models.formatting.sentence import Sentence
 from models.gguf.header import GgufHeader, TensorInfo
 
 EAGLE3 = "eagle3"
@@ -26,11 +27,17 @@ def why_no_mtp(facts: ModelFacts) -> str | None:
     The reasons after the first are those for which llama.cpp would abort.
     """
     if not facts.n_mtp_layers:
-        return "The file carries no prediction heads."
+        return Sentence("The file carries no prediction heads.")
     if facts.architecture not in architectures.RUN_MTP_HEADS:
-        return f"llama.cpp has no graph for the prediction heads of the architecture {facts.architecture}."
+        return Sentence(
+            "llama.cpp has no graph for the prediction heads of the architecture {architecture}.",
+            architecture=facts.architecture,
+        )
     if facts.n_mtp_layers > 1 and facts.architecture not in architectures.FIRST_MTP_HEAD_OF_SEVERAL:
-        return f"The file carries {facts.n_mtp_layers} prediction heads, and llama.cpp runs one for this architecture."
+        return Sentence(
+            "The file carries {n_mtp_layers} prediction heads, and llama.cpp runs one for this architecture.",
+            n_mtp_layers=facts.n_mtp_layers,
+        )
     return None
 
 
@@ -38,9 +45,10 @@ def why_not_kind(architecture: str) -> str | None:
     """Why a head of this architecture does not run here, as a sentence, or None."""
     if architecture in IN_FILES or architecture not in architectures.DRAFT_HEADS:
         return None
-    return (
-        f"It is a drafting head of the kind {architecture}, which Slipstream does not run. "
-        "EAGLE-3 and DFlash heads and small models of the same vocabulary can draft."
+    return Sentence(
+        "It is a drafting head of the kind {architecture}, which Slipstream does not run. EAGLE-3 "
+        "and DFlash heads and small models of the same vocabulary can draft.",
+        architecture=architecture,
     )
 
 
@@ -48,7 +56,10 @@ def why_no_file(target: ModelFacts) -> str | None:
     """Why no head in a file of its own can draft for ``target``, or None."""
     if target.architecture in architectures.HAND_OUT_LAYERS:
         return None
-    return f"llama.cpp exports no hidden states of layers for the architecture {target.architecture}."
+    return Sentence(
+        "llama.cpp exports no hidden states of layers for the architecture {architecture}.",
+        architecture=target.architecture,
+    )
 
 
 def why_not_file(header: GgufHeader, target: ModelFacts) -> str | None:
@@ -66,11 +77,17 @@ def why_not_file(header: GgufHeader, target: ModelFacts) -> str | None:
         return reason
     made_for = header.integer(f"{kind}.{'target_hidden_size' if kind == EAGLE3 else 'embedding_length'}")
     if made_for != target.n_embd:
-        return f"It was made for a model of width {made_for}, and this one's is {target.n_embd}."
+        return Sentence(
+            "It was made for a model of width {made_for}, and this one's is {n_embd}.",
+            made_for=made_for,
+            n_embd=target.n_embd,
+        )
     layers = header.integers(f"{kind}.target_layers") or ()
     bad = [layer for layer in layers if not 0 <= layer < target.n_layers]
     if bad:
-        return f"It reads layer {bad[0]}, and the model has layers 0 to {target.n_layers - 1}."
+        return Sentence(
+            "It reads layer {layer}, and the model has layers 0 to {last}.", layer=bad[0], last=target.n_layers - 1
+        )
     return _why_not_shape(header, kind, target) or (_why_not_block(header, target) if kind == DFLASH else None)
 
 
@@ -96,15 +113,17 @@ def _why_not_variant(header: GgufHeader) -> str | None:
         variant = "DSpark for DeepSeek-V4"
     else:
         return None
-    return f"It is a head of the kind {variant}. Slipstream runs DFlash heads of the first kind."
+    return Sentence(
+        "It is a head of the kind {variant}. Slipstream runs DFlash heads of the first kind.", variant=variant
+    )
 
 
 def _why_not_block(header: GgufHeader, target: ModelFacts) -> str | None:
     if block_size(header) < 2:
-        return f"Its blocks have {block_size(header)} rows, so it drafts nothing."
+        return Sentence("Its blocks have {n_rows} rows, so it drafts nothing.", n_rows=block_size(header))
     mask, n_tokens = header.integer("tokenizer.ggml.mask_token_id"), header.count("tokenizer.ggml.tokens") or 0
     if mask is None or not 0 <= mask < min(n_tokens, target.n_vocab):
-        return "It does not name a token that stands for those to be drafted (mask_token_id)."
+        return Sentence("It does not name a token that stands for those to be drafted (mask_token_id).")
     return None
 
 
@@ -112,13 +131,17 @@ def _why_not_shape(header: GgufHeader, kind: str, target: ModelFacts) -> str | N
     tensors = {tensor.name: tensor for tensor in header.tensors}
     width = header.integer(f"{kind}.embedding_length")
     if any(name not in tensors for name in _TABLES) and width != target.n_embd:
-        return f"It has no embeddings of its own and its width is {width}, while the model's is {target.n_embd}."
+        return Sentence(
+            "It has no embeddings of its own and its width is {width}, while the model's is {n_embd}.",
+            width=width,
+            n_embd=target.n_embd,
+        )
     if kind == EAGLE3 and header.integer(f"{kind}.block_count") != 1:
-        return "An EAGLE-3 head has one layer."
+        return Sentence("An EAGLE-3 head has one layer.")
     usual = (width or 0) // max(header.integer(f"{kind}.attention.head_count") or 1, 1)
     key, value = (header.integer(f"{kind}.attention.{of}_length") or usual for of in ("key", "value"))
     if key != value:
-        return "Its keys and values differ in length."
+        return Sentence("Its keys and values differ in length.")
     return _why_not_tables(header, tensors, target.n_vocab)
 
 
@@ -127,15 +150,25 @@ def _why_not_tables(header: GgufHeader, tensors: Mapping[str, TensorInfo], n_tar
     n_tokens = header.count("tokenizer.ggml.tokens") or 0
     embeddings, output, ids = (tensors.get(name) for name in (*_TABLES, "d2t"))
     if embeddings is not None and embeddings.shape[-1] < n_target:
-        return f"It has embeddings for {embeddings.shape[-1]:,} tokens and the model has {n_target:,}."
+        return Sentence(
+            "It has embeddings for {value:,} tokens and the model has {n_target:,}.",
+            value=embeddings.shape[-1],
+            n_target=n_target,
+        )
     if output is None and n_tokens != n_target:
-        return f"It has no output of its own and has {n_tokens:,} tokens, while the model has {n_target:,}."
+        return Sentence(
+            "It has no output of its own and has {n_tokens:,} tokens, while the model has {n_target:,}.",
+            n_tokens=n_tokens,
+            n_target=n_target,
+        )
     if ids is None:
         return None
     if output is None or ids.type.name != "I64" or ids.n_elements > n_tokens:
-        return "Its table of token ids (d2t) does not go with an output of its own."
+        return Sentence("Its table of token ids (d2t) does not go with an output of its own.")
     raw = header.source.read_at(header.data_offset + ids.offset, ids.n_bytes)
     values = struct.unpack(f"<{len(raw) // 8}q", raw[: len(raw) // 8 * 8])
     if min(values, default=0) < 0 or max(values, default=0) >= n_tokens:
-        return f"Its table of token ids (d2t) names tokens that are not among its {n_tokens:,}."
+        return Sentence(
+            "Its table of token ids (d2t) names tokens that are not among its {n_tokens:,}.", n_tokens=n_tokens
+        )
     return None

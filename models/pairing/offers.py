@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from models.catalog.curated import CuratedModel, curated
 from models.facts.model_facts import ModelFacts, facts_from
+from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub, Search
@@ -90,7 +91,7 @@ def hub_offers(
     """
     words = next((name for name in map(family, names) if name), "")
     if not words:
-        return FoundOffers((), ("The model's name says nothing of its family, so the Hub was not searched.",))
+        return FoundOffers((), (Sentence("The model's name says nothing of its family, so the Hub was not searched."),))
     largest = int(facts.n_params * _LARGEST_SHARE)
     found = hub.search(Search(words, limit=MOST_FOUND))
     siblings = [row for row in found if _is_sibling(row, facts, largest)]
@@ -102,13 +103,15 @@ def hub_offers(
     for row in siblings[:_MOST_LOOKED_AT]:
         found_here = _look(hub, row.repo_id, facts, vocabulary, row_cost)
         if isinstance(found_here, str):
-            notes.append(f"{row.repo_id}: {found_here}")
+            notes.append(Sentence("{name}: {reason}", name=row.repo_id, reason=found_here))
         elif not has_room(found_here, conditions.room):
-            notes.append(f"{row.repo_id}: It is larger than the memory that is left beside the model.")
+            notes.append(
+                Sentence("{name}: It is larger than the memory that is left beside the model.", name=row.repo_id)
+            )
         else:
             offers.append(found_here)
     if not siblings:
-        notes.append(f"The Hub has no small sibling of this model under the name {words!r}.")
+        notes.append(Sentence("The Hub has no small sibling of this model under the name {words}.", words=repr(words)))
     return FoundOffers(best(offers), tuple(notes))
 
 
@@ -146,7 +149,7 @@ def _look(
         repository = hub.repository(repo_id)
         model = preferred(model for model in repository.with_role(FileRole.MODEL) if len(model.files) == 1)
         if model is None:
-            return "It has no whole file to download."
+            return Sentence("It has no whole file to download.")
         with RemoteSource(hub, repository.repo_id, repository.commit, model.files[0]) as source:
             header = read_header_from(source)
             reason = why_not(vocabulary, FileVocabulary(header))

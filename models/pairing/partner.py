@@ -10,7 +10,7 @@ from pathlib import Path
 from models.catalog.catalog import ModelEntry
 from models.estimate.fit.memory import EngineShape, estimate
 from models.facts.model_facts import ModelFacts
-from models.formatting.figures import size
+from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 from models.gguf.header import read_header
 from models.pairing import heads
@@ -164,11 +164,14 @@ def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> s
     if entry.problem is not None:
         return entry.problem
     if draft.weight_bytes > facts.weight_bytes:
-        sizes = f"{size(draft.weight_bytes)} of weights, and the model has {size(facts.weight_bytes)}"
-        return f"It is larger than the model: {sizes}."
+        return Sentence(
+            "It is larger than the model: {its:size} of weights, and the model has {mine:size}.",
+            its=draft.weight_bytes,
+            mine=facts.weight_bytes,
+        )
     mine, its = facts.tokenizer, draft.tokenizer
     if None not in (mine, its) and mine != its:
-        return f"Its tokenizer is of another kind ({its} instead of {mine})."
+        return Sentence("Its tokenizer is of another kind ({its} instead of {mine}).", its=its, mine=mine)
     return other_words(entry.path)
 
 
@@ -179,12 +182,18 @@ def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: 
     priced = replace(partner, memory=memory, prediction=prediction, gain=prediction.gain)
     # A draft of low measured acceptance stays usable: the user may choose it.
     if prediction.depth == 0 and not prediction.is_measured:
-        its, model = size(draft_bytes(facts, draft)), size(facts.active_bytes_per_token)
-        reason = f"It is too large to gain anything: it reads {its} for a token, and the model {model}."
+        its, model = draft_bytes(facts, draft), facts.active_bytes_per_token
+        reason = Sentence(
+            "It is too large to gain anything: it reads {its:size} for a token, and the model {model:size}.",
+            its=its,
+            model=model,
+        )
         return replace(priced, problem=reason)
     if conditions.room is not None and memory > conditions.room:
         left = max(conditions.room, 0)
-        reason = f"It needs {size(memory)} of memory beside the model, and {size(left)} is left."
+        reason = Sentence(
+            "It needs {memory:size} of memory beside the model, and {left:size} is left.", memory=memory, left=left
+        )
         return replace(priced, problem=reason)
     return priced
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from models.files.json_store import JsonStore
 from models.formatting.json_values import value_of
+from models.formatting.sentence import Sentence
 from models.gguf.errors import UnreadableFile
 
 By = Literal["user", "test"]
@@ -67,7 +68,7 @@ class PairStore:
 
     def __init__(self, path: Path) -> None:
         """``path`` need not exist."""
-        self._store = JsonStore(path, what="what was measured and chosen of pairs")
+        self._store = JsonStore(path, what=Sentence("What was measured and chosen of pairs"))
         self._gains: dict[tuple[str, str, str], MeasuredGain] = {}
         self._choices: dict[str, PartnerChoice] = {}
         self._take(self._store.read())
@@ -140,5 +141,7 @@ def file_id(path: Path) -> str:
             status = os.fstat(file.fileno())
             start = file.read(_HEADER_BYTES)
     except OSError as error:
-        raise UnreadableFile(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise UnreadableFile(
+            Sentence("{path} cannot be read: {reason}.", path=path, reason=error.strerror or error)
+        ) from error
     return f"{status.st_size}-{status.st_mtime_ns}-{hashlib.sha256(start).hexdigest()[:16]}"

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
+from models.formatting.sentence import Sentence, joined
 from models.gguf.header import GgufHeader, read_header
 
 # As llama.cpp's common_speculative_are_compatible: sizes may differ by padding, the first ids by special tokens.
@@ -70,22 +71,39 @@ class FileVocabulary:
 def why_not(target: Vocabulary, draft: Vocabulary) -> str | None:
     """Why ``draft`` cannot draft for ``target``, as a sentence, or None if it can."""
     if target.kind != draft.kind:
-        return f"Its tokenizer is of another kind ({draft.kind} instead of {target.kind})."
+        return Sentence(
+            "Its tokenizer is of another kind ({kind} instead of {target_kind}).",
+            kind=draft.kind,
+            target_kind=target.kind,
+        )
     if _differ(target.adds_begin, draft.adds_begin) or _differ(target.adds_end, draft.adds_end):
-        return "It begins or ends texts with other special tokens."
+        return Sentence("It begins or ends texts with other special tokens.")
     if abs(target.n_tokens - draft.n_tokens) > _MOST_SIZE_DIFFERENCE:
-        return f"It has {draft.n_tokens:,} tokens and the model {target.n_tokens:,}."
+        return Sentence(
+            "It has {n_tokens:,} tokens and the model {target_n_tokens:,}.",
+            n_tokens=draft.n_tokens,
+            target_n_tokens=target.n_tokens,
+        )
     common = range(_FIRST_COMPARED, min(target.n_tokens, draft.n_tokens))
     differing = [token for token in common if target.raw_text(token) != draft.raw_text(token)]
     if not differing:
         return None
-    shown = ", ".join(
-        f"{token} is {_shown(draft.raw_text(token))} instead of {_shown(target.raw_text(token))}"
-        for token in differing[:_SHOWN]
+    shown = joined(
+        (
+            Sentence(
+                "{token} is {its} instead of {mine}",
+                token=token,
+                its=_shown(draft.raw_text(token)),
+                mine=_shown(target.raw_text(token)),
+            )
+            for token in differing[:_SHOWN]
+        ),
+        ", ",
     )
-    rest = " and so on" if len(differing) > _SHOWN else ""
-    what = "token id means" if len(differing) == 1 else "token ids mean"
-    return f"{len(differing):,} {what} another text: {shown}{rest}."
+    rest = Sentence(" and so on") if len(differing) > _SHOWN else ""
+    if len(differing) == 1:
+        return Sentence("1 token id means another text: {shown}.", shown=shown)
+    return Sentence("{n:,} token ids mean another text: {shown}{rest}.", n=len(differing), shown=shown, rest=rest)
 
 
 def why_not_files(target: Path, draft: Path) -> str | None:

@@ -8,6 +8,8 @@ QuantiseError
 
 from __future__ import annotations
 
+from models.formatting.sentence import Sentence
+
 
 class QuantiseError(Exception):
     """Base of every error about quantising: its text says what happened and what to do."""
@@ -32,4 +34,4 @@ class QuantiseCancelled(QuantiseError):
     """The user cancelled it; nothing of it is left."""
 
     def __init__(self) -> None:
-        super().__init__("Cancelled. Nothing of it is left on the disk.")
+        super().__init__(Sentence("Cancelled. Nothing of it is left on the disk."))

@@ -8,19 +8,20 @@ from pathlib import Path
 from models.facts.model_facts import ModelFacts
 from models.files.errors import UnsafeName
 from models.files.safe_path import safe_parts
+from models.formatting.sentence import Sentence
 from models.hub.grouping import without_quantisation
 from models.quantise.errors import QuantiseRefused
 
 FOLDER = "quantised"
 # Bits per weight and quality, by the perplexities in llama.cpp's tools/quantize/README.md and its discussions.
 _QUALITIES = (
-    (16.0, "Nothing that could be noticed is lost."),
-    (8.0, "Hardly to be told from the original."),
-    (6.0, "Very near the original."),
-    (5.4, "Near the original; a little is lost."),
-    (4.4, "Good for most uses; some is lost."),
-    (3.7, "Noticeably worse: for what does not fit otherwise."),
-    (0.0, "Much worse: a smaller model is often better."),
+    (16.0, Sentence("Nothing that could be noticed is lost.")),
+    (8.0, Sentence("Hardly to be told from the original.")),
+    (6.0, Sentence("Very near the original.")),
+    (5.4, Sentence("Near the original; a little is lost.")),
+    (4.4, Sentence("Good for most uses; some is lost.")),
+    (3.7, Sentence("Noticeably worse: for what does not fit otherwise.")),
+    (0.0, Sentence("Much worse: a smaller model is often better.")),
 )
 # llama.cpp refuses these without a measurement of which weights matter (tensor_requires_imatrix in llama-quant.cpp).
 _NEED_IMPORTANCE = frozenset({"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M", "IQ3_XXS", "IQ3_XS", "Q2_K_S"})
@@ -65,22 +66,35 @@ def make_plan(
     type_ = target_type(type_name)
     if facts.is_head:
         raise QuantiseRefused(
-            f"{name} is a head that drafts for a larger model: it is small as it is. Quantise the model it belongs to."
+            Sentence(
+                "{name} is a head that drafts for a larger model: it is small as it is. Quantise the model "
+                "it belongs to.",
+                name=name,
+            )
         )
     if facts.problem is not None:
-        raise QuantiseRefused(f"{name} cannot be quantised: {facts.problem}")
+        raise QuantiseRefused(Sentence("{name} cannot be quantised: {problem}", name=name, problem=facts.problem))
     check_gain(name, facts, type_)
     if facts.quantisation not in ORIGINALS and not may_requantise:
         raise QuantiseRefused(
-            f"{name} is quantised already ({facts.quantisation}): to quantise it again loses more than to quantise the "
-            f"original once. Get its {type_.name} from the maker, or quantise the F16 or BF16 file, or allow it.",
+            Sentence(
+                "{name} is quantised already ({quantisation}): to quantise it again loses more than to "
+                "quantise the original once. Get its {type} from the maker, or quantise the F16 or "
+                "BF16 file, or allow it.",
+                name=name,
+                quantisation=facts.quantisation,
+                type=type_.name,
+            ),
             "--allow-requantize",
         )
     target = folder / FOLDER / f"{result_name(name, type_, output)}.gguf"
     if target.exists():
         raise QuantiseRefused(
-            f"There is a model called {target.stem} already: {target}. Remove it first, or give the result another "
-            "name.",
+            Sentence(
+                "There is a model called {stem} already: {target}. Remove it first, or give the result another name.",
+                stem=target.stem,
+                target=target,
+            ),
             "--output",
         )
     return QuantisePlan(
@@ -99,10 +113,19 @@ def check_gain(name: str, facts: ModelFacts, type_: TargetType) -> None:
 def no_gain(name: str, source_type: str, bits: float, type_: TargetType) -> str:
     """The sentence about a result that would be no smaller."""
     smaller = [target.name for target in TARGETS if target.bits < min(bits, type_.bits)]
-    what_to_do = f"Choose a smaller type: {', '.join(smaller)}." if smaller else "Use it as it is."
-    return (
-        f"{name} is {source_type} with {bits:.1f} bits per weight: as {type_.name} it would be neither smaller nor "
-        f"better. {what_to_do}"
+    what_to_do = (
+        Sentence("Choose a smaller type: {smaller}.", smaller=", ".join(smaller))
+        if smaller
+        else Sentence("Use it as it is.")
+    )
+    return Sentence(
+        "{name} is {source_type} with {bits:.1f} bits per weight: as {type} it would be "
+        "neither smaller nor better. {what_to_do}",
+        name=name,
+        source_type=source_type,
+        bits=bits,
+        type=type_.name,
+        what_to_do=what_to_do,
     )
 
 
@@ -117,8 +140,11 @@ def result_name(name: str, type_: TargetType, output: str | None) -> str:
         parts = ()
     if len(parts) != 1:
         raise QuantiseRefused(
-            f"{output or chosen!r} cannot be a model's name. Give one that has no slashes or special characters and "
-            "does not begin with a point.",
+            Sentence(
+                "{output} cannot be a model's name. Give one that has no slashes or special characters and "
+                "does not begin with a point.",
+                output=repr(output or chosen),
+            ),
             "--output",
         )
     return chosen
@@ -172,7 +198,13 @@ def target_type(name: str) -> TargetType:
     names = ", ".join(target.name for target in TARGETS)
     if wanted in _NEED_IMPORTANCE:
         raise QuantiseRefused(
-            f"{wanted} needs an importance matrix, measured while the original model reads texts, and would be poor "
-            f"without. Download it from a maker that has one, or choose one of: {names}."
+            Sentence(
+                "{wanted} needs an importance matrix, measured while the original model reads texts, and "
+                "would be poor without. Download it from a maker that has one, or choose one of: {names}.",
+                wanted=wanted,
+                names=names,
+            )
         )
-    raise QuantiseRefused(f"There is no type {name!r} to quantise to. Choose one of: {names}.")
+    raise QuantiseRefused(
+        Sentence("There is no type {name} to quantise to. Choose one of: {names}.", name=repr(name), names=names)
+    )

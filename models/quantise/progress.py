@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from models.formatting.sentence import Sentence
+
 
 class QuantisePhase(StrEnum):
     """Phases of quantising."""
@@ -48,9 +50,11 @@ class Quantised:
         """A sentence about an unusual result, or None."""
         if not self.n_fallback:
             return None
-        return (
-            f"{self.n_fallback} of {self.n_tensors} tensors have rows that are no whole blocks of this type: they got "
-            "a larger one, so the file is larger than usual."
+        return Sentence(
+            "{n_fallback} of {n_tensors} tensors have rows that are no whole blocks of this type: they "
+            "got a larger one, so the file is larger than usual.",
+            n_fallback=self.n_fallback,
+            n_tensors=self.n_tensors,
         )
 
 

@@ -5,16 +5,16 @@ Commands and the window show the same report: both call ``fit_report`` with the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from models.estimate.fit.plan import DeviceNeed, PlacementPlan, shortage
 from models.estimate.fit.search import FitRequest, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
-from models.estimate.fit.summary import DeviceUse, FitFacts, FitSummary, FitVerdict
+from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.estimate.speed.machine import Machine
 from models.estimate.speed.speeds import DraftSpeed, SpeedPrediction
 from models.facts.model_facts import ModelFacts
-from models.formatting.figures import size
+from models.formatting.sentence import Sentence, joined
 from models.pairing import heads
 from models.pairing.forecast import DraftingMachine, forecast, kind_of, row_cost
 from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts, ProposerKind
@@ -63,8 +63,7 @@ def fit_report(
         least = least_plan(facts, machine, wanted)
         fitting = None if wanted.may_shorten else longest_plan(facts, machine, wanted)
         sentence = _too_large(least) if wanted.may_shorten else _too_long(least, fitting)
-        told = _facts(least, wanted, (_most_lacking(least),), fitting)
-        return FitReport(FitVerdict.NO, sentence, notes=notes, facts=told, plan=least, fitting=fitting)
+        return FitReport(FitVerdict.NO, sentence, notes=notes, plan=least, fitting=fitting)
     verdict = _verdict(plan, wanted)
     empty, full = (seconds_of(facts, machine, plan, n_past) for n_past in (0, plan.setting.n_ctx))
     speed = SpeedPrediction(1.0 / empty, 1.0 / full, plan.setting.n_ctx) if empty and full else None
@@ -75,7 +74,6 @@ def fit_report(
         speed,
         _drafted(facts, plan, pace, wanted, judged, why_no_head),
         notes=notes,
-        facts=_facts(plan, wanted, plan.needs),
         plan=plan,
     )
 
@@ -84,22 +82,38 @@ def _problem(facts: ModelFacts, n_ctx: int | None) -> str | None:
     if facts.problem is not None:
         return facts.problem
     if facts.is_embedder:
-        return "This model turns texts into vectors (/v1/embeddings) and cannot write."
+        return Sentence("This model turns texts into vectors (/v1/embeddings) and cannot write.")
     if not facts.n_layers or not facts.weight_bytes:
-        return "The file has no layers, so there is nothing to run. Get a complete file of this model."
+        return Sentence("The file has no layers, so there is nothing to run. Get a complete file of this model.")
     if n_ctx is not None and not 1 <= n_ctx < LONGEST_CTX:
-        return f"A context of {n_ctx:,} tokens is not possible: choose between 1 and {LONGEST_CTX - 1:,}."
+        return Sentence(
+            "A context of {n_ctx:,} tokens is not possible: choose between 1 and {most:,}.",
+            n_ctx=n_ctx,
+            most=LONGEST_CTX - 1,
+        )
     return None
 
 
 def _notes(facts: ModelFacts, n_ctx: int | None, wanted: FitRequest, plan: PlacementPlan | None) -> tuple[str, ...]:
     notes = []
     if n_ctx is not None and n_ctx > wanted.n_ctx:
-        notes.append(f"It was trained for {wanted.n_ctx:,} tokens, and is judged with these instead of {n_ctx:,}.")
+        notes.append(
+            Sentence(
+                "It was trained for {n_ctx:,} tokens, and is judged with these instead of {asked:,}.",
+                n_ctx=wanted.n_ctx,
+                asked=n_ctx,
+            )
+        )
     if plan is not None and plan.setting.n_ctx < wanted.n_ctx:
-        notes.append(f"There is no room for {wanted.n_ctx:,} tokens of context: {plan.setting.n_ctx:,} fit.")
+        notes.append(
+            Sentence(
+                "There is no room for {n_ctx:,} tokens of context: {n_fitting:,} fit.",
+                n_ctx=wanted.n_ctx,
+                n_fitting=plan.setting.n_ctx,
+            )
+        )
     if plan is not None and wanted.draft is not None and not plan.has_draft:
-        notes.append("There is no room for its draft model, so it is loaded without.")
+        notes.append(Sentence("There is no room for its draft model, so it is loaded without."))
     return tuple(notes)
 
 
@@ -109,11 +123,11 @@ def _head_notes(
     """Why heads of the model cannot draft: because of the file, or the build of llama.cpp."""
     notes = []
     if facts.n_mtp_layers and (reason := heads.why_no_mtp(facts) or why_no_head(ProposerKind.MTP)):
-        notes.append(f"Its prediction heads cannot draft here. {reason}")
+        notes.append(Sentence("Its prediction heads cannot draft here. {reason}", reason=reason))
     if wanted.draft is not None and wanted.draft.is_head:
         kind = kind_of(wanted.draft)
         if reason := why_no_head(kind):
-            notes.append(f"Its {heads.IN_FILES[kind]} cannot draft here. {reason}")
+            notes.append(Sentence("Its {head} cannot draft here. {reason}", head=heads.IN_FILES[kind], reason=reason))
     return tuple(notes)
 
 
@@ -126,29 +140,29 @@ def _is_as_wanted(plan: PlacementPlan, wanted: FitRequest) -> bool:
     return plan.setting.n_ctx == wanted.n_ctx and plan.setting.kv_type == wanted.kv_types[0]
 
 
-def _facts(
-    plan: PlacementPlan, wanted: FitRequest, needs: Sequence[DeviceNeed], fitting: PlacementPlan | None = None
-) -> FitFacts:
-    return FitFacts(
-        plan.setting.n_ctx,
-        plan.setting.kv_type,
-        tuple(DeviceUse(need.device, need.total, need.free) for need in needs),
-        wanted.n_ctx,
-        _is_as_wanted(plan, wanted),
-        wanted.may_shorten,
-        fitting.setting.n_ctx if fitting is not None else 0,
-        fitting.setting.kv_type if fitting is not None else "",
+def _of_device(need: DeviceNeed) -> Sentence:
+    return Sentence(
+        "{total:size} of {free:size} free on {device}", total=need.total, free=need.free, device=need.device
     )
 
 
 def _told(verdict: FitVerdict, plan: PlacementPlan, wanted: FitRequest) -> str:
-    numbers = ", ".join(f"{size(need.total)} of {size(need.free)} free on {need.device}" for need in plan.needs)
-    context = f"with {plan.setting.n_ctx:,} tokens of context"
+    taken = joined((_of_device(need) for need in plan.needs), ", ")
+    n_ctx = plan.setting.n_ctx
     if verdict is FitVerdict.GREEN:
-        return f"It fits {context}: it takes {numbers}."
+        return Sentence("It fits with {n_ctx:,} tokens of context: it takes {taken}.", n_ctx=n_ctx, taken=taken)
     if _is_as_wanted(plan, wanted):
-        return f"It just fits {context}: it takes {numbers}. Close other programs before loading it."
-    return f"It fits only {context} and a {plan.setting.kv_type} cache: it takes {numbers}."
+        return Sentence(
+            "It just fits with {n_ctx:,} tokens of context: it takes {taken}. Close other programs before loading it.",
+            n_ctx=n_ctx,
+            taken=taken,
+        )
+    return Sentence(
+        "It fits only with {n_ctx:,} tokens of context and a {kv_type} cache: it takes {taken}.",
+        n_ctx=n_ctx,
+        kv_type=plan.setting.kv_type,
+        taken=taken,
+    )
 
 
 def _most_lacking(plan: PlacementPlan) -> DeviceNeed:
@@ -158,22 +172,41 @@ def _most_lacking(plan: PlacementPlan) -> DeviceNeed:
 
 def _too_large(least: PlacementPlan) -> str:
     need = _most_lacking(least)
-    return (
-        f"It needs {size(need.total)} on {need.device} even with a context of {least.setting.n_ctx:,} tokens, and "
-        f"{size(need.free)} is free. Choose a smaller quantisation or model."
+    return Sentence(
+        "It needs {total:size} on {device} even with a context of {n_ctx:,} tokens, and {free:size} "
+        "is free. Choose a smaller quantisation or model.",
+        total=need.total,
+        device=need.device,
+        n_ctx=least.setting.n_ctx,
+        free=need.free,
     )
 
 
 def _too_long(least: PlacementPlan, fitting: PlacementPlan | None) -> str:
     """The sentence that the wanted context does not fit, with the context that would."""
     need = _most_lacking(least)
-    setting = least.setting
-    asked = f"It does not fit with {setting.n_ctx:,} tokens of context"
-    numbers = f"it needs {size(need.total)} on {need.device} even with a {setting.kv_type} cache"
+    n_ctx, kv_type = least.setting.n_ctx, least.setting.kv_type
     if fitting is None:
-        return f"{asked}, nor with fewer: {numbers}, and {size(need.free)} is free. Choose a smaller model."
-    would = f"{fitting.setting.n_ctx:,} tokens fit, with a {fitting.setting.kv_type} cache"
-    return f"{asked}: {numbers}, and {size(need.free)} is free. {would}."
+        return Sentence(
+            "It does not fit with {n_ctx:,} tokens of context, nor with fewer: it needs {total:size} on {device} even "
+            "with a {kv_type} cache, and {free:size} is free. Choose a smaller model.",
+            n_ctx=n_ctx,
+            total=need.total,
+            device=need.device,
+            kv_type=kv_type,
+            free=need.free,
+        )
+    return Sentence(
+        "It does not fit with {n_ctx:,} tokens of context: it needs {total:size} on {device} even with a {kv_type} "
+        "cache, and {free:size} is free. {n_fitting:,} tokens fit, with a {kv_fitting} cache.",
+        n_ctx=n_ctx,
+        total=need.total,
+        device=need.device,
+        kv_type=kv_type,
+        free=need.free,
+        n_fitting=fitting.setting.n_ctx,
+        kv_fitting=fitting.setting.kv_type,
+    )
 
 
 def _drafted(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from models.estimate.fit.summary import FitVerdict
 from models.facts.quantisation_rank import is_needless, rank
 from models.formatting.figures import rate
+from models.formatting.sentence import Sentence
 from models.recommend.fit_report import FitReport
 
 # Tokens per second: about twice as fast as most people read.
@@ -40,30 +41,48 @@ def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) 
     usable = [one for one in candidates if one.judgement.verdict is not FitVerdict.UNUSABLE]
     usable = [one for one in usable if not is_needless(one.quantisation)] or usable
     if not usable:
-        return Recommendation(None, "There is no model here that can be used.")
+        return Recommendation(None, Sentence("There is no model here that can be used."))
     fitting = [one for one in usable if one.judgement.fits]
     if not fitting:
         smallest = min(usable, key=lambda one: one.n_bytes)
-        return Recommendation(None, f"None fits this machine. The smallest: {smallest.judgement.sentence}")
+        return Recommendation(
+            None, Sentence("None fits this machine. The smallest: {sentence}", sentence=smallest.judgement.sentence)
+        )
     green = [one for one in fitting if one.judgement.verdict is FitVerdict.GREEN]
     quick = [one for one in green if _rate(one) >= enough]
     if quick:
         best = min(quick, key=_quality)
         return Recommendation(
-            best, f"{best.quantisation}, the best quality that fits well and is quick enough: {_pace(best)}."
+            best,
+            Sentence(
+                "{quantisation}, the best quality that fits well and is quick enough: {pace}.",
+                quantisation=best.quantisation,
+                pace=_pace(best),
+            ),
         )
     if any(_rate(one) for one in fitting):
         fastest = max(fitting, key=_rate)
-        why = "is the fastest that fits" if green else "is the fastest that fits at all"
+        why = Sentence("is the fastest that fits") if green else Sentence("is the fastest that fits at all")
         return Recommendation(
             fastest,
-            f"{fastest.quantisation}. None that fits well keeps {enough:g} tokens/s while its context fills; this one "
-            f"{why}: {_pace(fastest)}.",
+            Sentence(
+                "{quantisation}. None that fits well keeps {enough:g} tokens/s while its context fills; this "
+                "one {why}: {pace}.",
+                quantisation=fastest.quantisation,
+                enough=enough,
+                why=why,
+                pace=_pace(fastest),
+            ),
         )
     best = min(green or fitting, key=_quality)
-    how = "fits well" if green else "fits"
+    how = Sentence("fits well") if green else "fits"
     return Recommendation(
-        best, f"{best.quantisation}, the best quality that {how}; how fast it is here is not known yet."
+        best,
+        Sentence(
+            "{quantisation}, the best quality that {how}; how fast it is here is not known yet.",
+            quantisation=best.quantisation,
+            how=how,
+        ),
     )
 
 
@@ -77,10 +96,11 @@ def _pace(one: QuantisationOption) -> str:
     """The speed in the figures of the fit report of the same file."""
     speed = one.judgement.speed
     if speed is None:
-        return "how fast it is here is not known"
+        return Sentence("how fast it is here is not known")
     empty, full = rate(speed.empty), rate(speed.full)
-    behind = f", {full} behind {speed.n_ctx:,} tokens" if full != empty else ""
-    return f"{empty} tokens/s here{behind}"
+    if full == empty:
+        return Sentence("{empty} tokens/s here", empty=empty)
+    return Sentence("{empty} tokens/s here, {full} behind {n_ctx:,} tokens", empty=empty, full=full, n_ctx=speed.n_ctx)
 
 
 def _quality(one: QuantisationOption) -> tuple[float, int]:

@@ -636,6 +636,26 @@ def test_a_model_of_another_server_needs_no_loading(qtbot, window: MainWindow, s
     assert server.loads == []
 
 
+def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    picker, banner = window.page.picker, window.page.server_banner
+    qtbot.waitUntil(lambda: len(picker.menu.actions()) == 2)
+    assert picker.cancel.isHidden()
+    server.phase, server.progress = "loading", 0.4
+    picker.menu.actions()[1].trigger()
+    qtbot.waitUntil(picker.cancel.isVisible)
+    picker.cancel.click()
+    qtbot.waitUntil(lambda: "no model is loaded" in banner.text)
+    qtbot.waitUntil(picker.cancel.isHidden)
+    assert picker.status.text() == "Loads with the next message"
+    assert banner.action.text() == "Load ember-q8_0"
+    server.phase = "ready"
+    banner.action.click()
+    qtbot.waitUntil(lambda: server.loads == ["ember-draft-q8_0", "ember-q8_0"])
+    assert picker.button.text() == "ember-q8_0"
+    assert not banner.text
+
+
 def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     picker = window.page.picker

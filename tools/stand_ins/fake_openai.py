@@ -145,6 +145,13 @@ def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             answers = {"/v1/models": {"object": "list", "data": fake.models}, "/slipstream/state": fake.state}
             self._answer(200, answers[self.path]) if self.path in answers else self._answer(404, {"detail": "no"})
 
+        def do_DELETE(self) -> None:
+            if self._is_refused():
+                return
+            was_loading = self.path == "/slipstream/load" and fake.phase == "loading"
+            fake.phase = "empty" if was_loading else fake.phase
+            self._answer(200, {"model": fake.model, "cancelled": was_loading})
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if self._is_refused():

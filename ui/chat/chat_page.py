@@ -160,6 +160,7 @@ class ChatPage(QWidget):
         self.close_button.clicked.connect(self.close_wanted)
         self.picker.chosen.connect(self.choose_model)
         self.picker.opened.connect(self._watch.look_at_models)
+        self.picker.cancelled.connect(self._watch.cancel_load)
         self.welcome.tried.connect(lambda text: self._send(text, ()))
         self.composer.sent.connect(self._on_send)
         self.composer.field.textChanged.connect(self._keep.start)
@@ -190,6 +191,7 @@ class ChatPage(QWidget):
         self._watch.models_changed.connect(self.picker.set_models)
         if not self._is_beside:  # what is said of the server is said once
             self._watch.load_failed.connect(self._on_load_failed)
+            self._watch.load_cancelled.connect(self._on_load_cancelled)
         self._live.timeout.connect(self._show_live)
         self.context_bar.clicked.connect(self._on_context_bar)
         self.summary.done.connect(self._on_summary)
@@ -615,6 +617,18 @@ class ChatPage(QWidget):
             self._watch.load(model)
 
         self.server_banner.say(sentence, "danger", (tr("Try again"), again))
+
+    def _on_load_cancelled(self, model: str, before: str) -> None:
+        def load() -> None:
+            self.server_banner.hide()
+            if before:
+                self.choose_model(before)
+            else:
+                self._watch.load(model)
+
+        way_on = tr("Load {name}", name=short(before, 40)) if before else tr("Load it")
+        words = tr("The loading of {name} was cancelled, so no model is loaded.", name=short(model, 60))
+        self.server_banner.say(words, "plain", (way_on, load))
 
     def _way_out(self, state: ServerState) -> tuple[str, Callable[[], object]]:
         model = state.model or ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
@@ -16,7 +16,9 @@ from ui.language import tr
 from ui.theme.icons import icon
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, on_button
+from ui.widgets.icon_button import TextButton
 
+LONG_MS = 700  # a load that is over sooner needs no button to end it
 TOY_NOTE = tr(
     "Ember is a tiny model that comes with Slipstream, a toy to try everything with.\n"
     "It tells little stories and is wrong about most other things."
@@ -28,6 +30,7 @@ class ModelPicker(QWidget):
 
     chosen = Signal(str)
     opened = Signal()  # the menu is about to show
+    cancelled = Signal()  # the load of the model
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,13 +57,21 @@ class ModelPicker(QWidget):
         self.badge.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.status = ElidedLabel()
         self.status.setProperty("tone", "caption")
+        # As wide as its words, so that what can be done about them stands beside them.
+        self.status.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        self.cancel = TextButton(tr("Cancel"), tr("Cancel the loading of the model"))
+        self.cancel.clicked.connect(self.cancelled)
+        self.cancel.hide()
+        self._long = QTimer(self, singleShot=True, interval=LONG_MS)
+        self._long.timeout.connect(self.cancel.show)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(Space.S)
         row.addWidget(self.button)
         row.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(self.status, 1)
-        row.addStretch()
+        row.addWidget(self.status)
+        row.addWidget(self.cancel)
+        row.addStretch(1)
         self._show()
 
     @property
@@ -113,7 +124,15 @@ class ModelPicker(QWidget):
         self.button.setText(on_button(name or tr("No model yet")))
         self.badge.setVisible(self._is_toy(name))
         self.status.setText(self._status())
+        self._offer_cancel()
         self._fill_menu()
+
+    def _offer_cancel(self) -> None:
+        if self._state.phase not in ("loading", "restarting") or self.remote is not None:
+            self._long.stop()
+            self.cancel.hide()
+        elif self.cancel.isHidden() and not self._long.isActive():
+            self._long.start()
 
     def _is_toy(self, name: str | None) -> bool:
         if name is not None and name == self._state.model and self._state.is_toy:

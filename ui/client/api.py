@@ -33,6 +33,7 @@ from PySide6.QtNetwork import (
 )
 
 from core.values.snapshot import Bottleneck, Snapshot
+from models.formatting.sentence import said_in
 from ui.client.chat_records import Timings
 from ui.client.problems import code_of, sentence_of
 from ui.client.speeds import DeepProgress
@@ -277,11 +278,21 @@ class Api(QObject):
         reply.finished.connect(lambda: self._settle(reply, done, failed))
         return reply.abort
 
-    def download(self, path: str, to: Path, failed: Callable[[str], object]) -> None:
-        """Write what a route answers to a file, which takes its place when it is whole."""
+    def download(
+        self,
+        path: str,
+        to: Path,
+        done: Callable[[], object],
+        failed: Callable[[str], object],
+        progressed: Callable[[float], object] = lambda share: None,
+    ) -> Callable[[], object]:
+        """Write what a route answers to a file, which takes its place when it is whole.
+
+        Return what ends that early, which fails and leaves no file.
+        """
         if self._url is None:
             failed(tr("The server is not running yet."))
-            return
+            return lambda: None
         target = QSaveFile(str(to))
         if not target.open(QIODevice.OpenModeFlag.WriteOnly):
             failed(
@@ -291,11 +302,12 @@ class Api(QObject):
                     problem=target.errorString(),
                 )
             )
-            return
+            return lambda: None
         reply = self._network.get(self._request(path))
         target.setParent(reply)
         self._calls.add(reply)
         reply.readyRead.connect(lambda: target.write(reply.readAll()))
+        reply.downloadProgress.connect(lambda come, total: progressed(come / total if total > 0 else 0.0))
 
         def end() -> None:
             reply.deleteLater()
@@ -311,8 +323,11 @@ class Api(QObject):
                         problem=target.errorString(),
                     )
                 )
+            else:
+                done()
 
         reply.finished.connect(end)
+        return reply.abort
 
     def models(self, done: Callable[[list[dict[str, Any]]], None], failed: Callable[[str], None]) -> None:
         """Ask for the models there are."""
@@ -325,6 +340,14 @@ class Api(QObject):
     def load(self, model: str, done: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Ask for another model; the state tells when it is ready."""
         self._call("/slipstream/load", {"model": model}, lambda body: done(), failed)
+
+    def cancel_load(self, done: Callable[[bool], object]) -> None:
+        """Ask to end a load that goes on; the answer says whether there was one."""
+
+        def on_answer(body: dict[str, Any]) -> None:
+            done(bool(body.get("cancelled")))
+
+        self._call("/slipstream/load", None, on_answer, lambda problem: None, method="DELETE")
 
     def count_tokens(self, text: str, done: Callable[[int], None], failed: Callable[[str], None]) -> None:
         """Ask how many tokens ``text`` is for the model that is loaded."""
@@ -413,7 +436,7 @@ class Api(QObject):
             failed(describe(reply))
             return
         try:
-            body = json.loads(bytes(reply.readAll().data()))
+            body = json.loads(bytes(reply.readAll().data()), object_hook=said_in)
         except ValueError:
             failed(tr("The server sent something that is not JSON."))
             return
@@ -422,6 +445,7 @@ class Api(QObject):
     def _request(self, path: str) -> QNetworkRequest:
         request = QNetworkRequest(QUrl(f"{self._url}{path}"))
         request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
+        request.setRawHeader(b"Prefer", b"facts")  # sentences come with what they are made of, to be said here
         request.setAttribute(
             QNetworkRequest.Attribute.RedirectPolicyAttribute, QNetworkRequest.RedirectPolicy.ManualRedirectPolicy
         )

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtNetwork import QNetworkReply, QNetworkRequest
 
 from models.formatting.json_values import value_of
+from models.formatting.sentence import said_in
 from models.library.requests import EVENTS, ROUTES
 from models.library.values import Download, Quantising, RowReport, Trouble, TroubleKind
 from ui.client.api import MAX_ERROR_BYTES, Api, SseParser, problem_of
@@ -72,7 +73,7 @@ class LibraryCall(QObject):
             self._on_bytes()
         else:
             try:
-                self.done.emit(self._value(json.loads(bytes(self._reply.readAll().data()))))
+                self.done.emit(self._value(json.loads(bytes(self._reply.readAll().data()), object_hook=said_in)))
             except (TypeError, ValueError, KeyError):
                 self._fail(UNREADABLE)
 
@@ -89,7 +90,7 @@ class LibraryCall(QObject):
                 self.done.emit(None)
                 return
             try:
-                found = json.loads(event)
+                found = json.loads(event, object_hook=said_in)
                 if isinstance(found, dict) and (sentence := sentence_of(found)) is not None:
                     self._fail(_trouble(sentence, code_of(found), found["error"]))
                     return

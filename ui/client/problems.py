@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ui.language import tr
+from models.formatting.sentence import said_in
+from ui.language import of_data, tr
 
 # By the code of an error that says no more than its code does.
 _SENTENCES = {
@@ -21,7 +22,10 @@ def sentence_of(body: object) -> str | None:
     message = error.get("message") if isinstance(error, dict) else error
     if not isinstance(message, str) or not message:
         return None
-    return _of_context(error) or _SENTENCES.get(code_of(body)) or message
+    said = error.get("said") if isinstance(error, dict) else None
+    if isinstance(said, dict):
+        said = said_in(said)
+    return _of_context(error) or _SENTENCES.get(code_of(body)) or (said if isinstance(said, str) else of_data(message))
 
 
 def code_of(body: object) -> str:

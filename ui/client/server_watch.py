@@ -37,6 +37,7 @@ class ServerWatch(QObject):
     looked = Signal(object)  # ServerState, each time, with the latest snapshot
     models_changed = Signal(object)  # tuple[ModelChoice, ...]
     load_failed = Signal(str, str)  # a sentence, and the model that was wanted
+    load_cancelled = Signal(str, str)  # the model that was being loaded, and the one that was there before, "" none
 
     def __init__(self, api: Api, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -45,6 +46,7 @@ class ServerWatch(QObject):
         self.models: tuple[ModelChoice, ...] = ()
         self._is_asking = False
         self._is_live = False
+        self._was_loaded = ""  # the last model that was ready
         self._timer = QTimer(self, interval=BUSY_MS)
         self._timer.timeout.connect(self.look)
 
@@ -87,6 +89,17 @@ class ServerWatch(QObject):
 
         self._api.load(model, on_began, lambda sentence: self.load_failed.emit(sentence, model))
 
+    def cancel_load(self) -> None:
+        """End the load of the model."""
+        model = self.state.model or ""
+
+        def on_answer(was_loading: bool) -> None:
+            if was_loading:
+                self.load_cancelled.emit(model, self._was_loaded if self._was_loaded != model else "")
+            self.look()
+
+        self._api.cancel_load(on_answer)
+
     def _on_state(self, state: ServerState) -> None:
         self._is_asking = False
         self._take(state)
@@ -112,6 +125,8 @@ class ServerWatch(QObject):
     def _take(self, state: ServerState) -> None:
         if state == self.state:
             return
+        if state.phase == "ready" and state.model:
+            self._was_loaded = state.model
         is_new_phase = (state.phase, state.model) != (self.state.phase, self.state.model)
         self.state = state
         self.state_changed.emit(state)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from models.formatting.figures import count
-from ui.language import tr
+from ui.language import of_data, tr
 
 
 class Speed(StrEnum):
@@ -82,7 +82,11 @@ STAGES = {"drafting": tr("Drafting"), "distilling": tr("Distilling"), "refining"
 def deep_progress(progress: DeepProgress, seconds: float) -> str:
     """Return how far a deep reply is, without the name of its stage."""
     if progress.stage == "plain":
-        return tr("Answered directly: {reason}", reason=progress.reason) if progress.reason else tr("Answered directly")
+        return (
+            tr("Answered directly: {reason}", reason=of_data(progress.reason))
+            if progress.reason
+            else tr("Answered directly")
+        )
     parts = [
         tr("{drafts_done} of {drafts} drafts done", drafts_done=progress.drafts_done, drafts=progress.drafts)
         if progress.stage == "drafting"

@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration
+from ui.chat.markdown.text_tools import TextTools
 from ui.client.api import Api
+from ui.client.problems import sentence_of
 from ui.client.server_watch import ServerWatch
-from ui.client.speeds import STAGES, DeepProgress, deep_progress, share_of
-from ui.language import tr
+from ui.client.speeds import STAGES, DeepProgress, DeepReceipt, deep_progress, share_of
+from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
+from ui.language import of_data, tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
@@ -27,12 +31,12 @@ LOOK_MS = 1_000
 CHATS = "/v1/chat/completions"
 QUESTION_HEIGHT = 74  # pixels: three lines
 _FIRST_BYTES = 1 << 16  # of a file: where its first line is
-_SENDING = "sending "  # before a number: the key of a row that is no job yet
+_MOVING = "moving "  # before a number: the key of a row for a file that is sent or saved
 _TITLE = 60  # letters of a question
 OPEN = ("validating", "in_progress", "finalizing", "cancelling")
 PAUSE, RESUME, CANCEL, REMOVE = tr("Pause"), tr("Resume"), tr("Cancel"), tr("Remove")
 SAVE, SAVE_ANSWER, SAVE_ERRORS = tr("Save results"), tr("Save answer"), tr("Save errors")
-OPEN_CHAT, AGAIN = tr("Open as chat"), tr("Ask again")
+OPEN_CHAT, DRAFTS, AGAIN = tr("Open as chat"), tr("Drafts"), tr("Ask again")
 STATUS = {
     "validating": tr("waits for its turn"),
     "in_progress": tr("at work"),
@@ -57,16 +61,15 @@ class JobsPage(PageColumn):
 
     chat_wanted = Signal(str, object, str)  # a question, the server's answer, the job
 
-    def __init__(self, api: Api, watch: ServerWatch) -> None:
+    def __init__(self, api: Api, watch: ServerWatch, tools: TextTools) -> None:
         super().__init__()
-        self._api, self._watch = api, watch
+        self._api, self._watch, self._tools = api, watch, tools
         self._found: dict[str, dict[str, Any]] = {}
         # When a job was first seen at work, and how many lines were over: its pace since then.
         self._began: dict[str, tuple[float, int]] = {}
-        self._sending: dict[
-            str, tuple[str, float]
-        ] = {}  # files on their way to the server, and how much of them is there
-        self._end_sending: dict[str, Callable[[], object]] = {}
+        # Files on their way to the server or from it: their row, and what ends that.
+        self._moving: dict[str, ActionRow] = {}
+        self._ends: dict[str, Callable[[], object]] = {}
         self._why: dict[str, str] = {}  # questions that have no answer, with the reason
         self.setAccessibleName(tr("Jobs"))
         self.setAcceptDrops(True)
@@ -194,7 +197,7 @@ class JobsPage(PageColumn):
         self.problem.hide()
 
         def run(file: dict[str, Any]) -> None:
-            if key not in self._sending:  # it was taken back at the last moment
+            if key not in self._moving:  # it was taken back at the last moment
                 self._api.ask("DELETE", f"/v1/files/{file['id']}", None, lambda found: None, lambda sentence: None)
                 return
             body = {
@@ -205,26 +208,36 @@ class JobsPage(PageColumn):
             }
             self._api.ask("POST", "/v1/batches", body, lambda found: over(), failed)
 
+        key, over, failed, progressed = self._moved(metadata["title"], tr("is sent to the server"))
+        end = self._api.upload("/v1/files", path, {"purpose": "batch"}, run, failed, progressed)
+        if key in self._moving:
+            self._ends[key] = end
+
+    def _moved(
+        self, title: str, line: str
+    ) -> tuple[str, Callable[[], None], Callable[[str], None], Callable[[float], None]]:
+        """Show a file on its way; return its key, and what is to be called at its end, its failure, and on its way."""
+        key = f"{_MOVING}{time.monotonic_ns()}"
+
         def over() -> None:
-            self._sending.pop(key, None)
-            self._end_sending.pop(key, None)
+            self._moving.pop(key, None)
+            self._ends.pop(key, None)
             self._show()
             self.look()
 
         def failed(sentence: str) -> None:
-            if key in self._sending:  # nobody has cancelled it
+            if key in self._moving:  # nobody has cancelled it
                 self._say(sentence)
             over()
 
         def progressed(share: float) -> None:
-            if key in self._sending:
-                self._sending[key] = (metadata["title"], share)
+            if key in self._moving:
+                self._moving[key] = replace(self._moving[key], share=share)
                 self._show()
 
-        key = f"{_SENDING}{time.monotonic_ns()}"
-        self._sending[key] = (metadata["title"], 0.0)
+        self._moving[key] = ActionRow(key, title, line, (CANCEL,), 0.0)
         self._show()
-        self._end_sending[key] = self._api.upload("/v1/files", path, {"purpose": "batch"}, run, failed, progressed)
+        return key, over, failed, progressed
 
     # What is there.
 
@@ -236,12 +249,8 @@ class JobsPage(PageColumn):
         self._show()
 
     def _show(self) -> None:
-        sending = [
-            ActionRow(key, title, tr("is sent to the server"), (CANCEL,), share)
-            for key, (title, share) in self._sending.items()
-        ]
         jobs = [job_row(job, self._time_left(job), self._why.get(key, "")) for key, job in self._found.items()]
-        self.rows.show_rows([*sending, *jobs])
+        self.rows.show_rows([*self._moving.values(), *jobs])
 
     def _ask_why(self, key: str, job: dict[str, Any]) -> None:
         self._why[key] = ""  # asked for
@@ -266,9 +275,9 @@ class JobsPage(PageColumn):
 
     def _on_wanted(self, key: str, action: str) -> None:
         self.problem.hide()
-        if key in self._sending:
-            self._sending.pop(key)
-            self._end_sending.pop(key)()
+        if key in self._moving:
+            self._moving.pop(key)
+            self._ends.pop(key, lambda: None)()
             self._show()
             return
         if action in (SAVE, SAVE_ANSWER, SAVE_ERRORS):
@@ -277,6 +286,9 @@ class JobsPage(PageColumn):
         job = self._found.get(key) or {}
         if action == OPEN_CHAT:
             self._open_chat(key, job)
+            return
+        if action == DRAFTS:
+            self._show_drafts(job)
             return
         if action == AGAIN:
             again = {name: job.get(name) for name in ("input_file_id", "endpoint", "completion_window", "metadata")}
@@ -290,6 +302,22 @@ class JobsPage(PageColumn):
         }[action]
         body: dict[str, Any] | None = {} if method == "POST" else None
         self._api.ask(method, path, body, lambda found: self.look(), self._say)
+
+    def _show_drafts(self, job: dict[str, Any]) -> None:
+        def answered(line: dict[str, Any]) -> None:
+            answer = (line.get("response") or {}).get("body") or {}
+            if texts := texts_behind(answer):
+                DraftsDialog(title_of(job), texts, self._tools, self).open()
+                return
+            receipt = DeepReceipt.from_object((answer.get("timings") or {}).get("deep"))
+            why = receipt.reason if receipt is not None else None
+            self._say(
+                tr("It was answered without drafts: {reason}.", reason=of_data(why))
+                if why
+                else tr("The drafts of this answer were not kept.")
+            )
+
+        self._api.ask("GET", f"/v1/files/{job.get('output_file_id')}/content", None, answered, self._say)
 
     def _open_chat(self, key: str, job: dict[str, Any]) -> None:
         def answered(line: dict[str, Any]) -> None:
@@ -332,7 +360,10 @@ class JobsPage(PageColumn):
         if action == SAVE_ANSWER:  # the one line of its file
             self._api.ask("GET", content, None, write, self._say)
         else:
-            self._api.download(content, path, self._say)
+            moving, over, failed, progressed = self._moved(path.name, tr("is being saved"))
+            end = self._api.download(content, path, over, failed, progressed)
+            if moving in self._moving:
+                self._ends[moving] = end
 
     def _say(self, sentence: str) -> None:
         self.problem.setText(sentence)
@@ -385,7 +416,7 @@ def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> Acti
         _actions(job, is_open, is_paused),
         share if is_open else None,
         is_calm=is_paused,
-        problem=str(errors.get("message") or problem),
+        problem=of_data(str(errors.get("message") or "")) or problem,
     )
 
 
@@ -433,8 +464,8 @@ def _question_of(line: dict[str, Any]) -> str:
 
 def _problem_of(line: dict[str, Any]) -> str:
     """Return why a line has no answer."""
-    error = ((line.get("response") or {}).get("body") or {}).get("error") or line.get("error") or {}
-    return str(error.get("message") or "")
+    body = (line.get("response") or {}).get("body") or {}
+    return sentence_of(body) or sentence_of(line) or ""
 
 
 def _actions(job: dict[str, Any], is_open: bool, is_paused: bool) -> tuple[str, ...]:
@@ -443,7 +474,7 @@ def _actions(job: dict[str, Any], is_open: bool, is_paused: bool) -> tuple[str, 
     if is_open:
         return (RESUME if is_paused else PAUSE, CANCEL)
     if _is_question(job):
-        answered = (OPEN_CHAT, SAVE_ANSWER) if job.get("output_file_id") else (AGAIN,)
+        answered = (OPEN_CHAT, DRAFTS, SAVE_ANSWER) if job.get("output_file_id") else (AGAIN,)
         return (*answered, REMOVE)
     saves = ((SAVE, job.get("output_file_id")), (SAVE_ERRORS, job.get("error_file_id")))
     return (*(name for name, there in saves if there), REMOVE)

@@ -4,9 +4,9 @@ Begin here: `tr` says a text in the language that was chosen, `choose` chooses i
 `python -m tools.translations` gathers them into slipstream_de.ts, which people fill in (Qt Linguist opens it), and
 makes slipstream_de.qm of it, which `tr` reads. Another language is another pair of files, and its name in `LANGUAGES`.
 
-What the engine and the server say, as errors of a request, stays English, since other programs read it too; where the
-code of an error or the facts of a verdict tell enough, the window says it in its own words (`ui/client/problems.py`,
-`ui/library/labels.py`).
+What the engine, the server and the library say is English, since other programs read it too. Their sentences come with
+the text and the facts that they were made of (`models/formatting/sentence.py`), and are said anew here. What is left in
+English is what other programs say: a remote server, llama.cpp, the system.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Final
 
-from models.formatting import figures
+from models.formatting import figures, sentence
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QTranslator
@@ -39,11 +39,9 @@ def choose(code: str) -> str:
     A code that is not known, as "", is the language of the system where there is a translation, else English. Texts
     that modules hold are said when they are imported: call this before the window's modules are.
     """
-    global _translator
     chosen = code if code in LANGUAGES else _of_system()
     os.environ[_VARIABLE] = chosen
-    _translator = _read(chosen)
-    figures.use_comma(chosen in WITH_COMMA)
+    _use(chosen)
     return chosen
 
 
@@ -62,7 +60,10 @@ def tr(text: str, /, **values: object) -> str:
 
 
 def of_data(text: str) -> str:
-    """Return a text of a file that comes with the app, as the list of models, in the language that was chosen."""
+    """Return a text that is not in the source of the window, as of the list of models, in the language that was chosen.
+
+    One that has no translation stays as it is.
+    """
     return (_translator.translate(CONTEXT, text) if _translator else "") or text
 
 
@@ -106,5 +107,11 @@ def _read(code: str) -> QTranslator | None:
     return translator if translator.load(str(FOLDER / f"slipstream_{code}.qm")) else None
 
 
-_translator = _read(chosen())
-figures.use_comma(chosen() in WITH_COMMA)
+def _use(code: str) -> None:
+    global _translator
+    _translator = _read(code)
+    figures.use_comma(code in WITH_COMMA)
+    sentence.speak(of_data)
+
+
+_use(chosen())

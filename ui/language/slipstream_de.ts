@@ -404,6 +404,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
+      <source>The loading of {name} was cancelled, so no model is loaded.</source>
+      <translation>Das Laden von {name} wurde abgebrochen: Kein Modell ist geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
       <source>Show or hide the chats (Ctrl+B)</source>
       <translation>Chats zeigen oder verbergen (Strg+B)</translation>
     </message>
@@ -461,6 +466,16 @@
       <location filename="../../ui/chat/chat_page.py" />
       <source>Starting again…</source>
       <translation>Startet neu…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Load {name}</source>
+      <translation>{name} laden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Load it</source>
+      <translation>Laden</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -1503,6 +1518,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/model_picker.py" />
       <source>toy</source>
       <translation>Spielzeug</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>Cancel the loading of the model</source>
+      <translation>Das Laden des Modells abbrechen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
@@ -2907,6 +2927,16 @@ Klicke für mehr.</translation>
       <translation>aktiv · 88 warten</translation>
     </message>
     <message>
+      <location filename="../../ui/jobs/drafts_dialog.py" />
+      <source>Notes on the drafts</source>
+      <translation>Notizen zu den Entwürfen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/drafts_dialog.py" />
+      <source>Draft {number}</source>
+      <translation>Entwurf {number}</translation>
+    </message>
+    <message>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>A .jsonl file with a request in each line, as OpenAI's batches have it. It uses the time that chats and other programs leave, and goes on after a restart.</source>
       <translation>Eine .jsonl-Datei mit einer Anfrage je Zeile, wie OpenAI-Batches sie haben. Sie nutzt die Zeit, die Chats und andere Programme übrig lassen, und geht nach einem Neustart weiter.</translation>
@@ -3043,6 +3073,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
+      <source>is sent to the server</source>
+      <translation>wird zum Server gesendet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
       <source>paused; it will begin anew</source>
       <translation>angehalten; beginnt von vorn</translation>
     </message>
@@ -3068,8 +3103,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>is sent to the server</source>
-      <translation>wird zum Server gesendet</translation>
+      <source>is being saved</source>
+      <translation>wird gespeichert</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -3090,6 +3125,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>{name} cannot be read: {strerror}.</source>
       <translation>{name} lässt sich nicht lesen: {strerror}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>It was answered without drafts: {reason}.</source>
+      <translation>Beantwortet wurde ohne Entwürfe: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>The drafts of this answer were not kept.</source>
+      <translation>Die Entwürfe dieser Antwort wurden nicht aufgehoben.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -3383,6 +3428,21 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/hub_dialog.py" />
+      <source>Not logged in.</source>
+      <translation>Nicht angemeldet.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>the system keyring</source>
+      <translation>den Schlüsselbund des Systems</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
+      <source>Hugging Face's token file</source>
+      <translation>die Token-Datei von Hugging Face</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
       <source>Hub settings</source>
       <translation>Hub-Einstellungen</translation>
     </message>
@@ -3430,11 +3490,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/hub_dialog.py" />
       <source>Logged in by {token}.</source>
       <translation>Angemeldet durch {token}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/hub_dialog.py" />
-      <source>Not logged in.</source>
-      <translation>Nicht angemeldet.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -3500,16 +3555,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/labels.py" />
       <source>{day} {month} {year}</source>
       <translation>{day}. {month} {year}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>It just fits with {n_ctx:,} tokens of context: it takes {taken}. Close other programs before loading it.</source>
-      <translation>Es passt knapp mit {n_ctx:,} Token Kontext: Es braucht {taken}. Schließe andere Programme, bevor du es lädst.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>It does not fit with {n_ctx:,} tokens of context: it needs {total} on {device} even with a {kv_type} cache, and {free} is free. {n_fitting:,} tokens fit, with a {kv_fitting} cache.</source>
-      <translation>Es passt nicht mit {n_ctx:,} Token Kontext: Es braucht {total} auf {device}, selbst mit einem {kv_type}-Cache, und {free} ist frei. {n_fitting:,} Token passen, mit einem {kv_fitting}-Cache.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -3608,26 +3653,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>It fits only with {n_ctx:,} tokens of context and a {kv_type} cache: it takes {taken}.</source>
-      <translation>Es passt nur mit {n_ctx:,} Token Kontext und einem {kv_type}-Cache: Es braucht {taken}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>It fits with {n_ctx:,} tokens of context: it takes {taken}.</source>
-      <translation>Es passt mit {n_ctx:,} Token Kontext: Es braucht {taken}.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>It needs {total} on {device} even with a context of {n_ctx:,} tokens, and {free} is free. Choose a smaller quantisation or model.</source>
-      <translation>Es braucht {total} auf {device}, selbst mit einem Kontext von {n_ctx:,} Token, und {free} ist frei. Wähle eine kleinere Quantisierung oder ein kleineres Modell.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>It does not fit with {n_ctx:,} tokens of context, nor with fewer: it needs {total} on {device} even with a {kv_type} cache, and {free} is free. Choose a smaller model.</source>
-      <translation>Es passt nicht mit {n_ctx:,} Token Kontext, auch nicht mit weniger: Es braucht {total} auf {device}, selbst mit einem {kv_type}-Cache, und {free} ist frei. Wähle ein kleineres Modell.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
       <source>yes, against the Hub's SHA-256</source>
       <translation>ja, gegen die SHA-256 des Hubs</translation>
     </message>
@@ -3675,11 +3700,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/labels.py" />
       <source>{value} of {n_total}</source>
       <translation>{value} von {n_total}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>{total} of {free} free on {device}</source>
-      <translation>{total} von {free} frei auf {device}</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -5705,6 +5725,36 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
+      <source>Loading {name}…</source>
+      <translation>{name} wird geladen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Measuring {name}…</source>
+      <translation>{name} wird gemessen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>{n_accepted:,} of {n_drafted:,} guessed tokens were right.</source>
+      <translation>{n_accepted:,} von {n_drafted:,} geratenen Token stimmten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Nothing was drafted, since plain decoding is faster here: there was nothing to compare.</source>
+      <translation>Nichts wurde vorausgeraten, denn einfaches Decodieren ist hier schneller: Es gab nichts zu vergleichen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Drafting changed nothing: all {n_all:,} replies are the same, token for token.</source>
+      <translation>Vorausraten ändert nichts: Alle {n_all:,} Antworten sind gleich, Token für Token.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>It is {median:.2f} times as fast as plain decoding.</source>
+      <translation>Damit ist es {median:.2f}-mal so schnell wie einfaches Decodieren.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
       <source>How far the measurement is</source>
       <translation>Wie weit die Messung ist</translation>
     </message>
@@ -5720,6 +5770,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
+      <source>{n_same:,} of {n_all:,} replies are the same. Where the others part, two tokens were about equally likely, so rounding decided.</source>
+      <translation>{n_same:,} von {n_all:,} Antworten sind gleich. Wo sich die anderen trennen, waren zwei Token etwa gleich wahrscheinlich, und Rundung entschied.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Drafting CHANGED what the model says: {n_wrong:,} of {n_all:,} replies have a token that plain decoding was far from choosing.</source>
+      <translation>Vorausraten hat GEÄNDERT, was das Modell sagt: {n_wrong:,} von {n_all:,} Antworten haben ein Token, das einfaches Decodieren bei weitem nicht gewählt hätte.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
       <source>Result</source>
       <translation>Ergebnis</translation>
     </message>
@@ -5732,6 +5792,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/speed/measuring_card.py" />
       <source>Measured. What is predicted is renewed.</source>
       <translation>Gemessen. Die Vorhersagen sind erneuert.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Comparing replies with drafts and without…</source>
+      <translation>Vergleicht Antworten mit und ohne Entwürfe…</translation>
     </message>
     <message>
       <location filename="../../ui/speed/plots.py" />
@@ -6335,6 +6400,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/server_link.py" />
+      <source>{what}: “{words}”</source>
+      <translation>{what}: „{words}“</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/server_link.py" />
       <source>The server stopped and is starting again. What you send now waits for it.</source>
       <translation>Der Server hat angehalten und startet neu. Was du jetzt sendest, wartet auf ihn.</translation>
     </message>
@@ -6342,6 +6412,2591 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/server_link.py" />
       <source>Use recommended engine settings</source>
       <translation>Empfohlene Engine-Einstellungen verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/checks.py" />
+      <source>It will be measured again next time: {folder} cannot be written ({reason}).</source>
+      <translation>Beim nächsten Mal wird neu gemessen: In {folder} kann nicht geschrieben werden ({reason}).</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/checks.py" />
+      <source>llama.cpp crashed when it was asked for its devices ({signal}).</source>
+      <translation>llama.cpp ist abgestürzt, als es nach seinen Geräten gefragt wurde ({signal}).</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/checks.py" />
+      <source>llama.cpp did not list its devices within {seconds} s.</source>
+      <translation>llama.cpp hat seine Geräte nicht binnen {seconds} s genannt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/checks.py" />
+      <source>llama.cpp cannot be asked for its devices: {reason}</source>
+      <translation>llama.cpp kann nicht nach seinen Geräten gefragt werden: {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/checks.py" />
+      <source>There is not enough memory to measure it.</source>
+      <translation>Zum Messen ist nicht genug Speicher da.</translation>
+    </message>
+    <message>
+      <location filename="../../app/fit_reports/fit_reports.py" />
+      <source>It is judged for this machine alone. {alone}</source>
+      <translation>Beurteilt ist es nur für diesen Rechner. {alone}</translation>
+    </message>
+    <message>
+      <location filename="../../app/fit_reports/fit_reports.py" />
+      <source>The token of the worker {worker} is not known here.</source>
+      <translation>Das Token des Workers {worker} ist hier nicht bekannt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>Slipstream is at work on a load: beside it, the figures would be wrong. Measure when that is done.</source>
+      <translation>Slipstream lädt gerade ein Modell: Daneben wären die Zahlen falsch. Miss, wenn das fertig ist.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>Slipstream is at work on replies: beside it, the figures would be wrong. Measure when that is done.</source>
+      <translation>Slipstream schreibt gerade Antworten: Daneben wären die Zahlen falsch. Miss, wenn das fertig ist.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>The test was ended by signal {number}.</source>
+      <translation>Der Test wurde durch Signal {number} beendet.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>The test ended with exit code {code}.</source>
+      <translation>Der Test endete mit dem Code {code}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>The list of who drafts</source>
+      <translation>Die Liste, wer Entwürfe macht,</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>There is nothing to test: {why} {pair} says what would fit.</source>
+      <translation>Es gibt nichts zu testen: {why} {pair} sagt, was passen würde.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>The test was stopped.</source>
+      <translation>Der Test wurde angehalten.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>{name} cannot draft for {entry_name}. {problem}</source>
+      <translation>{name} kann für {entry_name} keine Entwürfe machen. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/trial.py" />
+      <source>Its replies are too short to be timed.</source>
+      <translation>Die Antworten sind zu kurz, um ihre Zeit zu messen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/trial.py" />
+      <source>{target} is no longer there.</source>
+      <translation>{target} ist nicht mehr da.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/program_run.py" />
+      <source>It was stopped.</source>
+      <translation>Es wurde angehalten.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/program_run.py" />
+      <source>It ended with exit code {code}.</source>
+      <translation>Es endete mit dem Code {code}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/quantise/job.py" />
+      <source>{source_name} has rows that are no whole blocks of {name}: they would get a larger type, and the result would be no smaller than the {source_type} it is. Choose a smaller type, or one like Q4_0 with short blocks.</source>
+      <translation>{source_name} hat Zeilen, die keine ganzen Blöcke von {name} sind: Sie bekämen einen größeren Typ, und das Ergebnis wäre nicht kleiner als das {source_type}, das es ist. Wähle einen kleineren Typ oder einen mit kurzen Blöcken wie Q4_0.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/quantise/job.py" />
+      <source>There is a model called {name} already: {target}.</source>
+      <translation>Es gibt schon ein Modell namens {name}: {target}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/quantise/job.py" />
+      <source>its process ended without a word</source>
+      <translation>der Prozess endete ohne ein Wort</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/quantise/worker.py" />
+      <source>It loads, but does not compute ({name}).</source>
+      <translation>Es lädt, aber rechnet nicht ({name}).</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/quantise/worker.py" />
+      <source>It loads, but computes what are no numbers: the source may be damaged.</source>
+      <translation>Es lädt, aber rechnet etwas aus, das keine Zahlen sind: Die Quelle ist vielleicht beschädigt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
+      <source>{shown} and {n_more:,} more{more}</source>
+      <translation>{shown} und {n_more:,} weitere{more}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
+      <source>{name} cannot be used: {problem}</source>
+      <translation>{name} kann nicht verwendet werden: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
+      <source>There is no model called {name}. Models: {names}. A path to a .gguf file works as well.</source>
+      <translation>Es gibt kein Modell namens {name}. Modelle: {names}. Auch der Pfad einer .gguf-Datei geht.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/hub_access.py" />
+      <source>That is no access token. Make one in your account's settings on the Hub.</source>
+      <translation>Das ist kein Zugangs-Token. Erzeuge eines in den Einstellungen deines Kontos auf dem Hub.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/hub_access.py" />
+      <source>{file} cannot be written: {reason}.</source>
+      <translation>{file} kann nicht geschrieben werden: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/imported_folders.py" />
+      <source>{name} cannot be linked in {place}: {reason}. Import its folder in the library.</source>
+      <translation>{name} kann in {place} nicht verknüpft werden: {reason}. Importiere den Ordner in der Bibliothek.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/model_rows.py" />
+      <source>quantised here from {name}</source>
+      <translation>hier aus {name} quantisiert</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>The models are where they were.</source>
+      <translation>Die Modelle sind, wo sie waren.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>{chosen} is no folder. Choose a folder.</source>
+      <translation>{chosen} ist kein Ordner. Wähle einen Ordner.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>The models are in {source} already.</source>
+      <translation>Die Modelle sind schon in {source}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>{target} is inside the folder of now. Choose one outside.</source>
+      <translation>{target} liegt im jetzigen Ordner. Wähle einen außerhalb.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>{target} has files already. Choose an empty folder.</source>
+      <translation>In {target} sind schon Dateien. Wähle einen leeren Ordner.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>The models have {n_bytes:size}, and {target} has room for {free:size}. Choose another folder, or make room there.</source>
+      <translation>Die Modelle haben {n_bytes:size}, und in {target} ist Platz für {free:size}. Wähle einen anderen Ordner, oder schaffe dort Platz.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>The move was cancelled. {stays}</source>
+      <translation>Der Umzug wurde abgebrochen. {stays}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>{source} has changed while its files were copied. {stays} Try again when nothing is written there.</source>
+      <translation>{source} hat sich geändert, während kopiert wurde. {stays} Versuche es noch einmal, wenn dort nichts geschrieben wird.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>{chosen} cannot be read: {reason}. Choose another.</source>
+      <translation>{chosen} kann nicht gelesen werden: {reason}. Wähle einen anderen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>{filename} cannot be written: {reason}. {stays}</source>
+      <translation>{filename} kann nicht geschrieben werden: {reason}. {stays}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>Nothing can be written in {target}: {reason}. Choose another folder.</source>
+      <translation>In {target} kann nichts geschrieben werden: {reason}. Wähle einen anderen Ordner.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/moving.py" />
+      <source>{file} is not the same there as here. {stays}</source>
+      <translation>{file} ist dort nicht dasselbe wie hier. {stays}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>{name} {owner} and is only used from there: {path}. Remove it there, or take the folder off the list.</source>
+      <translation>{name} {owner} und wird nur von dort verwendet: {path}. Entferne es dort, oder nimm den Ordner von der Liste.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>belongs to {origin}</source>
+      <translation>gehört zu {origin}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>is in a folder of yours</source>
+      <translation>liegt in einem deiner Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>{name} is a part of Slipstream and stays.</source>
+      <translation>{name} ist ein Teil von Slipstream und bleibt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>{file} could not be moved to the trash: {reason}.</source>
+      <translation>{file} konnte nicht in den Papierkorb gelegt werden: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/repair.py" />
+      <source>Its files have changed since they were downloaded. If you did not change them, {remedy}</source>
+      <translation>Die Dateien haben sich seit dem Download geändert. Wenn das nicht von dir ist: {remedy}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/repair.py" />
+      <source>download it again.</source>
+      <translation>Lade es noch einmal herunter.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/repair.py" />
+      <source>download it again. It was moved, so a new copy comes to {parent}; then remove this one.</source>
+      <translation>Lade es noch einmal herunter. Es wurde verschoben, eine neue Kopie kommt also nach {parent}; entferne dann diese.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/repair.py" />
+      <source>Its file has changed since it was made here from {made_from}.</source>
+      <translation>Die Datei hat sich geändert, seit sie hier aus {made_from} gemacht wurde.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/repair.py" />
+      <source>{made} If you did not change it, remove it and make the copy again.</source>
+      <translation>{made} Wenn das nicht von dir ist, entferne sie und mache die Kopie noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/repair.py" />
+      <source>remove it and get it from where you had it: where it came from is not known here.</source>
+      <translation>Entferne es und hole es von dort, wo du es herhattest: Hier ist nicht bekannt, woher es kam.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/trouble.py" />
+      <source>{filename} could not be used: {reason}.</source>
+      <translation>{filename} konnte nicht verwendet werden: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/trouble.py" />
+      <source>The library failed ({kind}: {error}). Try again, or report it.</source>
+      <translation>Die Bibliothek ist gescheitert ({kind}: „{error}“). Versuche es noch einmal, oder melde es.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/trouble.py" />
+      <source>A file</source>
+      <translation>Eine Datei</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/file_changes.py" />
+      <source>{sentence} It can be downloaded again.</source>
+      <translation>{sentence} Es kann noch einmal heruntergeladen werden.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/machine.py" />
+      <source>This machine could not be measured. {problem}</source>
+      <translation>Dieser Rechner konnte nicht gemessen werden. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/measuring.py" />
+      <source>There is no benchmark called {name}. Benchmarks: {known}.</source>
+      <translation>Es gibt keinen Benchmark namens {name}. Benchmarks: {known}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/measuring.py" />
+      <source>Something is being measured already. Wait for it, or stop it.</source>
+      <translation>Es wird schon etwas gemessen. Warte darauf, oder halte es an.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
+      <source>{name} was not downloaded here, so what it was is not known.</source>
+      <translation>{name} wurde nicht hier heruntergeladen, was es war, ist also nicht bekannt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
+      <source>{name} is a part of a model; open the model's first file.</source>
+      <translation>{name} ist ein Teil eines Modells; öffne die erste Datei des Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
+      <source>There is no model called {name} any more. Its file may have been moved or deleted.</source>
+      <translation>Es gibt kein Modell namens {name} mehr. Vielleicht wurde die Datei verschoben oder gelöscht.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
+      <source>{path} is no model file that is there.</source>
+      <translation>{path} ist keine vorhandene Modelldatei.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/pairs.py" />
+      <source>Replies were written meanwhile, so this may be off: test again when nothing else runs.</source>
+      <translation>Inzwischen wurden Antworten geschrieben, das kann also ungenau sein: Teste noch einmal, wenn sonst nichts läuft.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/pairs.py" />
+      <source>{name}: {gain:.2f}×, {drafted:rate} tokens/s instead of {plain:rate}.</source>
+      <translation>{name}: {gain:.2f}×, {drafted:rate} Token/s statt {plain:rate}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/pairs.py" />
+      <source>{share:.0%} of its tokens were accepted.</source>
+      <translation>{share:.0%} der Token wurden angenommen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/pairs.py" />
+      <source>{name} was not measured. {problem}</source>
+      <translation>{name} wurde nicht gemessen. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/pairs.py" />
+      <source>A pair is being tested already. Wait for it, or stop it.</source>
+      <translation>Es wird schon ein Paar getestet. Warte darauf, oder halte es an.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/pairs.py" />
+      <source>The model cannot be read.</source>
+      <translation>Das Modell kann nicht gelesen werden.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/quantising.py" />
+      <source>{name} is as small as it can be made here. Use it as it is.</source>
+      <translation>{name} ist so klein, wie es hier gemacht werden kann. Verwende es, wie es ist.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/quantising.py" />
+      <source>{name} cannot be made smaller: {problem}</source>
+      <translation>{name} kann nicht kleiner gemacht werden: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/quantising.py" />
+      <source>{name} is being made already. Give this one another name.</source>
+      <translation>{name} entsteht schon. Gib diesem einen anderen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/service.py" />
+      <source>The models are being moved already.</source>
+      <translation>Die Modelle ziehen schon um.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/service.py" />
+      <source>A model is being downloaded or made smaller: wait until that has ended, or pause it.</source>
+      <translation>Ein Modell wird heruntergeladen oder kleiner gemacht: Warte, bis das fertig ist, oder halte es an.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/automatic.py" />
+      <source>No draft is asked for.</source>
+      <translation>Es ist kein Entwurf gewünscht.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/automatic.py" />
+      <source>It turns texts into vectors and writes nothing.</source>
+      <translation>Es macht aus Texten Vektoren und schreibt nichts.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/automatic.py" />
+      <source>No partner was looked for: {error}</source>
+      <translation>Nach keinem Partner wurde gesucht: {error}</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>Prompt lookup drafts without a model.</source>
+      <translation>Nachschlagen im Text macht Entwürfe ohne Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>A test chose {name}: {gain}.</source>
+      <translation>Ein Test hat {name} gewählt: {gain}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>{name} drafts: the model's settings name it, which goes before automatic pairing.</source>
+      <translation>{name} macht Entwürfe: Die Einstellungen des Modells nennen es, und das geht vor der automatischen Wahl.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>{name} may not help. {problem}</source>
+      <translation>{name} hilft vielleicht nicht. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>Without that: {why}</source>
+      <translation>Sonst gälte: {why}</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>{gain:.2f}× expected</source>
+      <translation>{gain:.2f}× erwartet</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>You chose that none drafts.</source>
+      <translation>Du hast gewählt, dass keines Entwürfe macht.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>{name}, which was chosen to draft, is no longer at {path}, or is another file now.</source>
+      <translation>{name}, das für Entwürfe gewählt war, liegt nicht mehr in {path} oder ist jetzt eine andere Datei.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>{name}, which was chosen to draft, cannot: {problem}</source>
+      <translation>{name}, das für Entwürfe gewählt war, kann es nicht: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>You chose {name}: {gain}.</source>
+      <translation>Du hast {name} gewählt: {gain}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>None drafts: the model's settings say so, which goes before automatic pairing.</source>
+      <translation>Keines macht Entwürfe: Die Einstellungen des Modells sagen es so, und das geht vor der automatischen Wahl.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>The model's settings name {name}, which cannot draft for it. {problem}</source>
+      <translation>Die Einstellungen des Modells nennen {name}, das dafür keine Entwürfe machen kann. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>That would choose the same ({gain}).</source>
+      <translation>Die automatische Wahl wäre dieselbe ({gain}).</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>{gain:.2f}× measured here</source>
+      <translation>{gain:.2f}× hier gemessen</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>None drafts, since none is worth its memory: {name} is the best with {gain}.</source>
+      <translation>Keines macht Entwürfe, denn keines ist seinen Speicher wert: Das beste ist {name} mit {gain}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>A test found none that makes it faster here.</source>
+      <translation>Ein Test hat keines gefunden, das es hier schneller macht.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>{name} drafts: {gain}.</source>
+      <translation>{name} macht Entwürfe: {gain}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>There is no small model here that fits.</source>
+      <translation>Hier ist kein kleines Modell, das passt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/decision.py" />
+      <source>The settings of {name} cannot be changed: {error}</source>
+      <translation>Die Einstellungen von {name} können nicht geändert werden: {error}</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/offers.py" />
+      <source>Nothing is known that would draft for it.</source>
+      <translation>Es ist nichts bekannt, das dafür Entwürfe machen könnte.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/offers.py" />
+      <source>The Hub answers too slowly. Try again later.</source>
+      <translation>Der Hub antwortet zu langsam. Versuche es später noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
+      <source>The draft in the model's settings cannot be used: there is no model called {own}.</source>
+      <translation>Der Entwurf in den Einstellungen des Modells kann nicht verwendet werden: Es gibt kein Modell namens {own}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
+      <source>There is no model called {name}. Those that can draft for {entry_name}: {names}.</source>
+      <translation>Es gibt kein Modell namens {name}. Entwürfe für {entry_name} können machen: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
+      <source>{name} cannot draft for itself.</source>
+      <translation>{name} kann keine Entwürfe für sich selbst machen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
+      <source>Nothing can draft for {name}. {reason}</source>
+      <translation>Nichts kann für {name} Entwürfe machen. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/model_host.py" />
+      <source>The server is shutting down.</source>
+      <translation>Der Server wird beendet.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/model_host.py" />
+      <source>The engine could not be started: {error}</source>
+      <translation>Die Engine konnte nicht gestartet werden: {error}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/model_host.py" />
+      <source>The load of the model was cancelled.</source>
+      <translation>Das Laden des Modells wurde abgebrochen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/model_pool.py" />
+      <source>The model {name} cannot be used: {problem}</source>
+      <translation>Das Modell {name} kann nicht verwendet werden: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/model_pool.py" />
+      <source>No model is loaded: name one in the field 'model'.</source>
+      <translation>Kein Modell ist geladen: Wähle eines aus.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/deep.py" />
+      <source>the context has no room for drafts beside the question</source>
+      <translation>der Kontext hat neben der Frage keinen Platz für Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/deep.py" />
+      <source>no slot is free for a second draft</source>
+      <translation>für einen zweiten Entwurf ist kein Platz frei</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/deep.py" />
+      <source>a second draft at once would take about as long as another reply on this machine</source>
+      <translation>ein zweiter Entwurf zugleich würde auf diesem Rechner etwa so lange dauern wie eine weitere Antwort</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/images.py" />
+      <source>An image may have {most} MB: send a smaller one.</source>
+      <translation>Ein Bild darf {most} MB haben: Sende ein kleineres.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/images.py" />
+      <source>This model is loaded without a projector, so it cannot see images. {how}</source>
+      <translation>Dieses Modell ist ohne Projektor geladen und kann keine Bilder sehen. {how}</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/images.py" />
+      <source>{n_sent} images were sent, at most {most} are taken: leave out the oldest.</source>
+      <translation>{n_sent} Bilder wurden gesendet, höchstens {most} gehen: Lass die ältesten weg.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/images.py" />
+      <source>Load one that can: its page in the library says so.</source>
+      <translation>Lade eines, das es kann: Seine Seite in der Bibliothek sagt es.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/chat/images.py" />
+      <source>The chat template of this model leaves out images of these messages.</source>
+      <translation>Die Chat-Vorlage dieses Modells lässt Bilder dieser Nachrichten weg.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/http/errors.py" />
+      <source>{problem} Try again in {seconds} s.</source>
+      <translation>{problem} Versuche es in {seconds} s noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/http/errors.py" />
+      <source>Something went wrong in the server; its log says what.</source>
+      <translation>Im Server ist etwas schiefgegangen; sein Protokoll sagt, was.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/http/errors.py" />
+      <source>There is no model {name} here. The models there are: {known}.</source>
+      <translation>Hier gibt es kein Modell {name}. Es gibt: {known}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/library_worker.py" />
+      <source>The library cannot start: {words}</source>
+      <translation>Die Bibliothek kann nicht starten: „{words}“</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/library_worker.py" />
+      <source>The server is stopping.</source>
+      <translation>Der Server hält gerade an.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/owner_routes.py" />
+      <source>Another program uses port {port}.</source>
+      <translation>Ein anderes Programm verwendet den Port {port}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/owner_routes.py" />
+      <source>Port {port} is free.</source>
+      <translation>Der Port {port} ist frei.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/chat.py" />
+      <source>The remote {name} says: {words}</source>
+      <translation>Der entfernte Server {name} sagt: „{words}“</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>The remote {name} answers {status}: {words}</source>
+      <translation>Der entfernte Server {name} antwortet {status}: „{words}“</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with /v1.</source>
+      <translation>Der entfernte Server {name} antwortet mit {kind} statt JSON: Stimmt die Adresse? Sie endet meist auf /v1.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>The remote {name} refuses its key ({status}: {words}). Give it another with `{program} remotes add {name} {url}`.</source>
+      <translation>Der entfernte Server {name} lehnt seinen Schlüssel ab ({status}: „{words}“). Gib ihm mit `{program} remotes add {name} {url}` einen anderen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/exchange.py" />
+      <source>a body of no type</source>
+      <translation>einem Inhalt ohne Typ</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/store.py" />
+      <source>The remote servers</source>
+      <translation>Die Liste der entfernten Server</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/upstream.py" />
+      <source>it took too long</source>
+      <translation>es hat zu lange gedauert</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/upstream.py" />
+      <source>The remote {name} ({url}) does not answer: {why}.</source>
+      <translation>Der entfernte Server {name} ({url}) antwortet nicht: {why}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/upstream.py" />
+      <source>it ended the connection before the answer was complete</source>
+      <translation>er hat die Verbindung getrennt, bevor die Antwort vollständig war</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/upstream.py" />
+      <source>The remote {name} refuses its key: {words}</source>
+      <translation>Der entfernte Server {name} lehnt seinen Schlüssel ab: „{words}“</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/upstream.py" />
+      <source>The remote {name} answers {status_code} at {url}: is its address right?</source>
+      <translation>Der entfernte Server {name} antwortet {status_code} unter {url}: Stimmt die Adresse?</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/upstream.py" />
+      <source>What answers at {url}/models lists no models: the address of an OpenAI-style server ends with /v1.</source>
+      <translation>Was unter {url}/models antwortet, nennt keine Modelle: Die Adresse eines Servers wie OpenAI endet auf /v1.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/workers.py" />
+      <source>This system has no keyring that could keep the worker's token, so the worker was not added. On Linux, a desktop session with GNOME Keyring or KWallet has one.</source>
+      <translation>Dieses System hat keinen Schlüsselbund für das Token des Workers, er wurde also nicht hinzugefügt. Unter Linux hat eine Sitzung mit GNOME-Schlüsselbund oder KWallet einen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/workers.py" />
+      <source>Its token is not in this system's keyring any more: add the worker again.</source>
+      <translation>Das Token ist nicht mehr im Schlüsselbund dieses Systems: Füge den Worker noch einmal hinzu.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/workers.py" />
+      <source>The address of a worker is as it is shown there, as rpc://192.168.1.20:8643.</source>
+      <translation>Die Adresse eines Workers ist die, die dort steht, etwa rpc://192.168.1.20:8643.</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/api_keys.py" />
+      <source>The API keys</source>
+      <translation>Die Liste der API-Schlüssel</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/api_keys.py" />
+      <source>A key cannot be called {name}: a name has up to 64 letters, digits, spaces and . @ _ -, and begins with a letter or digit.</source>
+      <translation>Ein Schlüssel kann nicht {name} heißen: Ein Name hat bis zu 64 Buchstaben, Ziffern, Leerzeichen und . @ _ - und beginnt mit Buchstabe oder Ziffer.</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/api_keys.py" />
+      <source>The key cannot be kept in {path}: {error}.</source>
+      <translation>Der Schlüssel kann nicht in {path} abgelegt werden: {error}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/api_keys.py" />
+      <source>There is a key called {name} already: revoke it first, or take another name.</source>
+      <translation>Es gibt schon einen Schlüssel namens {name}: Widerrufe ihn zuerst, oder nimm einen anderen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/api_keys.py" />
+      <source>There is no key called {name}. Keys: {known}.</source>
+      <translation>Es gibt keinen Schlüssel namens {name}. Schlüssel: {known}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/api_keys.py" />
+      <source>{path} cannot be made private: {reason}.</source>
+      <translation>{path} kann nicht vor anderen geschützt werden: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/model_settings_store.py" />
+      <source>The settings of models</source>
+      <translation>Die Datei mit den Einstellungen der Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/model_settings_store.py" />
+      <source>When models were used last</source>
+      <translation>Die Datei mit der letzten Nutzung der Modelle</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/worker_tokens.py" />
+      <source>The workers</source>
+      <translation>Die Liste der Worker</translation>
+    </message>
+    <message>
+      <location filename="../../core/engine/engine_pair.py" />
+      <source>No small model that can answer alone is paired with this model.</source>
+      <translation>Mit diesem Modell ist kein kleines Modell verbunden, das allein antworten kann.</translation>
+    </message>
+    <message>
+      <location filename="../../core/engine/image_steps.py" />
+      <source>The projector made other rows of the image than it had announced.</source>
+      <translation>Der Projektor hat aus dem Bild andere Zeilen gemacht als angekündigt.</translation>
+    </message>
+    <message>
+      <location filename="../../core/engine/model_runner.py" />
+      <source>The KV cache is full: {n_tokens} tokens do not fit. Load the model with more cells.</source>
+      <translation>Der KV-Cache ist voll: {n_tokens} Token passen nicht hinein. Lade das Modell mit mehr Zellen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/engine/model_runner.py" />
+      <source>The engine made an invalid batch. This is a bug in Slipstream.</source>
+      <translation>Die Engine hat einen ungültigen Stapel gebildet. Das ist ein Fehler in Slipstream.</translation>
+    </message>
+    <message>
+      <location filename="../../core/images/encoder.py" />
+      <source>The image could not be encoded: {error}</source>
+      <translation>Das Bild konnte nicht codiert werden: {error}</translation>
+    </message>
+    <message>
+      <location filename="../../core/images/image_file.py" />
+      <source>The image has {width} x {height} pixels; the limit is {most} million. Send a smaller one.</source>
+      <translation>Das Bild hat {width} x {height} Pixel; erlaubt sind {most} Millionen. Sende ein kleineres.</translation>
+    </message>
+    <message>
+      <location filename="../../core/images/image_file.py" />
+      <source>The image has {width} x {height} pixels: one side may be at most {max_aspect} times the other.</source>
+      <translation>Das Bild hat {width} x {height} Pixel: Eine Seite darf höchstens {max_aspect}-mal so lang sein wie die andere.</translation>
+    </message>
+    <message>
+      <location filename="../../core/images/image_file.py" />
+      <source>It is not an image in PNG, JPEG, WebP, GIF or BMP.</source>
+      <translation>Es ist kein Bild in PNG, JPEG, WebP, GIF oder BMP.</translation>
+    </message>
+    <message>
+      <location filename="../../core/images/image_file.py" />
+      <source>The image is damaged: {error}. Send it again, or another one.</source>
+      <translation>Das Bild ist beschädigt: {error}. Sende es noch einmal oder ein anderes.</translation>
+    </message>
+    <message>
+      <location filename="../../core/images/prompt_images.py" />
+      <source>The prompt ends with an image: put text behind it.</source>
+      <translation>Der Prompt endet mit einem Bild: Schreibe Text dahinter.</translation>
+    </message>
+    <message>
+      <location filename="../../core/images/prompt_images.py" />
+      <source>The image takes {n_rows} tokens that this model must read at once, and it reads at most {n_ubatch}: send a smaller image.</source>
+      <translation>Das Bild braucht {n_rows} Token, die dieses Modell auf einmal lesen muss, und es liest höchstens {n_ubatch}: Sende ein kleineres Bild.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/checks/selftest.py" />
+      <source>Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built anew for this machine.</source>
+      <translation>Beende Slipstream, lösche den Ordner .venv in seinem Ordner und starte neu: llama.cpp wird für diesen Rechner neu gebaut.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/checks/selftest.py" />
+      <source>llama.cpp ended with signal {number} in the self-test. {advice}</source>
+      <translation>llama.cpp endete im Selbsttest mit Signal {number}. {advice}</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/checks/selftest.py" />
+      <source>llama.cpp crashed in a test decode ({name}): it was built with instructions that this CPU does not run correctly (known for AMX with gcc 12). {advice}</source>
+      <translation>llama.cpp ist im Selbsttest abgestürzt ({name}): Es wurde mit Befehlen gebaut, die diese CPU nicht richtig ausführt (bekannt von AMX mit gcc 12). {advice}</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/checks/selftest.py" />
+      <source>llama.cpp did not finish a test decode within {seconds} s. {advice}</source>
+      <translation>llama.cpp hat den Selbsttest nicht binnen {seconds} s beendet. {advice}</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/context.py" />
+      <source>llama.cpp could not make a context of {cells}.</source>
+      <translation>llama.cpp konnte keinen Kontext von {cells} anlegen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/devices.py" />
+      <source>Choose another one in Settings under Engine.</source>
+      <translation>Wähle in den Einstellungen unter Engine ein anderes.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/devices.py" />
+      <source>There is no device called {name}. {how}</source>
+      <translation>Es gibt kein Gerät namens {name}. {how}</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/embedding_context.py" />
+      <source>llama.cpp could not make a context for embeddings of {n_tokens:,} tokens.</source>
+      <translation>llama.cpp konnte keinen Kontext für Vektoren von {n_tokens:,} Token anlegen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/heads.py" />
+      <source>This build of llama.cpp lacks {missing}.</source>
+      <translation>Diesem Bau von llama.cpp fehlt {missing}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/library.py" />
+      <source>Quit and start Slipstream again</source>
+      <translation>Beende Slipstream und starte es neu</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/library.py" />
+      <source>llama.cpp is not installed. {how}: it builds it for this machine.</source>
+      <translation>llama.cpp ist nicht installiert. {how}: Es wird dann für diesen Rechner gebaut.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/library.py" />
+      <source>Quit, delete the folder .venv and start it again</source>
+      <translation>Beende Slipstream, lösche den Ordner .venv und starte es neu</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/library.py" />
+      <source>llama.cpp's libraries do not load: {error}. {how}.</source>
+      <translation>Die Bibliotheken von llama.cpp laden nicht: {error}. {how}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/lora.py" />
+      <source>llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.</source>
+      <translation>llama.cpp konnte den LoRA-Adapter {path} nicht laden: Es muss eine GGUF-Datei für dieses Modell sein.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/model.py" />
+      <source>llama.cpp could not load {path}.</source>
+      <translation>llama.cpp konnte {path} nicht laden.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/projector.py" />
+      <source>{path} is not a projector for this model, so it cannot see images with it.</source>
+      <translation>{path} ist kein Projektor für dieses Modell, es kann damit also keine Bilder sehen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/projector.py" />
+      <source>{path} is not a projector for images.</source>
+      <translation>{path} ist kein Projektor für Bilder.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/projector.py" />
+      <source>llama.cpp has no memory for an image.</source>
+      <translation>llama.cpp hat keinen Speicher für ein Bild.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/projector.py" />
+      <source>The model's projector failed on an image.</source>
+      <translation>Der Projektor des Modells ist an einem Bild gescheitert.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/projector.py" />
+      <source>This build of llama.cpp cannot read images: {error}.</source>
+      <translation>Dieser Bau von llama.cpp kann keine Bilder lesen: {error}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/projector.py" />
+      <source>The model's projector cannot take an image of this size and shape.</source>
+      <translation>Der Projektor des Modells kann kein Bild dieser Größe und Form nehmen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/projector.py" />
+      <source>The model has no tokens for the marks that its projector puts around images.</source>
+      <translation>Dem Modell fehlen Token für die Marken, die sein Projektor um Bilder setzt.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/rpc.py" />
+      <source>llama.cpp cannot use the devices that are to be lent.</source>
+      <translation>llama.cpp kann die Geräte nicht nutzen, die verliehen werden sollen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/rpc.py" />
+      <source>Take the worker out of the model's settings.</source>
+      <translation>Nimm den Worker aus den Einstellungen des Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/rpc.py" />
+      <source>This build of llama.cpp cannot use devices of other machines. {how}</source>
+      <translation>Dieser Bau von llama.cpp kann keine Geräte anderer Rechner nutzen. {how}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/draft_engine.py" />
+      <source>{name} could not be loaded.</source>
+      <translation>{name} konnte nicht geladen werden.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/draft_engine.py" />
+      <source>None is loaded, since drafting is switched off.</source>
+      <translation>Keines ist geladen, denn Entwürfe sind abgeschaltet.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/draft_engine.py" />
+      <source>{name} is not loaded, since drafting is switched off.</source>
+      <translation>{name} ist nicht geladen, denn Entwürfe sind abgeschaltet.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/draft_engine.py" />
+      <source>{name} is a head that drafts for this model and cannot answer alone.</source>
+      <translation>{name} ist ein Kopf, der für dieses Modell Entwürfe macht und nicht allein antworten kann.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/draft_engine.py" />
+      <source>There is too little memory for {name} to answer beside the loaded model: its cache of {n_cells:,} tokens does not fit. Choose another speed, or close other programs and try again.</source>
+      <translation>Für {name} ist neben dem geladenen Modell zu wenig Speicher da: Sein Cache von {n_cells:,} Token passt nicht. Wähle eine andere Geschwindigkeit, oder schließe andere Programme und versuche es noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/dry_run.py" />
+      <source>llama.cpp cannot say what {name} would take.</source>
+      <translation>llama.cpp kann nicht sagen, was {name} brauchen würde.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_embedder.py" />
+      <source>Vectors of texts with {n_tokens:,} tokens take it. Send shorter ones.</source>
+      <translation>Vektoren von Texten mit {n_tokens:,} Token brauchen so viel. Sende kürzere.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_embedder.py" />
+      <source>{message} Send shorter texts, or close other programs and try again.</source>
+      <translation>{message} Sende kürzere Texte, oder schließe andere Programme und versuche es noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_engine.py" />
+      <source>{model_path} is not a model that continues text, so Slipstream cannot run it.</source>
+      <translation>{model_path} ist kein Modell, das Text fortsetzt, Slipstream kann es also nicht ausführen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_engine.py" />
+      <source>{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: choose a smaller draft model.</source>
+      <translation>{path} ({its}) ist größer als {model_path} ({mine}), Entwürfe damit kosten also nur Zeit: Wähle ein kleineres Entwurfsmodell.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_engine.py" />
+      <source>{path} cannot draft for {model_path}. {reason}</source>
+      <translation>{path} kann für {model_path} keine Entwürfe machen. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_heads.py" />
+      <source>The prediction heads of {model_path} are not used. {reason}</source>
+      <translation>Die Vorhersageköpfe von {model_path} werden nicht genutzt. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_heads.py" />
+      <source>{draft_path} does not draft. {reason}</source>
+      <translation>{draft_path} macht keine Entwürfe. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_heads.py" />
+      <source>{path} cannot be used. {reason}</source>
+      <translation>{path} kann nicht verwendet werden. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_projector.py" />
+      <source>There is no projector {mmproj}.</source>
+      <translation>Es gibt keinen Projektor {mmproj}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_projector.py" />
+      <source>{mmproj} cannot be read again: {error}.</source>
+      <translation>{mmproj} kann nicht noch einmal gelesen werden: {error}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>Weights take {weights:size}, the KV cache of {n_ctx:,} tokens in {kv_type} {kv_cache:size}{drafts}. {advice}</source>
+      <translation>Die Gewichte brauchen {weights:size}, der KV-Cache von {n_ctx:,} Token in {kv_type} {kv_cache:size}{drafts}. {advice}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>Choose a smaller quantisation or a smaller context, or close other programs.</source>
+      <translation>Wähle eine kleinere Quantisierung oder einen kleineren Kontext, oder schließe andere Programme.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>{first} and {last}</source>
+      <translation>{first} und {last}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>{name} does not draft: with it there is too little memory. {why}</source>
+      <translation>{name} macht keine Entwürfe: Damit wäre zu wenig Speicher da. {why}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>{n_gpu_layers} of {everything} layers on GPUs</source>
+      <translation>{n_gpu_layers} von {everything} Schichten auf GPUs</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>the experts of {n_cpu_moe} layers on the processor</source>
+      <translation>den Experten von {n_cpu_moe} Schichten auf dem Prozessor</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>a KV cache of type {kv_type} instead of {usual}</source>
+      <translation>einem KV-Cache vom Typ {kv_type} statt {usual}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>a context of {n_ctx:,} tokens instead of {wanted_n_ctx:,}</source>
+      <translation>einem Kontext von {n_ctx:,} Token statt {wanted_n_ctx:,}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>Because this fits the free memory and is fastest, it is loaded with {chosen}.</source>
+      <translation>Weil das in den freien Speicher passt und am schnellsten ist, ist es mit {chosen} geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>It fits without asking for {names}: {text}.</source>
+      <translation>Es passt, wenn du nicht auf {names} bestehst: {text}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>Close other programs, or let it be.</source>
+      <translation>Schließe andere Programme, oder lass es so.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>, what drafts {drafts:size}</source>
+      <translation>, was Entwürfe macht {drafts:size}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>a KV cache of type {kv_type}</source>
+      <translation>einem KV-Cache vom Typ {kv_type}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>experts of {n_cpu_moe} layers on the processor</source>
+      <translation>Experten von {n_cpu_moe} Schichten auf dem Prozessor</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>{n_gpu_layers} GPU layers</source>
+      <translation>{n_gpu_layers} GPU-Schichten</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>{n_ctx:,} tokens of context</source>
+      <translation>{n_ctx:,} Token Kontext</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>a draft</source>
+      <translation>einem Entwurfsmodell</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/workers.py" />
+      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back: about {tokens:,.1f} tokens/s are expected (an estimate).</source>
+      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück: Etwa {tokens:,.1f} Token/s sind zu erwarten (eine Schätzung).</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/workers.py" />
+      <source>a number of GPU layers in the model's settings</source>
+      <translation>eine Zahl von GPU-Schichten in den Einstellungen des Modells</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/workers.py" />
+      <source>This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.</source>
+      <translation>Dieser Rechner allein ist voraussichtlich schneller, auf {workers} ist also nichts; {how} besteht darauf.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/workers.py" />
+      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back.</source>
+      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/workers.py" />
+      <source>Add the worker with it on the page Server.</source>
+      <translation>Füge den Worker damit auf der Seite Server hinzu.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/workers.py" />
+      <source>The worker {worker} wants a token, which it shows on its own machine. {how}</source>
+      <translation>Der Worker {worker} verlangt ein Token, das er auf seinem Rechner zeigt. {how}</translation>
+    </message>
+    <message>
+      <location filename="../../core/machine/bandwidth.py" />
+      <source>The measurement was stopped. What was measured before still counts.</source>
+      <translation>Die Messung wurde angehalten. Was vorher gemessen war, gilt weiter.</translation>
+    </message>
+    <message>
+      <location filename="../../core/machine/bandwidth.py" />
+      <source>Only {free:size} of memory is free: too little to measure its bandwidth. Close other programs.</source>
+      <translation>Nur {free:size} Speicher sind frei: zu wenig, um seine Geschwindigkeit zu messen. Schließe andere Programme.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>was killed (by the system when memory ran out, or by hand)</source>
+      <translation>wurde abgebrochen (vom System, als der Speicher ausging, oder von Hand)</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>{one} stopped answering, and the part of the model that it held is gone. Start it again there: the next request connects to it and loads the model.</source>
+      <translation>{one} antwortet nicht mehr, und sein Teil des Modells ist weg. Starte ihn dort neu: Die nächste Anfrage verbindet sich und lädt das Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>The engine {cause} while it was answering. It is being restarted: please send the request again.</source>
+      <translation>Die Engine {cause}, während sie antwortete. Sie startet neu: Bitte sende die Anfrage noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>The worker {names}</source>
+      <translation>Der Worker {names}</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>One of the workers {names}</source>
+      <translation>Einer der Worker {names}</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>stopped with exit code {code}</source>
+      <translation>endete mit dem Code {code}</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>crashed ({signal})</source>
+      <translation>ist abgestürzt ({signal})</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>aborted ({signal})</source>
+      <translation>hat abgebrochen ({signal})</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>met an instruction that this CPU does not have (SIGILL)</source>
+      <translation>traf auf einen Befehl, den diese CPU nicht kennt (SIGILL)</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>was ended by {name}</source>
+      <translation>wurde durch {name} beendet</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>The model was unloaded.</source>
+      <translation>Das Modell wurde entladen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>Slipstream is closing.</source>
+      <translation>Slipstream wird beendet.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>The engine {cause}, {n_deaths} times in a row. The next request starts it again.</source>
+      <translation>Die Engine {cause}, {n_deaths}-mal hintereinander. Die nächste Anfrage startet sie neu.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>The engine died {n_deaths} times in a row while this request ran, so it is not run again before the engine has worked for {healthy_seconds:.0f} s without it. Change the request.</source>
+      <translation>Die Engine ist {n_deaths}-mal hintereinander bei dieser Anfrage gestorben. Sie läuft erst wieder, wenn die Engine {healthy_seconds:.0f} s ohne sie gearbeitet hat. Ändere die Anfrage.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>Its last words: {words}</source>
+      <translation>Ihre letzten Worte: „{words}“</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>Since the engine died twice, nothing drafts until the model is loaded again.</source>
+      <translation>Weil die Engine zweimal gestorben ist, macht nichts Entwürfe, bis das Modell neu geladen wird.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>Texts that were kept in memory or on disk are not used until then.</source>
+      <translation>Texte, die im Speicher oder auf der Platte lagen, werden bis dahin nicht genutzt.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>Requests that ran at each death are refused until the engine has worked for a minute.</source>
+      <translation>Anfragen, die jedes Mal dabei liefen, werden abgelehnt, bis die Engine eine Minute gearbeitet hat.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>Another model was loaded.</source>
+      <translation>Ein anderes Modell wurde geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>The engine process could not be started: {error}</source>
+      <translation>Der Prozess der Engine konnte nicht gestartet werden: {error}</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>The engine {cause} and is being restarted.</source>
+      <translation>Die Engine {cause} und startet neu.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>The model was not loaded after {timeout:.0f} s.</source>
+      <translation>Das Modell war nach {timeout:.0f} s nicht geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/worker.py" />
+      <source>The request could not be prepared: {error}</source>
+      <translation>Die Anfrage konnte nicht vorbereitet werden: {error}</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/worker.py" />
+      <source>The request could not be started: {error}</source>
+      <translation>Die Anfrage konnte nicht begonnen werden: {error}</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/worker.py" />
+      <source>The model could not be loaded: {error}</source>
+      <translation>Das Modell konnte nicht geladen werden: „{error}“</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>What answers at {address} is no worker of this version of Slipstream ({error}).</source>
+      <translation>Was unter {address} antwortet, ist kein Worker dieser Version von Slipstream ({error}).</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>The worker {address} does not know this token. It shows the right one on its own machine.</source>
+      <translation>Der Worker {address} kennt dieses Token nicht. Das richtige zeigt er auf seinem Rechner.</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>The worker {address} has llama-cpp-python {its}, and this machine {own}. Both must be the same: update Slipstream on the machine with the older one.</source>
+      <translation>Der Worker {address} hat llama-cpp-python {its} und dieser Rechner {own}. Beide müssen gleich sein: Aktualisiere Slipstream auf dem Rechner mit dem älteren.</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>The worker {address} lends its devices to another program. Wait until that ends, or start one more worker there at another port.</source>
+      <translation>Der Worker {address} leiht seine Geräte einem anderen Programm. Warte, bis das endet, oder starte dort noch einen Worker an einem anderen Port.</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>The worker {address} cannot be reached ({reason}). Check the address, and whether that machine lends its devices now.</source>
+      <translation>Der Worker {address} ist nicht erreichbar ({reason}). Prüfe die Adresse, und ob der Rechner seine Geräte gerade verleiht.</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/handshake.py" />
+      <source>it speaks version {its}, and this program {own}</source>
+      <translation>es spricht Version {its} und dieses Programm {own}</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/handshake.py" />
+      <source>the message is too long</source>
+      <translation>die Nachricht ist zu lang</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/handshake.py" />
+      <source>the message is not an object</source>
+      <translation>die Nachricht ist kein Objekt</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/handshake.py" />
+      <source>it closed the connection</source>
+      <translation>es hat die Verbindung getrennt</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>context length</source>
+      <translation>Kontextlänge</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>number of KV cells</source>
+      <translation>Zahl der KV-Zellen</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>number of threads</source>
+      <translation>Zahl der Threads</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>number of GPU layers</source>
+      <translation>Zahl der GPU-Schichten</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>cache in RAM in bytes</source>
+      <translation>Cache im RAM in Byte</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>cache on disk in bytes</source>
+      <translation>Cache auf der Platte in Byte</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The {what} must be at least {low}, not {value}.</source>
+      <translation>{what}: mindestens {low}, nicht {value}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>No model file was given.</source>
+      <translation>Es wurde keine Modelldatei angegeben.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>Experts of 0 to {max_layers} layers can stay on the processor, not of {n_cpu_moe}.</source>
+      <translation>Experten von 0 bis {max_layers} Schichten können auf dem Prozessor bleiben, nicht von {n_cpu_moe}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The number of threads must be at most {max_threads}, not {n_threads}.</source>
+      <translation>Es dürfen höchstens {max_threads} Threads sein, nicht {n_threads}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The number of slots must be between 1 and {max_slots}, not {n_slots}.</source>
+      <translation>Es müssen 1 bis {max_slots} Plätze sein, nicht {n_slots}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The batch sizes must satisfy 1 &lt;= n_ubatch &lt;= n_batch &lt;= 65536, not n_ubatch {n_ubatch}, n_batch {n_batch}.</source>
+      <translation>Für die Stapelgrößen gilt 1 &lt;= n_ubatch &lt;= n_batch &lt;= 65536, nicht n_ubatch {n_ubatch}, n_batch {n_batch}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>Speculation must be one of {speculations}, not {speculation}.</source>
+      <translation>Vorausraten muss eines von {speculations} sein, nicht {speculation}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The draft depth must be between 0 and {max_draft_depth}, not {draft_depth}.</source>
+      <translation>Die Tiefe der Entwürfe muss zwischen 0 und {max_draft_depth} liegen, nicht {draft_depth}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>n_batch ({n_batch}) must be at least the number of slots ({n_slots}).</source>
+      <translation>n_batch ({n_batch}) muss mindestens die Zahl der Plätze ({n_slots}) sein.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>{n_cells} KV cells cannot hold one context of {n_ctx} tokens.</source>
+      <translation>{n_cells} KV-Zellen fassen keinen Kontext von {n_ctx} Token.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>Flash attention must be auto, on or off, not {flash_attention}.</source>
+      <translation>Flash Attention muss auto, on oder off sein, nicht {flash_attention}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The pooling must be one of {poolings}, not {pooling}.</source>
+      <translation>Pooling muss eines von {poolings} sein, nicht {pooling}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The KV cache type must be one of {kvtypes}, not {kv_type}.</source>
+      <translation>Der Typ des KV-Caches muss einer von {kvtypes} sein, nicht {kv_type}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>A KV cache of type {kv_type} needs flash attention: set it to auto or on.</source>
+      <translation>Ein KV-Cache vom Typ {kv_type} braucht Flash Attention: Setze es auf auto oder on.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/errors.py" />
+      <source>Input {index} has {n_tokens:,} tokens, and this model takes {n_most:,} at most. Shorten it, or send it in parts.</source>
+      <translation>Die Eingabe {index} hat {n_tokens:,} Token, und dieses Modell nimmt höchstens {n_most:,}. Kürze sie, oder sende sie in Teilen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/errors.py" />
+      <source>The model computed values that are not numbers, so no token can be chosen. Its file may be damaged, or it needs a KV cache of type f32 or bf16.</source>
+      <translation>Das Modell hat Werte errechnet, die keine Zahlen sind, es kann also kein Token gewählt werden. Die Datei ist vielleicht beschädigt, oder es braucht einen KV-Cache vom Typ f32 oder bf16.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/errors.py" />
+      <source>This model needs {needed:size} of memory{where}, and {free:size} is free. {detail}</source>
+      <translation>Dieses Modell braucht {needed:size} Speicher{where}, und {free:size} ist frei. {detail}</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/errors.py" />
+      <source> on {device}</source>
+      <translation> auf {device}</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/errors.py" />
+      <source>Choose a smaller quantisation, a smaller context, or close other programs.</source>
+      <translation>Wähle eine kleinere Quantisierung oder einen kleineren Kontext, oder schließe andere Programme.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>chosen for this machine</source>
+      <translation>für diesen Rechner gewählt</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>text</source>
+      <translation>Text</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>a whole number</source>
+      <translation>eine ganze Zahl</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>a number</source>
+      <translation>eine Zahl</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>one of {names}</source>
+      <translation>eines von {names}</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>There is no setting {typed}. Settings: {names}.</source>
+      <translation>Es gibt keine Einstellung {typed}. Einstellungen: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>The system prompt is empty. To have none, reset it.</source>
+      <translation>Der System-Prompt ist leer. Um keinen zu haben, setze ihn zurück.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>The system prompt has {n_system:,} characters, more than {max_system_characters:,}.</source>
+      <translation>Der System-Prompt hat {n_system:,} Zeichen, mehr als {max_system_characters:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>The system prompt has halves of surrogate pairs, which are not text.</source>
+      <translation>Der System-Prompt enthält halbe Zeichen, die kein Text sind.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>The speed must be one of {speeds}, not {speed}.</source>
+      <translation>Die Geschwindigkeit muss eine von {speeds} sein, nicht {speed}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>The draft is the name of a model. To draft with the recommended one, reset it.</source>
+      <translation>Der Entwurf ist der Name eines Modells. Um den empfohlenen zu nehmen, setze ihn zurück.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>The saved settings of this model are not readable: the recommended ones are used.</source>
+      <translation>Die gespeicherten Einstellungen dieses Modells sind nicht lesbar: Die empfohlenen gelten.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>{name} must be {what}, not {text}.</source>
+      <translation>{name} muss {what} sein, nicht {text}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>{name} cannot be {value}.</source>
+      <translation>{name} kann nicht {value} sein.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>A saved setting is not used: {message}</source>
+      <translation>Eine gespeicherte Einstellung gilt nicht: {message}</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/worker_address.py" />
+      <source>A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.</source>
+      <translation>Ein Worker heißt rpc://HOST:PORT, wie ./slipstream worker es ausgibt, nicht {device}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/catalog.py" />
+      <source>{n_outside} links lead out of this folder and are not followed. Import the folder they lead to.</source>
+      <translation>{n_outside} Verknüpfungen führen aus diesem Ordner hinaus und werden nicht verfolgt. Importiere den Ordner, in den sie führen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/catalog.py" />
+      <source>There are more than {max_folders:,} folders to look through. Choose a folder with only models.</source>
+      <translation>Es wären mehr als {max_folders:,} Ordner zu durchsuchen. Wähle einen Ordner nur mit Modellen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/catalog.py" />
+      <source>The folder {folder} cannot be read: {reason}. Check its permissions.</source>
+      <translation>Der Ordner {folder} kann nicht gelesen werden: {reason}. Prüfe seine Rechte.</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/imported_folders.py" />
+      <source>is no folder</source>
+      <translation>ist kein Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/imported_folders.py" />
+      <source>does not exist</source>
+      <translation>gibt es nicht</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/imported_folders.py" />
+      <source>{folder} {what}. Give a folder that has GGUF files somewhere in it.</source>
+      <translation>{folder} {what}. Nenne einen Ordner, in dem irgendwo GGUF-Dateien liegen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/catalog/imported_folders.py" />
+      <source>{folder} cannot be read: {reason}. Check its permissions.</source>
+      <translation>{folder} kann nicht gelesen werden: {reason}. Prüfe die Rechte.</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/model_download.py" />
+      <source>Say which one</source>
+      <translation>Sage, welches</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/model_download.py" />
+      <source>{wanted} is not one of them</source>
+      <translation>{wanted} ist keines davon</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/model_download.py" />
+      <source>{repo_id} has {names}. {problem}.</source>
+      <translation>{repo_id} hat {names}. {problem}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/model_download.py" />
+      <source>{repo_id} has no GGUF files. Search for a repository that has.</source>
+      <translation>{repo_id} hat keine GGUF-Dateien. Suche ein Repository, das welche hat.</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/model_download.py" />
+      <source>{repo_id} lacks {missing} of the parts of {name}. Choose another one.</source>
+      <translation>{repo_id} fehlen {missing} Teile von {name}. Wähle ein anderes.</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/ranges.py" />
+      <source>too many requests</source>
+      <translation>zu viele Anfragen</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/ranges.py" />
+      <source>it sent another range than was asked for</source>
+      <translation>er hat einen anderen Bereich gesendet als verlangt</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/ranges.py" />
+      <source>the server fell silent</source>
+      <translation>der Server ist verstummt</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/transfer.py" />
+      <source>the connection was closed early</source>
+      <translation>die Verbindung wurde zu früh getrennt</translation>
+    </message>
+    <message>
+      <location filename="../../models/estimate/fit/plan.py" />
+      <source>experts of {n_layers} layers on the processor</source>
+      <translation>Experten von {n_layers} Schichten auf dem Prozessor</translation>
+    </message>
+    <message>
+      <location filename="../../models/estimate/fit/plan.py" />
+      <source>{kv_type} cache for {n_ctx:,} tokens</source>
+      <translation>{kv_type}-Cache für {n_ctx:,} Token</translation>
+    </message>
+    <message>
+      <location filename="../../models/estimate/fit/plan.py" />
+      <source>{n_layers} layers on GPUs</source>
+      <translation>{n_layers} Schichten auf GPUs</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/architectures.py" />
+      <source>The architecture {shown} is unknown to this llama.cpp. Update Slipstream, or choose another model.</source>
+      <translation>Die Architektur {shown} ist diesem llama.cpp unbekannt. Aktualisiere Slipstream, oder wähle ein anderes Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/architectures.py" />
+      <source>This file lets a model see or hear: it is loaded beside its model, not as one.</source>
+      <translation>Diese Datei lässt ein Modell sehen oder hören: Sie wird neben dem Modell geladen, nicht als eines.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/architectures.py" />
+      <source>This file drafts tokens for a larger model: it is loaded beside its model, not as one.</source>
+      <translation>Diese Datei macht Entwürfe für ein größeres Modell: Sie wird neben dem Modell geladen, nicht als eines.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/architectures.py" />
+      <source>This model writes by diffusion, which Slipstream does not run. Choose another model.</source>
+      <translation>Dieses Modell schreibt durch Diffusion, was Slipstream nicht ausführt. Wähle ein anderes Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/architectures.py" />
+      <source>This model needs an encoder, which Slipstream does not run. Choose another model.</source>
+      <translation>Dieses Modell braucht einen Encoder, was Slipstream nicht ausführt. Wähle ein anderes Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/architectures.py" />
+      <source>This model makes sound and cannot write. Choose a model that generates text.</source>
+      <translation>Dieses Modell macht Töne und kann nicht schreiben. Wähle ein Modell, das Text erzeugt.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>This is a LoRA adapter: it changes a model and is loaded beside one.</source>
+      <translation>Das ist ein LoRA-Adapter: Er verändert ein Modell und wird neben einem geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>This is an importance matrix, made to quantise a model, and not a model.</source>
+      <translation>Das ist eine Wichtigkeits-Matrix zum Quantisieren eines Modells, und kein Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>Keep the file names it was published with, and all parts in one folder.</source>
+      <translation>Behalte die Dateinamen, mit denen es veröffentlicht wurde, und alle Teile in einem Ordner.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>it is one of {n_parts} parts, and {n_headers} were found</source>
+      <translation>es ist eines von {n_parts} Teilen, und {n_headers} wurden gefunden</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>The file does not say which architecture its model has. Get the model from another source.</source>
+      <translation>Die Datei sagt nicht, welche Architektur ihr Modell hat. Hole das Modell aus einer anderen Quelle.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>The file has no tokenizer, so it cannot read text. Get a complete file of this model.</source>
+      <translation>Die Datei hat keinen Tokenizer und kann keinen Text lesen. Hole eine vollständige Datei dieses Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>The file holds only the prediction heads of a model, which Slipstream uses from the model's own file. Get the model in a file that carries them.</source>
+      <translation>Die Datei enthält nur die Vorhersageköpfe eines Modells, die Slipstream aus der Datei des Modells selbst nimmt. Hole das Modell in einer Datei, die sie enthält.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>The file has no weights. Get a complete file of this model.</source>
+      <translation>Die Datei hat keine Gewichte. Hole eine vollständige Datei dieses Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>Part {number} of {n_files} is missing: {name}. Download it to the same folder.</source>
+      <translation>Teil {number} von {n_files} fehlt: {name}. Lade ihn in denselben Ordner herunter.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>{key} has {count:,} values, and no model has so many layers</source>
+      <translation>{key} hat {count:,} Werte, und kein Modell hat so viele Schichten</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>{key} is {value:,}, and must be between 0 and {limit:,}</source>
+      <translation>{key} ist {value:,} und muss zwischen 0 und {limit:,} liegen</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
+      <source>The file lacks {architecture}.{key}. Get a complete file of this model.</source>
+      <translation>Der Datei fehlt {architecture}.{key}. Hole eine vollständige Datei dieses Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/projector.py" />
+      <source>it is not a projector for images</source>
+      <translation>es ist kein Projektor für Bilder</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>What has arrived is kept: begin again, and it goes on from there.</source>
+      <translation>Was angekommen ist, bleibt: Beginne noch einmal, und es geht dort weiter.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>The repository has a file called {shown}, which {why}. It is not downloaded: choose another repository.</source>
+      <translation>Das Repository hat eine Datei namens {shown}, die {why}. Sie wird nicht heruntergeladen: Wähle ein anderes Repository.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>{needed:size} are needed in {folder} and {free:size} are free: {missing:size} are missing. Free some space, or choose a smaller quantisation.</source>
+      <translation>In {folder} werden {needed:size} gebraucht, und {free:size} sind frei: Es fehlen {missing:size}. Schaffe Platz, oder wähle eine kleinere Quantisierung.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>The disk of {folder} is full, and {missing:size} are still to come. Free that much. {kept}</source>
+      <translation>Die Platte von {folder} ist voll, und {missing:size} kommen noch. Schaffe so viel Platz. {kept}</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>{folder} cannot be written: {reason}. Change its permissions, or choose another folder for models.</source>
+      <translation>In {folder} kann nicht geschrieben werden: {reason}. Ändere die Rechte, oder wähle einen anderen Ordner für Modelle.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>Nothing has arrived for {seconds:.0f} seconds{why}. Check the network. {kept}</source>
+      <translation>Seit {seconds:.0f} Sekunden ist nichts angekommen{why}. Prüfe das Netz. {kept}</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>{name} was downloaded twice and is not what the Hub announces: its checksum differs. It was deleted. A proxy may change downloads, or the Hub's copy is damaged: try again later.</source>
+      <translation>{name} wurde zweimal heruntergeladen und ist nicht, was der Hub ankündigt: Die Prüfsumme ist anders. Es wurde gelöscht. Vielleicht verändert ein Proxy Downloads, oder die Kopie des Hubs ist beschädigt: Versuche es später noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>{name} keeps changing on the Hub while it is downloaded. Try again in a while.</source>
+      <translation>{name} ändert sich auf dem Hub während des Downloads immer wieder. Versuche es in einer Weile noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source>The download was stopped. {kept}</source>
+      <translation>Der Download wurde angehalten. {kept}</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/integrity.py" />
+      <source>{name} was moved: it is {now} now.</source>
+      <translation>{name} wurde verschoben: Es ist jetzt {now}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/integrity.py" />
+      <source>{path} was deleted or moved away by another program.</source>
+      <translation>{path} wurde von einem anderen Programm gelöscht oder verschoben.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/integrity.py" />
+      <source>{what} It was made from {made_from}: quantise that again.</source>
+      <translation>{what} Es wurde aus {made_from} gemacht: Quantisiere das noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/integrity.py" />
+      <source>another model</source>
+      <translation>einem anderen Modell</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/json_store.py" />
+      <source>{what} could not be read: the file is damaged. It was kept as {aside}, and a new one begins.</source>
+      <translation>{what} konnte nicht gelesen werden: Die Datei ist beschädigt. Sie liegt jetzt in {aside}, und eine neue beginnt.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/json_store.py" />
+      <source>{path} was written by a newer Slipstream and is left as it is. Update Slipstream, or move the file away.</source>
+      <translation>{path} stammt von einem neueren Slipstream und bleibt, wie es ist. Aktualisiere Slipstream, oder verschiebe die Datei.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/json_store.py" />
+      <source>{path} cannot be read: {reason}. Check its permissions.</source>
+      <translation>{path} kann nicht gelesen werden: {reason}. Prüfe die Rechte.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/json_store.py" />
+      <source>{path} is damaged and cannot be moved away: {reason}. Delete it.</source>
+      <translation>{path} ist beschädigt und kann nicht weggelegt werden: {reason}. Lösche die Datei.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/json_store.py" />
+      <source>{path} is being written by another program for long. Try again in a moment.</source>
+      <translation>{path} wird schon lange von einem anderen Programm geschrieben. Versuche es gleich noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/json_store.py" />
+      <source>{path} cannot be written: {reason}. Check its permissions and the disk's space.</source>
+      <translation>{path} kann nicht geschrieben werden: {reason}. Prüfe die Rechte und den Platz auf der Platte.</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/safe_path.py" />
+      <source>leads out of its folder</source>
+      <translation>aus ihrem Ordner hinausführt</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/safe_path.py" />
+      <source>has a hidden or special part</source>
+      <translation>einen versteckten oder besonderen Teil hat</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/safe_path.py" />
+      <source>has characters that are not allowed</source>
+      <translation>unerlaubte Zeichen hat</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/safe_path.py" />
+      <source>has a part that some systems cannot store</source>
+      <translation>einen Teil hat, den manche Systeme nicht speichern können</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/safe_path.py" />
+      <source>is too long</source>
+      <translation>zu lang ist</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/safe_path.py" />
+      <source>leads out of {folder} through a link</source>
+      <translation>durch eine Verknüpfung aus {folder} hinausführt</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/byte_source.py" />
+      <source>{path} cannot be read: {reason}.</source>
+      <translation>{path} kann nicht gelesen werden: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/byte_source.py" />
+      <source>There is no file {path}. Check the path, or look at the list of models.</source>
+      <translation>Es gibt keine Datei {path}. Prüfe den Pfad, oder sieh in der Liste der Modelle nach.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/byte_source.py" />
+      <source>{path} may not be read by you. Change its permissions, or copy it to a folder of yours.</source>
+      <translation>{path} darfst du nicht lesen. Ändere die Rechte, oder kopiere die Datei in einen deiner Ordner.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/byte_source.py" />
+      <source>a folder</source>
+      <translation>ein Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/byte_source.py" />
+      <source>not a plain file</source>
+      <translation>keine einfache Datei</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/byte_source.py" />
+      <source>{name} is {kind}. Choose a model file that ends in .gguf.</source>
+      <translation>{name} ist {kind}. Wähle eine Modelldatei, die auf .gguf endet.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/errors.py" />
+      <source>The file is damaged: download it again.</source>
+      <translation>Die Datei ist beschädigt: Lade sie noch einmal herunter.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/errors.py" />
+      <source>{name} is incomplete: it has {actual:,} bytes, and at least {needed:,} belong to it. The download or the copy was probably cut short: download the file again.</source>
+      <translation>{name} ist unvollständig: Es hat {actual:,} Byte, und mindestens {needed:,} gehören dazu. Wahrscheinlich brach der Download oder die Kopie ab: Lade die Datei noch einmal herunter.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/errors.py" />
+      <source>{name} cannot be read: {what}. {advice}</source>
+      <translation>{name} kann nicht gelesen werden: {what}. {advice}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>{name} is not a GGUF model. Choose a file that begins with the letters GGUF.</source>
+      <translation>{name} ist kein GGUF-Modell. Wähle eine Datei, die mit den Buchstaben GGUF beginnt.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it is a Git LFS pointer to one. Fetch the file itself with `git lfs pull`.</source>
+      <translation>Es ist ein Git-LFS-Verweis auf eines. Hole die Datei selbst mit `git lfs pull`.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it is a web page, so the download went wrong. Download the file again.</source>
+      <translation>Es ist eine Webseite, der Download ging also schief. Lade die Datei noch einmal herunter.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it has the older GGML format. Get the model as GGUF.</source>
+      <translation>Es hat das ältere GGML-Format. Hole das Modell als GGUF.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it has the older GGJT format. Get the model as GGUF.</source>
+      <translation>Es hat das ältere GGJT-Format. Hole das Modell als GGUF.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it is an archive or a PyTorch checkpoint. Get the model as GGUF.</source>
+      <translation>Es ist ein Archiv oder ein Checkpoint von PyTorch. Hole das Modell als GGUF.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>its tensor {name} has the unknown type {id_}</source>
+      <translation>sein Tensor {name} hat den unbekannten Typ {id_}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>{name} is empty. The download probably never began: download the file again.</source>
+      <translation>{name} ist leer. Wahrscheinlich hat der Download nie begonnen: Lade die Datei noch einmal herunter.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>Get the file for little-endian machines, or convert it with gguf_convert_endian.py.</source>
+      <translation>Hole die Datei für Little-Endian-Rechner, oder wandle sie mit gguf_convert_endian.py um.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>Get a newer file of this model, or convert it again with a current llama.cpp.</source>
+      <translation>Hole eine neuere Datei dieses Modells, oder wandle es mit einem aktuellen llama.cpp noch einmal um.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>Update Slipstream, or get the file in version 3.</source>
+      <translation>Aktualisiere Slipstream, oder hole die Datei in Version 3.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>its tensor {name} has a type ({id_}) that llama.cpp no longer reads</source>
+      <translation>sein Tensor {name} hat einen Typ ({id_}), den llama.cpp nicht mehr liest</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>It is damaged, or made for a newer llama.cpp.</source>
+      <translation>Es ist beschädigt oder für ein neueres llama.cpp gemacht.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>{name} is not a GGUF model: {what}</source>
+      <translation>{name} ist kein GGUF-Modell: {what}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>a value in its metadata has {n_bytes:,} bytes</source>
+      <translation>ein Wert seiner Metadaten hat {n_bytes:,} Byte</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the array {key} in its metadata has {count:,} texts in {n_bytes:,} bytes</source>
+      <translation>die Liste {key} seiner Metadaten hat {count:,} Texte in {n_bytes:,} Byte</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>a text in its metadata is longer than any file</source>
+      <translation>ein Text seiner Metadaten ist länger als jede Datei</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>its header is longer than {most} MiB, more than any real model has</source>
+      <translation>sein Kopf ist länger als {most} MiB, mehr als irgendein echtes Modell hat</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it was written for big-endian machines</source>
+      <translation>es wurde für Big-Endian-Rechner geschrieben</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it is GGUF version {version}, which is no longer in use</source>
+      <translation>es ist GGUF Version {version}, die nicht mehr in Gebrauch ist</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it is GGUF version {version}, and only versions 2 and 3 are known</source>
+      <translation>es ist GGUF Version {version}, und nur 2 und 3 sind bekannt</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it announces {count:,} {what}, and no model has more than {limit:,}</source>
+      <translation>es kündigt {count:,} {what} an, und kein Modell hat mehr als {limit:,}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>a {what} has {n_bytes:,} bytes, more than the {limit:,} allowed</source>
+      <translation>{what}: {n_bytes:,} Byte, mehr als die erlaubten {limit:,}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the names in its header are longer than those of any real model</source>
+      <translation>die Namen in seinem Kopf sind länger als die irgendeines echten Modells</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the metadata entry {key} has the unknown type {kind}</source>
+      <translation>der Eintrag {key} der Metadaten hat den unbekannten Typ {kind}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the text {key} in its metadata has {n_bytes:,} bytes</source>
+      <translation>der Text {key} seiner Metadaten hat {n_bytes:,} Byte</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the metadata entry {key} is an array of arrays, which llama.cpp does not read</source>
+      <translation>der Eintrag {key} der Metadaten ist eine Liste von Listen, was llama.cpp nicht liest</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the array {key} in its metadata has the unknown type {kind}</source>
+      <translation>die Liste {key} seiner Metadaten hat den unbekannten Typ {kind}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the array {key} in its metadata announces {count:,} items</source>
+      <translation>die Liste {key} seiner Metadaten kündigt {count:,} Einträge an</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the array {key} in its metadata announces {count:,} strings</source>
+      <translation>die Liste {key} seiner Metadaten kündigt {count:,} Texte an</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>its alignment is {value} and must be a power of two</source>
+      <translation>seine Ausrichtung ist {value} und muss eine Zweierpotenz sein</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>starts at {offset:,} and not at {expected:,}, where the one before it ends</source>
+      <translation>beginnt bei {offset:,} und nicht bei {expected:,}, wo der vorige endet</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>its tensor {name} has {n_dimensions:,} dimensions, more than {max_dimensions}</source>
+      <translation>sein Tensor {name} hat {n_dimensions:,} Dimensionen, mehr als {max_dimensions}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>its tensor {name} has more elements than can be counted</source>
+      <translation>sein Tensor {name} hat mehr Elemente, als sich zählen lassen</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>the rows of its tensor {name} are no whole blocks of {type}</source>
+      <translation>die Zeilen seines Tensors {name} sind keine ganzen Blöcke von {type}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>Get a newer file of this model, for example in Q4_0.</source>
+      <translation>Hole eine neuere Datei dieses Modells, zum Beispiel in Q4_0.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>a metadata key is empty</source>
+      <translation>ein Schlüssel der Metadaten ist leer</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>its metadata has the key {key} twice</source>
+      <translation>seine Metadaten haben den Schlüssel {key} zweimal</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>a {what} is not valid UTF-8</source>
+      <translation>{what}: kein gültiges UTF-8</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>it has the tensor {name} twice</source>
+      <translation>es hat den Tensor {name} zweimal</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>its tensor {name} {where}</source>
+      <translation>sein Tensor {name} {where}</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/client.py" />
+      <source>{repo_id} has no commit</source>
+      <translation>{repo_id} hat keinen Commit</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/client.py" />
+      <source>{repo_id} is no name of a repository. It looks like maker/model-GGUF.</source>
+      <translation>{repo_id} ist kein Name eines Repositorys. Er sieht aus wie maker/model-GGUF.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/client.py" />
+      <source>its answer cannot be understood: {kind}</source>
+      <translation>seine Antwort ist nicht zu verstehen: {kind}</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download.</source>
+      <translation>HF_HUB_OFFLINE ist gesetzt, der Hub wird also nicht gefragt. Ohne das lässt sich suchen und herunterladen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>{address} cannot be reached ({reason}). Check the network connection and, if you use one, the proxy, then try again.</source>
+      <translation>{address} ist nicht erreichbar („{reason}“). Prüfe die Netzverbindung und gegebenenfalls den Proxy, und versuche es noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>{address} did not answer within {seconds:g} seconds. The network or the Hub is slow: try again later.</source>
+      <translation>{address} hat nicht binnen {seconds:g} Sekunden geantwortet. Das Netz oder der Hub ist langsam: Versuche es später noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>a few minutes</source>
+      <translation>ein paar Minuten</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>{n_seconds} seconds</source>
+      <translation>{n_seconds} Sekunden</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>The Hub takes no more requests from here for now. Try again in {wait}, or log in: it then allows more.</source>
+      <translation>Der Hub nimmt von hier vorerst keine Anfragen mehr. Versuche es in {wait} noch einmal, oder melde dich an: Dann erlaubt er mehr.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>The Hub has a problem ({what}). Try again in a while.</source>
+      <translation>Der Hub hat ein Problem ({what}). Versuche es in einer Weile noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>your token must be allowed to read it</source>
+      <translation>muss dein Token es lesen dürfen</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>log in first</source>
+      <translation>melde dich zuerst an</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>There is no repository {repo_id}, or it is private. Check the name; if it is private, {how}.</source>
+      <translation>Es gibt kein Repository {repo_id}, oder es ist privat. Prüfe den Namen; ist es privat, {how}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>{repo_id} has no version {revision} (any more). Try again to get the current one.</source>
+      <translation>{repo_id} hat keine Version {revision} (mehr). Versuche es noch einmal, um die aktuelle zu bekommen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>{repo_id} has no file {name} (any more).</source>
+      <translation>{repo_id} hat keine Datei {name} (mehr).</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>The Hub does not accept the access token: it is wrong or has expired. Make a new one in your account's settings on the Hub and log in with it, or correct HF_TOKEN.</source>
+      <translation>Der Hub nimmt das Zugangs-Token nicht an: Es ist falsch oder abgelaufen. Erzeuge in den Einstellungen deines Kontos auf dem Hub ein neues und melde dich damit an, oder berichtige HF_TOKEN.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>{repo_id} is gated: its makers ask you to accept their conditions first. Do so at {address}/{repo_id}, then log in here.</source>
+      <translation>{repo_id} verlangt Zustimmung: Die Macher bitten dich, zuerst ihre Bedingungen anzunehmen. Tu das unter {address}/{repo_id}, und melde dich dann hier an.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>{repo_id} is gated and your account has no access yet. Accept its conditions at {address}/{repo_id} (some makers answer after days), then try again.</source>
+      <translation>{repo_id} verlangt Zustimmung, und dein Konto hat noch keinen Zugang. Nimm die Bedingungen unter {address}/{repo_id} an (manche Macher antworten nach Tagen), und versuche es noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/remote_source.py" />
+      <source>The header of {name} is longer than {most} MiB, so it is not read over the network.</source>
+      <translation>Der Kopf von {name} ist länger als {most} MiB und wird nicht über das Netz gelesen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/remote_source.py" />
+      <source>it sent {n_content:,} bytes of {name} instead of {n_wanted:,}</source>
+      <translation>er hat {n_content:,} Byte von {name} statt {n_wanted:,} gesendet</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/remote_source.py" />
+      <source>it does not send parts of files</source>
+      <translation>er sendet keine Teile von Dateien</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/settings.py" />
+      <source>The Hub's {what} {shown} is no web address. It looks like https://example.org:8080.</source>
+      <translation>Beim Hub ist {what} {shown} keine Webadresse. Sie sieht aus wie https://example.org:8080.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/settings.py" />
+      <source>The Hub's settings in {file} cannot be read. Correct or delete the file.</source>
+      <translation>Die Einstellungen des Hubs in {file} können nicht gelesen werden. Berichtige oder lösche die Datei.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/token.py" />
+      <source>This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in a desktop session). Set the environment variable HF_TOKEN instead.</source>
+      <translation>Dieses System hat keinen Schlüsselbund für das Token (unter Linux: GNOME-Schlüsselbund oder KWallet in einer Sitzung). Setze stattdessen die Umgebungsvariable HF_TOKEN.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/head_offers.py" />
+      <source>No EAGLE-3 head was looked for. {no_head}</source>
+      <translation>Nach einem EAGLE-3-Kopf wurde nicht gesucht. {no_head}</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/head_offers.py" />
+      <source>{name}: {reason}</source>
+      <translation>{name}: {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/head_offers.py" />
+      <source>{name}: It is larger than the memory that is left beside the model.</source>
+      <translation>{name}: Es ist größer als der Speicher, der neben dem Modell bleibt.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>It is a drafting head of the kind {architecture}, which Slipstream does not run. EAGLE-3 and DFlash heads and small models of the same vocabulary can draft.</source>
+      <translation>Es ist ein Entwurfskopf der Art {architecture}, die Slipstream nicht ausführt. Entwürfe machen EAGLE-3- und DFlash-Köpfe und kleine Modelle mit demselben Vokabular.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>llama.cpp exports no hidden states of layers for the architecture {architecture}.</source>
+      <translation>llama.cpp gibt für die Architektur {architecture} keine inneren Zustände der Schichten heraus.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>It is a head of the kind {variant}. Slipstream runs DFlash heads of the first kind.</source>
+      <translation>Es ist ein Kopf der Art {variant}. Slipstream führt DFlash-Köpfe der ersten Art aus.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>The file carries no prediction heads.</source>
+      <translation>Die Datei enthält keine Vorhersageköpfe.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>llama.cpp has no graph for the prediction heads of the architecture {architecture}.</source>
+      <translation>llama.cpp kann die Vorhersageköpfe der Architektur {architecture} nicht rechnen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>The file carries {n_mtp_layers} prediction heads, and llama.cpp runs one for this architecture.</source>
+      <translation>Die Datei enthält {n_mtp_layers} Vorhersageköpfe, und llama.cpp rechnet für diese Architektur einen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>It was made for a model of width {made_for}, and this one's is {n_embd}.</source>
+      <translation>Es wurde für ein Modell der Breite {made_for} gemacht, und dieses hat {n_embd}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>It reads layer {layer}, and the model has layers 0 to {last}.</source>
+      <translation>Es liest Schicht {layer}, und das Modell hat die Schichten 0 bis {last}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>Its blocks have {n_rows} rows, so it drafts nothing.</source>
+      <translation>Seine Blöcke haben {n_rows} Zeilen, es macht also keine Entwürfe.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>It does not name a token that stands for those to be drafted (mask_token_id).</source>
+      <translation>Es nennt kein Token, das für die zu ratenden steht (mask_token_id).</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>It has no embeddings of its own and its width is {width}, while the model's is {n_embd}.</source>
+      <translation>Es hat keine eigenen Einbettungen und die Breite {width}, während das Modell {n_embd} hat.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>An EAGLE-3 head has one layer.</source>
+      <translation>Ein EAGLE-3-Kopf hat eine Schicht.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>Its keys and values differ in length.</source>
+      <translation>Seine Schlüssel und Werte sind verschieden lang.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>It has embeddings for {value:,} tokens and the model has {n_target:,}.</source>
+      <translation>Es hat Einbettungen für {value:,} Token, und das Modell hat {n_target:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>It has no output of its own and has {n_tokens:,} tokens, while the model has {n_target:,}.</source>
+      <translation>Es hat keine eigene Ausgabe und {n_tokens:,} Token, während das Modell {n_target:,} hat.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>Its table of token ids (d2t) does not go with an output of its own.</source>
+      <translation>Seine Tabelle der Token-Nummern (d2t) passt zu keiner eigenen Ausgabe.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/heads.py" />
+      <source>Its table of token ids (d2t) names tokens that are not among its {n_tokens:,}.</source>
+      <translation>Seine Tabelle der Token-Nummern (d2t) nennt Token, die nicht unter seinen {n_tokens:,} sind.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/offers.py" />
+      <source>The Hub has no small sibling of this model under the name {words}.</source>
+      <translation>Der Hub hat unter dem Namen {words} kein kleines Geschwister dieses Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/offers.py" />
+      <source>It has no whole file to download.</source>
+      <translation>Es hat keine ganze Datei zum Herunterladen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/offers.py" />
+      <source>The model's name says nothing of its family, so the Hub was not searched.</source>
+      <translation>Der Name des Modells sagt nichts über seine Familie, der Hub wurde also nicht durchsucht.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/partner.py" />
+      <source>It is larger than the model: {its:size} of weights, and the model has {mine:size}.</source>
+      <translation>Es ist größer als das Modell: {its:size} Gewichte, und das Modell hat {mine:size}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/partner.py" />
+      <source>Its tokenizer is of another kind ({its} instead of {mine}).</source>
+      <translation>Sein Tokenizer ist von anderer Art ({its} statt {mine}).</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/partner.py" />
+      <source>It is too large to gain anything: it reads {its:size} for a token, and the model {model:size}.</source>
+      <translation>Es ist zu groß, um etwas zu bringen: Es liest {its:size} je Token, und das Modell {model:size}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/partner.py" />
+      <source>It needs {memory:size} of memory beside the model, and {left:size} is left.</source>
+      <translation>Es braucht neben dem Modell {memory:size} Speicher, und {left:size} ist übrig.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/store.py" />
+      <source>What was measured and chosen of pairs</source>
+      <translation>Die Datei mit Messungen und Wahl der Paare</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/vocabulary.py" />
+      <source>{n:,} token ids mean another text: {shown}{rest}.</source>
+      <translation>{n:,} Token-Nummern stehen für anderen Text: {shown}{rest}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/vocabulary.py" />
+      <source>Its tokenizer is of another kind ({kind} instead of {target_kind}).</source>
+      <translation>Sein Tokenizer ist von anderer Art ({kind} statt {target_kind}).</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/vocabulary.py" />
+      <source>It begins or ends texts with other special tokens.</source>
+      <translation>Es beginnt oder beendet Texte mit anderen besonderen Token.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/vocabulary.py" />
+      <source>It has {n_tokens:,} tokens and the model {target_n_tokens:,}.</source>
+      <translation>Es hat {n_tokens:,} Token und das Modell {target_n_tokens:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/vocabulary.py" />
+      <source> and so on</source>
+      <translation> und so weiter</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/vocabulary.py" />
+      <source>1 token id means another text: {shown}.</source>
+      <translation>1 Token-Nummer steht für anderen Text: {shown}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/pairing/vocabulary.py" />
+      <source>{token} is {its} instead of {mine}</source>
+      <translation>{token} ist {its} statt {mine}</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/errors.py" />
+      <source>Cancelled. Nothing of it is left on the disk.</source>
+      <translation>Abgebrochen. Auf der Platte bleibt nichts davon.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>{name} is {source_type} with {bits:.1f} bits per weight: as {type} it would be neither smaller nor better. {what_to_do}</source>
+      <translation>{name} ist {source_type} mit {bits:.1f} Bit je Gewicht: Als {type} wäre es weder kleiner noch besser. {what_to_do}</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Nothing that could be noticed is lost.</source>
+      <translation>Nichts geht verloren, was man merken könnte.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Hardly to be told from the original.</source>
+      <translation>Kaum vom Original zu unterscheiden.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Very near the original.</source>
+      <translation>Sehr nah am Original.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Near the original; a little is lost.</source>
+      <translation>Nah am Original; ein wenig geht verloren.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Good for most uses; some is lost.</source>
+      <translation>Gut für das meiste; etwas geht verloren.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Noticeably worse: for what does not fit otherwise.</source>
+      <translation>Merklich schlechter: für alles, was sonst nicht passt.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Much worse: a smaller model is often better.</source>
+      <translation>Viel schlechter: Ein kleineres Modell ist oft besser.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Choose a smaller type: {smaller}.</source>
+      <translation>Wähle einen kleineren Typ: {smaller}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Use it as it is.</source>
+      <translation>Verwende es, wie es ist.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>There is no type {name} to quantise to. Choose one of: {names}.</source>
+      <translation>Es gibt keinen Typ {name} zum Quantisieren. Wähle einen von: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>{name} is a head that drafts for a larger model: it is small as it is. Quantise the model it belongs to.</source>
+      <translation>{name} ist ein Kopf, der für ein größeres Modell Entwürfe macht: Er ist schon klein. Quantisiere das Modell, zu dem er gehört.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>{name} cannot be quantised: {problem}</source>
+      <translation>{name} kann nicht quantisiert werden: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>{name} is quantised already ({quantisation}): to quantise it again loses more than to quantise the original once. Get its {type} from the maker, or quantise the F16 or BF16 file, or allow it.</source>
+      <translation>{name} ist schon quantisiert ({quantisation}): Noch einmal verliert mehr als das Original einmal. Hole {type} vom Hersteller, quantisiere die Datei in F16 oder BF16, oder erlaube es.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>There is a model called {stem} already: {target}. Remove it first, or give the result another name.</source>
+      <translation>Es gibt schon ein Modell namens {stem}: {target}. Entferne es zuerst, oder gib dem Ergebnis einen anderen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>{output} cannot be a model's name. Give one that has no slashes or special characters and does not begin with a point.</source>
+      <translation>{output} kann kein Name eines Modells sein. Nimm einen ohne Schrägstriche und Sonderzeichen, der nicht mit einem Punkt beginnt.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>{wanted} needs an importance matrix, measured while the original model reads texts, and would be poor without. Download it from a maker that has one, or choose one of: {names}.</source>
+      <translation>{wanted} braucht eine Wichtigkeits-Matrix, die beim Lesen von Texten am Original gemessen wird, und wäre ohne sie schlecht. Lade es von einem Hersteller, der eine hat, oder wähle eines von: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/progress.py" />
+      <source>{n_fallback} of {n_tensors} tensors have rows that are no whole blocks of this type: they got a larger one, so the file is larger than usual.</source>
+      <translation>{n_fallback} von {n_tensors} Tensoren haben Zeilen, die keine ganzen Blöcke dieses Typs sind: Sie bekamen einen größeren, die Datei ist also größer als üblich.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>{total:size} of {free:size} free on {device}</source>
+      <translation>{total:size} von {free:size} frei auf {device}</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>It fits only with {n_ctx:,} tokens of context and a {kv_type} cache: it takes {taken}.</source>
+      <translation>Es passt nur mit {n_ctx:,} Token Kontext und einem {kv_type}-Cache: Es braucht {taken}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>It needs {total:size} on {device} even with a context of {n_ctx:,} tokens, and {free:size} is free. Choose a smaller quantisation or model.</source>
+      <translation>Es braucht {total:size} auf {device}, selbst mit einem Kontext von {n_ctx:,} Token, und {free:size} ist frei. Wähle eine kleinere Quantisierung oder ein kleineres Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>It does not fit with {n_ctx:,} tokens of context: it needs {total:size} on {device} even with a {kv_type} cache, and {free:size} is free. {n_fitting:,} tokens fit, with a {kv_fitting} cache.</source>
+      <translation>Es passt nicht mit {n_ctx:,} Token Kontext: Es braucht {total:size} auf {device}, selbst mit einem {kv_type}-Cache, und {free:size} ist frei. {n_fitting:,} Token passen, mit einem {kv_fitting}-Cache.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>This model turns texts into vectors (/v1/embeddings) and cannot write.</source>
+      <translation>Dieses Modell macht aus Texten Vektoren (/v1/embeddings) und kann nicht schreiben.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>The file has no layers, so there is nothing to run. Get a complete file of this model.</source>
+      <translation>Die Datei hat keine Schichten, es gibt also nichts auszuführen. Hole eine vollständige Datei dieses Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>A context of {n_ctx:,} tokens is not possible: choose between 1 and {most:,}.</source>
+      <translation>Ein Kontext von {n_ctx:,} Token ist nicht möglich: Wähle zwischen 1 und {most:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>It fits with {n_ctx:,} tokens of context: it takes {taken}.</source>
+      <translation>Es passt mit {n_ctx:,} Token Kontext: Es braucht {taken}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>It just fits with {n_ctx:,} tokens of context: it takes {taken}. Close other programs before loading it.</source>
+      <translation>Es passt knapp mit {n_ctx:,} Token Kontext: Es braucht {taken}. Schließe andere Programme, bevor du es lädst.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>It does not fit with {n_ctx:,} tokens of context, nor with fewer: it needs {total:size} on {device} even with a {kv_type} cache, and {free:size} is free. Choose a smaller model.</source>
+      <translation>Es passt nicht mit {n_ctx:,} Token Kontext, auch nicht mit weniger: Es braucht {total:size} auf {device}, selbst mit einem {kv_type}-Cache, und {free:size} ist frei. Wähle ein kleineres Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>It was trained for {n_ctx:,} tokens, and is judged with these instead of {asked:,}.</source>
+      <translation>Trainiert ist es für {n_ctx:,} Token, und damit wird es beurteilt statt mit {asked:,}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>There is no room for {n_ctx:,} tokens of context: {n_fitting:,} fit.</source>
+      <translation>Für {n_ctx:,} Token Kontext ist kein Platz: {n_fitting:,} passen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>There is no room for its draft model, so it is loaded without.</source>
+      <translation>Für sein Entwurfsmodell ist kein Platz, es wird also ohne geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>Its prediction heads cannot draft here. {reason}</source>
+      <translation>Seine Vorhersageköpfe können hier keine Entwürfe machen. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/fit_report.py" />
+      <source>Its {head} cannot draft here. {reason}</source>
+      <translation>{head}: kann hier keine Entwürfe machen. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>{empty} tokens/s here, {full} behind {n_ctx:,} tokens</source>
+      <translation>{empty} Token/s hier, {full} nach {n_ctx:,} Token</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>fits well</source>
+      <translation>gut passt</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>{quantisation}, the best quality that {how}; how fast it is here is not known yet.</source>
+      <translation>{quantisation}, die beste Qualität, die {how}; wie schnell es hier ist, ist noch nicht bekannt.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>how fast it is here is not known</source>
+      <translation>wie schnell es hier ist, ist nicht bekannt</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>{empty} tokens/s here</source>
+      <translation>{empty} Token/s hier</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>There is no model here that can be used.</source>
+      <translation>Hier ist kein Modell, das verwendet werden kann.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>None fits this machine. The smallest: {sentence}</source>
+      <translation>Keines passt auf diesen Rechner. Das kleinste: {sentence}</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>{quantisation}, the best quality that fits well and is quick enough: {pace}.</source>
+      <translation>{quantisation}, die beste Qualität, die gut passt und schnell genug ist: {pace}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>is the fastest that fits</source>
+      <translation>ist das schnellste, das passt</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>is the fastest that fits at all</source>
+      <translation>ist das schnellste, das überhaupt passt</translation>
+    </message>
+    <message>
+      <location filename="../../models/recommend/recommend.py" />
+      <source>{quantisation}. None that fits well keeps {enough:g} tokens/s while its context fills; this one {why}: {pace}.</source>
+      <translation>{quantisation}. Keines, das gut passt, hält {enough:g} Token/s, während sich der Kontext füllt; dieses {why}: {pace}.</translation>
     </message>
     <message>
       <location filename="../../models/curated.json" />

@@ -18,6 +18,11 @@ NOTE = tr(
     "The token is kept in the system's keyring."
 )
 
+KEYRING = "the system keyring"
+# Where an access token comes from, in the words of the window.
+ORIGINS = {KEYRING: tr("the system keyring"), "Hugging Face's token file": tr("Hugging Face's token file")}
+NOBODY = tr("Not logged in.")
+
 
 class HubDialog(QDialog):
     """Shows and changes the Hub's settings."""
@@ -89,9 +94,10 @@ class HubDialog(QDialog):
         self.proxy.setText(facts.proxy or "")
         offline = tr(" HF_HUB_OFFLINE is set: the Hub is not asked.") if facts.is_offline else ""
         self.who.setText(
-            (tr("Logged in by {token}.", token=facts.token) if facts.token else tr("Not logged in.")) + offline
+            (tr("Logged in by {token}.", token=ORIGINS.get(facts.token, facts.token)) if facts.token else NOBODY)
+            + offline
         )
-        self.log_out.setVisible(facts.token == "the system keyring")
+        self.log_out.setVisible(facts.token == KEYRING)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.problem.setText(trouble.sentence)

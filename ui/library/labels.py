@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from models.download.progress import DownloadPhase, DownloadProgress
-from models.estimate.fit.summary import FitFacts, FitSummary, FitVerdict
+from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.speeds import MeasuredSpeed
 from models.formatting import figures
 from models.formatting.figures import count, parameters, speed
@@ -89,68 +89,6 @@ def fit_and_speed(row: ModelRow) -> str:
 def about(rate: float | None) -> str:
     """Return a predicted speed, marked as one; "" where it is not known."""
     return f"≈ {speed(rate)}" if rate else ""
-
-
-def fit_sentence(fit: FitSummary) -> str:
-    """Return whether a model fits, with its numbers; in the words of the library's process where it gives none."""
-    facts = fit.facts
-    if facts is None or not facts.uses:
-        return fit.sentence
-    if not fit.fits:
-        return _why_not(facts)
-    taken = ", ".join(
-        tr(
-            "{total} of {free} free on {device}",
-            total=figures.size(use.total),
-            free=figures.size(use.free),
-            device=use.device,
-        )
-        for use in facts.uses
-    )
-    if not facts.is_as_wanted:
-        return tr(
-            "It fits only with {n_ctx:,} tokens of context and a {kv_type} cache: it takes {taken}.",
-            n_ctx=facts.n_ctx,
-            kv_type=facts.kv_type,
-            taken=taken,
-        )
-    if fit.verdict is FitVerdict.GREEN:
-        return tr("It fits with {n_ctx:,} tokens of context: it takes {taken}.", n_ctx=facts.n_ctx, taken=taken)
-    return tr(
-        "It just fits with {n_ctx:,} tokens of context: it takes {taken}. Close other programs before loading it.",
-        n_ctx=facts.n_ctx,
-        taken=taken,
-    )
-
-
-def _why_not(facts: FitFacts) -> str:
-    use = facts.uses[0]
-    values = {
-        "n_ctx": facts.n_ctx,
-        "total": figures.size(use.total),
-        "free": figures.size(use.free),
-        "device": use.device,
-        "kv_type": facts.kv_type,
-    }
-    if facts.may_shorten:
-        return tr(
-            "It needs {total} on {device} even with a context of {n_ctx:,} tokens, and {free} is free. Choose a "
-            "smaller quantisation or model.",
-            **values,
-        )
-    if not facts.n_ctx_fitting:
-        return tr(
-            "It does not fit with {n_ctx:,} tokens of context, nor with fewer: it needs {total} on {device} even with "
-            "a {kv_type} cache, and {free} is free. Choose a smaller model.",
-            **values,
-        )
-    return tr(
-        "It does not fit with {n_ctx:,} tokens of context: it needs {total} on {device} even with a {kv_type} cache, "
-        "and {free} is free. {n_fitting:,} tokens fit, with a {kv_fitting} cache.",
-        n_fitting=facts.n_ctx_fitting,
-        kv_fitting=facts.kv_type_fitting,
-        **values,
-    )
 
 
 def suggested_line(row: SuggestedRow) -> str:

@@ -10,7 +10,7 @@ from models.library import requests as ask
 from models.library.values import ModelFitReport, ModelRow, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
-from ui.library.labels import fit_sentence, machine_facts
+from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 
@@ -75,7 +75,7 @@ class MachineCard(QWidget):
     def _on_judged(self, judged: ModelFitReport) -> None:
         fit = judged.fit
         why = [tr("The speed is not known yet: “{MEASURE}” finds it out.", MEASURE=MEASURE)] if fit.lacks_speed else []
-        self._say(" ".join((fit_sentence(fit), *fit.notes, *why)), TONES.get(fit.verdict, "problem"))
+        self._say(" ".join((fit.sentence, *fit.notes, *why)), TONES.get(fit.verdict, "problem"))
         self.facts.show_facts(machine_facts(judged))
         self.facts.show()
         if not self._is_measuring:

@@ -190,6 +190,7 @@ class ModelsView(QWidget):
         if any(row.name == self._to_show for row in rows):
             self.list.choose(self._to_show)
             self._to_show = None
+            self.panes.show_details(True, by_hand=True)  # it was asked for: also where it covers the list
         problems = " ".join(self._last.problems)
         self.foot.setText(problems or tr("Looked for in {names}", names=", ".join(self._last.folders)))
         self.foot.setToolTip("\n".join((*self._last.problems, *self._last.folders)))

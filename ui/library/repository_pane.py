@@ -23,7 +23,7 @@ from models.library.values import (
     TroubleKind,
 )
 from ui.language import tr
-from ui.library.labels import FITS, fit_sentence, joined, judged_facts, offer_line, size
+from ui.library.labels import FITS, joined, judged_facts, offer_line, size
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
@@ -299,7 +299,7 @@ class RepositoryPane(QWidget):
         if judged is not None:
             self.facts.show_facts(judged_facts(judged))
             is_unusable = judged.fit.verdict is FitVerdict.UNUSABLE
-            self._say(fit_sentence(judged.fit), "problem" if is_unusable else "muted")
+            self._say(judged.fit.sentence, "problem" if is_unusable else "muted")
             self._ask_for_draft(model, judged)
         elif model.role is not FileRole.MODEL:
             self._say("", "muted")

@@ -27,6 +27,11 @@ WAITS = {
     "replies": tr("Waits for a reply that is being written…"),
     "a load": tr("Waits for a model that is being loaded…"),
 }
+# Of a test of pairs; ``{name}`` is who drafts.
+STAGES = {
+    "loading": tr("Loading {name}…"),
+    "measuring": tr("Measuring {name}…"),
+}
 NO_MODEL = tr("Load a model first: choose one above the chat.")
 STOPPED = tr("Stopped.")
 
@@ -110,17 +115,18 @@ class MeasuringCard(QWidget):
             if step.results:
                 self._results = "\n".join(step.results)
                 return
-            words = WAITS.get(step.stage, f"{step.stage.capitalize()} {step.partner}…".strip())
+            words = WAITS.get(step.stage) or STAGES.get(step.stage, "{name}…").format(name=step.partner)
         elif step.report is not None:
             self._show_report(step.report)
             return
         else:
-            words = f"{step.stage}…"
+            is_loading = step.stage.startswith("Loading")
+            words = tr("Loading the model…") if is_loading else tr("Comparing replies with drafts and without…")
         self.stage.setText(words)
         self.bar.setValue(round(step.share * 1_000))
 
     def _show_report(self, report: dict[str, Any]) -> None:
-        self._results = str((report.get("summary") or {}).get("verdict") or "")
+        self._results = verdict(report)
         rows = [row for row in report.get("rows") or () if row.get("speedup") and row.get("mode") == "greedy"]
         most = max((float(row["speedup"]) for row in rows), default=1.0)
         self.bars.show_bars(
@@ -160,3 +166,32 @@ class MeasuringCard(QWidget):
             part.setVisible(is_going)
         self.result.setVisible(not is_going and bool(self.result.text()))
         self.grew.emit()
+
+
+def verdict(report: dict[str, Any]) -> str:
+    """Return what a verification found, from the figures of its report."""
+    found, n_all = report.get("summary") or {}, len(report.get("rows") or ())
+    n_different, n_wrong = int(found.get("differences") or 0), int(found.get("beyond_near_tie") or 0)
+    n_drafted, n_accepted = int(found.get("drafted") or 0), int(found.get("accepted") or 0)
+    if not n_drafted and not n_different:
+        return tr("Nothing was drafted, since plain decoding is faster here: there was nothing to compare.")
+    if not n_different:
+        said = tr("Drafting changed nothing: all {n_all:,} replies are the same, token for token.", n_all=n_all)
+    elif not n_wrong:
+        said = tr(
+            "{n_same:,} of {n_all:,} replies are the same. Where the others part, two tokens were about equally "
+            "likely, so rounding decided.",
+            n_same=n_all - n_different,
+            n_all=n_all,
+        )
+    else:
+        said = tr(
+            "Drafting CHANGED what the model says: {n_wrong:,} of {n_all:,} replies have a token that plain decoding "
+            "was far from choosing.",
+            n_wrong=n_wrong,
+            n_all=n_all,
+        )
+    gain = tr("{n_accepted:,} of {n_drafted:,} guessed tokens were right.", n_accepted=n_accepted, n_drafted=n_drafted)
+    median = found.get("speedup_median")
+    speed = tr("It is {median:.2f} times as fast as plain decoding.", median=median) if median else ""
+    return " ".join(filter(None, (said, gain, speed)))

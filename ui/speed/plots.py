@@ -16,7 +16,7 @@ from ui.theme.tokens import LIGHT, Palette, Type
 
 HEIGHT = 150  # pixels
 _TICKS = ((-SECONDS, tr("−3 min")), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, tr("now")))
-_SIDES = 0.05  # of the width, for the words below both ends
+_SIDES = 0.09  # of the width, for the words below both ends
 _ABOVE = 8  # pixels, for half a figure at the upper end
 _FILL = 40  # of 255: how much of the colour is below the line
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFrame, QProgressBar, QVBoxLayout, QWidget
 
 from ui.language import tr
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
+from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import plain_label
+
+BUTTONS_SHARE = 0.55  # of the width: what takes more stands below the words
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +87,16 @@ class _RowView(QFrame):
         self.bar.setRange(0, 1_000)
         self.bar.setTextVisible(False)
         self.buttons: dict[str, TextButton] = {}
-        self._row = QHBoxLayout()
+        self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._row.setSpacing(0)
+        self._side = QWidget()
+        self._flow = FlowLayout(self._side)
         words = QVBoxLayout()
         words.setSpacing(Space.XS)
         words.addWidget(self.title)
         words.addWidget(self.line)
         self._row.addLayout(words, 1)
+        self._row.addWidget(self._side, 0, Qt.AlignmentFlag.AlignVCenter)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, Space.S, 0, Space.S)
         column.setSpacing(Space.XS + 2)
@@ -122,13 +129,28 @@ class _RowView(QFrame):
     def _show_actions(self, row: ActionRow) -> None:
         for action in [action for action in self.buttons if action not in row.actions]:
             button = self.buttons.pop(action)
-            self._row.removeWidget(button)
             button.hide()
             button.deleteLater()
-        for place, action in enumerate(row.actions, 1):
+        while self._flow.count():
+            self._flow.takeAt(0)
+        for action in row.actions:
             if action not in self.buttons:
                 button = TextButton(action, f"{action}: {row.title}")
                 button.setToolTip(f"{action} {row.title}")
                 button.clicked.connect(lambda checked=False, action=action: self.wanted.emit(action))
                 self.buttons[action] = button
-            self._row.insertWidget(place, self.buttons[action])
+            self._flow.addWidget(self.buttons[action])
+        self._side.setVisible(bool(row.actions))
+        self._place_buttons()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the buttons where there is room for them."""
+        super().resizeEvent(event)
+        self._place_buttons()
+
+    def _place_buttons(self) -> None:
+        width = sum(button.sizeHint().width() for button in self.buttons.values())
+        is_beside = width <= self.width() * BUTTONS_SHARE
+        ways = QBoxLayout.Direction
+        self._row.setDirection(ways.LeftToRight if is_beside else ways.TopToBottom)
+        self._side.setMinimumWidth(width if is_beside else 0)

@@ -83,6 +83,7 @@ from ui.window.chat_panes import ChatPanes
 from ui.window.newcomer import Newcomer
 from ui.window.rail import PAGES, NavigationRail, named_pages
 
+PREPARE_MS = 600
 # Their parts are theirs alone.
 _WHOLE = (QAbstractItemView, QAbstractSpinBox, QLineEdit)
 
@@ -494,6 +495,8 @@ class MainWindow(QMainWindow):
         """Make the pages with the most in them bit by bit, so that they are there when they are wanted."""
         self._made_library().prepare()
         self._begun_settings().prepare()
+        # In a moment of its own, when those have been made.
+        QTimer.singleShot(PREPARE_MS, self, lambda: self._made_server() if self.isVisible() else None)
 
     def _made_library(self) -> LibraryPage:
         if self.library is None:
@@ -528,7 +531,7 @@ class MainWindow(QMainWindow):
 
     def _made_jobs(self) -> JobsPage:
         if self.jobs is None:
-            self.jobs = JobsPage(self._api, self.watch)
+            self.jobs = JobsPage(self._api, self.watch, self.tools)
             self.jobs.set_palette(self._appearance.palette)
             self.jobs.chat_wanted.connect(self._on_answer_wanted)
             self._pages.addWidget(self.jobs)

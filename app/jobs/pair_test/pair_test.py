@@ -21,6 +21,7 @@ from core.ipc.pipe import PipeClosed
 from core.values.errors import SlipstreamError
 from models.catalog.catalog import ModelEntry
 from models.formatting.program import advice, command
+from models.formatting.sentence import Sentence, joined
 from models.pairing.gain import WORTH
 from models.pairing.partner import Partner
 from models.pairing.store import MeasuredGain, file_id
@@ -69,6 +70,17 @@ class OtherWork(StrEnum):
 
     REPLIES = "replies"
     LOADING = "a load"
+
+    @property
+    def why_not_now(self) -> Sentence:
+        """Why nothing can be measured beside it, and what to do."""
+        if self is OtherWork.REPLIES:
+            return Sentence(
+                "Slipstream is at work on replies: beside it, the figures would be wrong. Measure when that is done."
+            )
+        return Sentence(
+            "Slipstream is at work on a load: beside it, the figures would be wrong. Measure when that is done."
+        )
 
 
 def other_work() -> OtherWork | None:
@@ -173,13 +185,24 @@ class PairTest:
         if draft is not None:
             partner = partner_named(self._entry, draft, self._models)
             if not partner.is_usable:
-                raise CannotPair(f"{partner.name} cannot draft for {self._entry.name}. {partner.problem}")
+                raise CannotPair(
+                    Sentence(
+                        "{name} cannot draft for {entry_name}. {problem}",
+                        name=partner.name,
+                        entry_name=self._entry.name,
+                        problem=partner.problem,
+                    )
+                )
             return (partner,)
         found = pairing(self._entry, self._models)
         usable = tuple(partner for partner in found.partners if partner.is_usable)[:MOST_TESTED]
         if not usable:
-            pair = advice(f"`{command('models pair', self._entry.name)}`", "The list of who drafts")
-            raise CannotPair(f"There is nothing to test: {found.decision.why} {pair} says what would fit.")
+            pair = advice(f"`{command('models pair', self._entry.name)}`", Sentence("The list of who drafts"))
+            raise CannotPair(
+                Sentence(
+                    "There is nothing to test: {why} {pair} says what would fit.", why=found.decision.why, pair=pair
+                )
+            )
         return usable
 
     def _wait(self, progress: TestProgress) -> None:
@@ -241,21 +264,25 @@ class PairTest:
     def _started(self, errors: IO[bytes]) -> ChildProcess:
         with self._lock:
             if self._is_cancelled:
-                raise Cancelled("The test was stopped.")
+                raise Cancelled(Sentence("The test was stopped."))
             self._child = start_module("app.jobs.pair_test.trial", errors)
             return self._child
 
     def _outcome(self, news: object, code: int, errors: IO[bytes]) -> TrialResult:
         if self._is_cancelled:
-            raise Cancelled("The test was stopped.")
+            raise Cancelled(Sentence("The test was stopped."))
         if isinstance(news, TrialResult):
             return news
         if isinstance(news, TrialProblem):
             raise CannotPair(news.message)
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL_BYTES))
         words = errors.read().decode("utf-8", "replace").strip().splitlines()
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        raise CannotPair(f"The test {how}. {words[-1] if words else ''}".strip())
+        how = (
+            Sentence("The test was ended by signal {number}.", number=-code)
+            if code < 0
+            else Sentence("The test ended with exit code {code}.", code=code)
+        )
+        raise CannotPair(joined((how, words[-1] if words else "")))
 
     def _keep_winner(self) -> None:
         """Choose the fastest that was measured; where none is faster, leave it to what is expected of the others."""

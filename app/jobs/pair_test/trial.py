@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from app.jobs.pair_test.pair_test import TrialProblem, TrialProgress, TrialResult, TrialTask
 from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
 from core.ipc.pipe import Pipe, PipeClosed
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from app.jobs.verify.verification import DecodedReply
@@ -61,7 +62,7 @@ def measure(job: TrialTask, say: Callable[[str, float], None] = lambda stage, sh
         )
         timed = [one for one in found.comparisons if one.speedup is not None]
         if not timed:
-            raise SlipstreamError("Its replies are too short to be timed.")
+            raise SlipstreamError(Sentence("Its replies are too short to be timed."))
         plain, drafted = _rate([one.plain for one in timed]), _rate([one.drafted for one in timed])
         acceptance = found.n_accepted / found.n_drafted if found.n_drafted else None
         return TrialResult(drafted / plain, plain, drafted, acceptance)
@@ -79,7 +80,7 @@ def main() -> None:
     job: TrialTask = pipe.receive()
     threading.Thread(target=_leave_with, args=(pipe,), daemon=True).start()
     if not Path(job.target).is_file():
-        pipe.send(TrialProblem(f"{job.target} is no longer there."))
+        pipe.send(TrialProblem(Sentence("{target} is no longer there.", target=job.target)))
         return
     try:
         pipe.send(measure(job, lambda stage, share: pipe.send(TrialProgress(stage, share))))

@@ -21,6 +21,7 @@ from models.files.disk import check_space, hold_folder_lock
 from models.files.errors import DownloadError, Stopped, as_download_errors
 from models.files.provenance import FileOrigin, write_record
 from models.files.safe_path import PARTIAL_FOLDER
+from models.formatting.sentence import Sentence
 from models.quantise.errors import QuantiseCancelled, QuantiseError, QuantiseFailed, QuantiseRefused
 from models.quantise.plan import FOLDER, QuantisePlan
 from models.quantise.progress import Quantised, QuantisePhase, QuantiseProgress, seconds_left
@@ -71,7 +72,13 @@ class QuantiseJob:
         try:
             with hold_folder_lock(lock, self._cancelled, waiting), self._cleared(partial):
                 if self._plan.target.exists():
-                    raise QuantiseRefused(f"There is a model called {self._plan.name} already: {self._plan.target}.")
+                    raise QuantiseRefused(
+                        Sentence(
+                            "There is a model called {name} already: {target}.",
+                            name=self._plan.name,
+                            target=self._plan.target,
+                        )
+                    )
                 return self._make(partial, report)
         except Stopped:
             raise QuantiseCancelled from None
@@ -129,7 +136,7 @@ class QuantiseJob:
             except PipeClosed:
                 if self._cancelled.is_set():
                     raise QuantiseCancelled from None
-                raise self._failure(_last_line(words) or "its process ended without a word") from None
+                raise self._failure(_last_line(words) or Sentence("its process ended without a word")) from None
 
     @contextmanager
     def _running(self, words: IO[bytes]) -> Iterator[Pipe]:
@@ -154,9 +161,14 @@ class QuantiseJob:
         """Before a byte is written: is the result smaller, and is there room for it?"""
         if n_bytes >= self._plan.weight_bytes:
             raise QuantiseRefused(
-                f"{self._plan.source_name} has rows that are no whole blocks of {self._plan.type.name}: they would get "
-                f"a larger type, and the result would be no smaller than the {self._plan.source_type} it is. Choose a "
-                "smaller type, or one like Q4_0 with short blocks."
+                Sentence(
+                    "{source_name} has rows that are no whole blocks of {name}: they would get a larger type, "
+                    "and the result would be no smaller than the {source_type} it is. Choose a smaller type, or "
+                    "one like Q4_0 with short blocks.",
+                    source_name=self._plan.source_name,
+                    name=self._plan.type.name,
+                    source_type=self._plan.source_type,
+                )
             )
         check_space(self._folder, n_bytes + _header_bytes(self._plan), self._reserve)
 

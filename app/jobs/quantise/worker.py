@@ -18,6 +18,7 @@ from core.ipc.pipe import Pipe, PipeClosed
 from core.values.errors import SlipstreamError
 from models.facts.model_facts import read_model
 from models.facts.split_files import parts
+from models.formatting.sentence import Sentence
 from models.gguf.header import GgufError, read_header
 
 _EXIT_FAILED = 70
@@ -136,9 +137,9 @@ def check_result(path: Path, n_threads: int) -> None:
             status = context.decode(batch)
             context.synchronize()
             if status is not DecodeStatus.OK:
-                raise BrokenResult(f"It loads, but does not compute ({status.name}).")
+                raise BrokenResult(Sentence("It loads, but does not compute ({name}).", name=status.name))
             if not np.isfinite(context.logits(1)).all():
-                raise BrokenResult("It loads, but computes what are no numbers: the source may be damaged.")
+                raise BrokenResult(Sentence("It loads, but computes what are no numbers: the source may be damaged."))
         finally:
             context.close()
     finally:

@@ -30,6 +30,7 @@ from core.values.errors import BadOption, BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase, EngineState, LoadedModel
 from core.values.model_settings import ModelSettings
 from models.facts.projector import projector_beside
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from app.server.calls.schemas import LoraScale  # pydantic takes its time
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
 _LEAVE_SECONDS = 1.0
-LEAVING = "The server is shutting down."
+LEAVING = Sentence("The server is shutting down.")
 # The settings of a model that are the engine's.
 _COUNT_AT_LOAD = ("ctx", "kv_type", "gpu_layers", "threads", "draft", "worker")
 
@@ -209,11 +210,11 @@ class ModelHost:
                     self.engine.prepare()
             options = self._options(entry, must_draft)
             with self._starting:
-                if not self.is_closing:
+                if not self.is_closing and number == self._n_loads:
                     self.engine.load(options, number, again=again)
         except Exception as error:  # those who wait for the model must hear of it
             _log.exception("%s could not be loaded", entry.path)
-            problem = f"The engine could not be started: {error}"
+            problem = Sentence("The engine could not be started: {error}", error=error)
             self.bridge.deliver((EngineState(EnginePhase.FAILED, problem=problem, load=number),))
 
     def _options(self, entry: Entry, must_draft: bool) -> EngineOptions:
@@ -417,8 +418,19 @@ class ModelHost:
         if not self._n_leases and not self._line:
             self._unload()
 
-    def _unload(self) -> None:
-        _log.info("%s leaves memory: nobody uses it", self.name)
+    def cancel_load(self) -> bool:
+        """End a load that goes on, with the calls that wait for it; return whether there was one.
+
+        No model is loaded then, and the next call begins anew.
+        """
+        if self._state.phase not in (EnginePhase.LOADING, EnginePhase.RESTARTING):
+            return False
+        self._unload("its load was cancelled")
+        self._wake()
+        return True
+
+    def _unload(self, why: str = "nobody uses it") -> None:
+        _log.info("%s leaves memory: %s", self.name, why)
         self._unloads_next, self._model = False, None
         self._n_loads += 1
         self._state = EngineState(EnginePhase.EMPTY, load=self._n_loads)
@@ -488,10 +500,12 @@ class ModelHost:
             elif self._state.phase is EnginePhase.FAILED and not self.seconds_to_retry:
                 self.load(self._entry, again=True)
         while self._model is None or self._state.phase is EnginePhase.FAILED:
+            if self._state.phase is EnginePhase.EMPTY:
+                raise EngineUnavailable(Sentence("The load of the model was cancelled."))
             if self._state.phase is EnginePhase.FAILED:
                 # A model that does not fit now hardly fits in a second: a client shall not try it again by itself.
                 retry_after = self.seconds_to_retry if self._state.n_deaths else None
-                raise EngineUnavailable(self._state.problem or "The model could not be loaded.", retry_after)
+                raise EngineUnavailable(self._state.problem or Sentence("The model could not be loaded."), retry_after)
             if self.is_closing:
                 raise EngineUnavailable(LEAVING)
             await self._next_state()

@@ -20,6 +20,7 @@ from app.server.http.errors import ModelNotFound
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadRequest, EngineUnavailable, LoadFailed
 from core.values.messages import EnginePhase, LoadedModel
+from models.formatting.sentence import Sentence
 
 _MOST_NAMES = 100  # names that are not looked up again; clients could make up any number
 # A model beside the chosen one holds memory that other programs could use. Editors and retrieval come back sooner.
@@ -134,7 +135,9 @@ class ModelPool:
         if entry is None:
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:
-            raise LoadFailed(f"The model {entry.name} cannot be used: {entry.problem}")
+            raise LoadFailed(
+                Sentence("The model {name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
+            )
         return entry
 
     def of(self, entry: Entry) -> ModelHost | None:
@@ -194,6 +197,10 @@ class ModelPool:
             host.leave_after(self._stay(host))
         return entry
 
+    def cancel_load(self) -> bool:
+        """End the load of the chosen model; as ``ModelHost.cancel_load``."""
+        return self.main.cancel_load()
+
     async def request_unload(self, name: str | None = None) -> Entry:
         """Unload a model as soon as no call has it; the next call loads it again.
 
@@ -218,7 +225,7 @@ class ModelPool:
             raise EngineUnavailable(LEAVING)
         if not name or (name in self._known and self._known[name] is None):
             if self.main.entry is None:
-                raise EngineUnavailable("No model is loaded: name one in the field 'model'.")
+                raise EngineUnavailable(Sentence("No model is loaded: name one in the field 'model'."))
             return self.main.entry
         path = self._known.get(name)
         for host in self.hosts:

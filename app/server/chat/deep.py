@@ -28,6 +28,7 @@ from app.server.templates.chat_template import TemplateRenderer
 from core.values.messages import Ended, Failure, FailureKind, FinishReason, LoadedModel, RequestEvent, Started, Token
 from core.values.receipt import Receipt
 from core.values.request import Request, SamplingParams
+from models.formatting.sentence import Sentence
 
 # Fewer tokens than these are not worth a stage.
 LEAST_DRAFT, LEAST_NOTES, LEAST_ANSWER = 24, 24, 24
@@ -80,11 +81,13 @@ def plan_deep(now: DeepLimits) -> DeepPlan:
     for_drafts = room - notes
     by_context = min(for_drafts // LEAST_DRAFT, now.n_cells // ((now.n_fixed or now.n_ctx) + LEAST_DRAFT))
     if for_drafts < LEAST_ANSWER or by_context < 2:
-        return DeepPlan(1, reason="the context has no room for drafts beside the question")
+        return DeepPlan(1, reason=Sentence("the context has no room for drafts beside the question"))
     if now.n_free_slots < 2:
-        return DeepPlan(1, reason="no slot is free for a second draft")
+        return DeepPlan(1, reason=Sentence("no slot is free for a second draft"))
     if now.cheap_rows < 2:
-        return DeepPlan(1, reason="a second draft at once would take about as long as another reply on this machine")
+        return DeepPlan(
+            1, reason=Sentence("a second draft at once would take about as long as another reply on this machine")
+        )
     n_drafts = min(by_context, now.n_free_slots, now.cheap_rows, MOST_DRAFTS)
     longest = min(for_drafts // n_drafts, now.n_cells // n_drafts - (now.n_fixed or 0), _MOST_DRAFT)
     draft = max(min(longest, now.max_tokens or longest), 1)
@@ -180,20 +183,22 @@ class DeepPart:
 
 @dataclass(frozen=True, slots=True)
 class StageTiming:
-    """What one stage took."""
+    """What one stage took, and ``texts``, what it wrote, where nobody reads the reply as a stream."""
 
     name: str
     seconds: float
     receipts: Sequence[Receipt]
+    texts: tuple[str, ...] = ()
 
     def wire(self) -> dict[str, Any]:
         """Return the object that goes beside the timings."""
-        return {
+        told = {
             "stage": self.name,
             "ms": round(self.seconds * 1_000, 3),
             "prompt_tokens": sum(receipt.n_prompt for receipt in self.receipts[:1]),
             "completion_tokens": sum(receipt.n_generated for receipt in self.receipts),
         }
+        return told | {"texts": list(self.texts)} if self.texts else told
 
 
 class DeepReply:
@@ -361,7 +366,9 @@ class DeepReply:
                     n_done, said_at = n_now, time.monotonic()
                     yield self._progress(name)
         receipts = [part.end.receipt for part in parts if part.end is not None and part.failure is None]
-        self.stages.append(StageTiming(name, time.monotonic() - began, receipts))
+        written = [part for part in parts if part.failure is None] if self.has_listener else []
+        texts = tuple(text for part in written if (text := part.text()))
+        self.stages.append(StageTiming(name, time.monotonic() - began, receipts, texts))
 
     async def _run(self, parts: Sequence[DeepPart]) -> AsyncGenerator[None, None]:
         """Run requests side by side; yield whenever something has come of them. What runs at the end is cancelled."""

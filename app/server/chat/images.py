@@ -21,6 +21,7 @@ from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import MAX_IMAGES, PromptImage
 from models.formatting.program import PROGRAM, advice
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     import httpx
@@ -39,12 +40,16 @@ async def read_images(sent: Sequence[SentImage], model: LoadedModel, *, allows_r
     if not model.mmproj:
         how = advice(
             f"Load one that can: its projector is a file mmproj….gguf beside it, or `{PROGRAM} serve --mmproj FILE`.",
-            "Load one that can: its page in the library says so.",
+            Sentence("Load one that can: its page in the library says so."),
         )
-        message = f"This model is loaded without a projector, so it cannot see images. {how}"
+        message = Sentence("This model is loaded without a projector, so it cannot see images. {how}", how=how)
         raise refuse(400, message, sent[0].place, "images_not_supported")
     if len(sent) > MAX_IMAGES:
-        message = f"{len(sent)} images were sent, at most {MAX_IMAGES} are taken: leave out the oldest."
+        message = Sentence(
+            "{n_sent} images were sent, at most {most} are taken: leave out the oldest.",
+            n_sent=len(sent),
+            most=MAX_IMAGES,
+        )
         raise refuse(400, message, sent[MAX_IMAGES].place, "too_many_images")
     files = []
     for image in sent:
@@ -77,7 +82,9 @@ def placed(prompt: str, marks: Sequence[str], files: Sequence[bytes]) -> tuple[s
         images.append(PromptImage(offset, file_of[found[0]]))
         done = found.end()
     if {id(image.data) for image in images} != {id(file) for file in files}:
-        raise BadRequest("The chat template of this model leaves out images of these messages.", param="messages")
+        raise BadRequest(
+            Sentence("The chat template of this model leaves out images of these messages."), param="messages"
+        )
     return "".join([*texts, prompt[done:]]), tuple(images)
 
 
@@ -126,7 +133,7 @@ def _data_of(url: str) -> bytes:
 
 
 _URL_SAFE = str.maketrans("-_", "+/")
-_TOO_LARGE = f"An image may have {MAX_IMAGE_BYTES >> 20} MB: send a smaller one."
+_TOO_LARGE = Sentence("An image may have {most} MB: send a smaller one.", most=MAX_IMAGE_BYTES >> 20)
 
 
 def is_public(address: str) -> bool:

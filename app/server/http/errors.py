@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.values.errors import BadRequest, EngineUnavailable, LoadFailed, SlipstreamError
 from core.values.messages import Failure, FailureKind
+from models.formatting.sentence import Sentence, as_object
 
 if TYPE_CHECKING:
     from starlette.exceptions import HTTPException
@@ -86,7 +87,10 @@ class ApiError(Exception):
         self.sizes: tuple[int, int] | None = None  # tokens of a prompt that is too long, and of the context
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON object of the error; one of a prompt that is too long has llama-server's fields too."""
+        """Return the JSON object of the error, with the facts of its sentence where these are known.
+
+        One of a prompt that is too long has llama-server's fields too.
+        """
         error: dict[str, Any] = {
             "message": self.message,
             "type": self.answer.type,
@@ -95,6 +99,8 @@ class ApiError(Exception):
         }
         if self.sizes is not None:
             error |= {"n_prompt_tokens": self.sizes[0], "n_ctx": self.sizes[1]}
+        if isinstance(self.message, Sentence):
+            error["said"] = as_object(self.message)
         return {"error": error}
 
     def encoded(self, path: str = "") -> bytes:
@@ -130,7 +136,9 @@ class ModelNotFound(ApiError):
         known = ", ".join(names) or "none"
         super().__init__(
             ErrorAnswer(404, INVALID, "model_not_found"),
-            f"There is no model {_short(name)!r} here. The models there are: {known}.",
+            Sentence(
+                "There is no model {name} here. The models there are: {known}.", name=repr(_short(name)), known=known
+            ),
             param="model",
         )
 
@@ -200,14 +208,15 @@ def from_exception(error: Exception) -> ApiError:
     if isinstance(error, EngineUnavailable) and error.retry_after is not None:
         seconds = max(math.ceil(error.retry_after), 1)
         answer = EXCEPTIONS[EngineUnavailable]._replace(may_retry=True)
-        return ApiError(answer, f"{error.message} Try again in {seconds} s.", retry_after=seconds)
+        again = Sentence("{problem} Try again in {seconds} s.", problem=error.message, seconds=seconds)
+        return ApiError(answer, again, retry_after=seconds)
     for kind, answer in EXCEPTIONS.items():
         if isinstance(error, kind):
             param, code = getattr(error, "param", None), getattr(error, "code", None)
             return ApiError(answer._replace(code=code or answer.code), str(error), param)
     logger.error("unforeseen error", exc_info=error)
     return ApiError(
-        ErrorAnswer(500, SERVER, "internal_error"), "Something went wrong in the server; its log says what."
+        ErrorAnswer(500, SERVER, "internal_error"), Sentence("Something went wrong in the server; its log says what.")
     )
 
 

@@ -20,6 +20,7 @@ from app.server.ollama.models import entry_of
 from app.server.remotes.chat import model_at_remote
 from models.catalog.curated import curated
 from models.download.progress import DownloadPhase
+from models.formatting.json_values import value_of
 from models.formatting.program import PROGRAM
 
 Status = dict[str, Any]
@@ -102,7 +103,11 @@ async def _pulled(library: Library, pool: ModelPool, name: str) -> AsyncGenerato
         job = max(jobs, key=lambda job: int(job["number"]))
         phase = DownloadPhase(job["progress"]["phase"])
         if phase in _ENDED:
-            why = job["trouble"]["sentence"] if job["trouble"] else f"The download of {repo_id} is {phase.value}."
+            why = (
+                value_of(str, job["trouble"]["sentence"])
+                if job["trouble"]
+                else f"The download of {repo_id} is {phase.value}."
+            )
             raise refuse(400, why, param="model")
         status = _status(phase, job["progress"], digest)
         if status != told:
@@ -149,7 +154,7 @@ async def _meant(library: Library, pool: ModelPool, name: str) -> tuple[str, str
     if wanted in ("", "latest"):
         advice = await _asked(library, "Recommend", repo_id=repo_id)
         if advice["name"] is None:
-            raise refuse(400, advice["sentence"], param="model")
+            raise refuse(400, value_of(str, advice["sentence"]), param="model")
         wanted = advice["name"]
     return repo_id, wanted
 

@@ -23,6 +23,7 @@ from app.server.remotes.upstream import Sent, error_text
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from core.values.messages import Ended, FinishReason, Logprob, TokenLogprob
 from core.values.request import Lane
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     import httpx
@@ -227,7 +228,12 @@ async def _objects(there: ModelAtRemote, path: str, body: Json, request: RemoteR
                 if line.startswith(b"data:") and (data := _object_of(line[5:])) is not None:
                     if "error" in data and not data.get("choices"):
                         reason = FinishReason.FAILED
-                        raise ApiError(BAD_GATEWAY, f"The remote {there.remote.name} says: {error_text(line[5:])}")
+                        raise ApiError(
+                            BAD_GATEWAY,
+                            Sentence(
+                                "The remote {name} says: {words}", name=there.remote.name, words=error_text(line[5:])
+                            ),
+                        )
                     yield data
         reason = FinishReason.STOP
     finally:

@@ -23,6 +23,7 @@ from app.server.remotes.upstream import (
 )
 from core.values.request import Lane
 from models.formatting.program import PROGRAM
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     import httpx
@@ -169,8 +170,12 @@ async def _forward(call: RemoteCall, response: httpx.Response, sink: Sink, reque
         return None
     if kind not in ("application/json", "application/problem+json"):
         raise RemoteUnreachable(
-            f"The remote {call.remote.name} answers with {kind or 'a body of no type'} instead of JSON: is its "
-            "address right? It usually ends with /v1."
+            Sentence(
+                "The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with "
+                "/v1.",
+                name=call.remote.name,
+                kind=kind or Sentence("a body of no type"),
+            )
         )
     body = await read_all(response, _MAX_REPLY)
     request.see_json(body)
@@ -186,12 +191,19 @@ class RemoteError(ApiError):
         is_locked = status in (401, 403)
         is_too_long = status in (400, 413) and any(word in str(body) for word in _TOO_LONG_WORDS)
         answer = ErrorAnswer(status, SERVER, _TOO_LONG if is_too_long else "remote_error")
-        message = f"The remote {remote.name} answers {status}: {error_text(body)}"
+        message = Sentence(
+            "The remote {name} answers {status}: {words}", name=remote.name, status=status, words=error_text(body)
+        )
         if is_locked:
             answer = ErrorAnswer(status, "authentication_error", "remote_key_refused")
-            message = (
-                f"The remote {remote.name} refuses its key ({status}: {error_text(body)}). Give it another with "
-                f"`{PROGRAM} remotes add {remote.name} {remote.url}`."
+            message = Sentence(
+                "The remote {name} refuses its key ({status}: {words}). Give it another with `{program} "
+                "remotes add {name} {url}`.",
+                name=remote.name,
+                status=status,
+                words=error_text(body),
+                program=PROGRAM,
+                url=remote.url,
             )
         super().__init__(answer, message)
         self._own = b"" if is_locked else body  # the client has another key than we

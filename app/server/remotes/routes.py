@@ -9,7 +9,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from app.server.http.body import Body
+from app.server.http.body import Body, as_asked
 from app.server.http.owner import check_owner
 from app.server.remotes.exchange import Remotes
 
@@ -28,7 +28,8 @@ async def list_remotes(http: HttpRequest) -> Response:
     """List the remotes with their models; ``problem`` says why one does not answer."""
     remotes = _remotes(http)
     lists = await remotes.lists.all()
-    return JSONResponse({"object": "list", "data": [known.as_dict(one) for one, known in lists.items()]})
+    found = [known.as_dict(one) for one, known in lists.items()]
+    return JSONResponse(as_asked(http, {"object": "list", "data": found}))
 
 
 async def add_remote(body: RemoteBody, http: HttpRequest) -> Response:
@@ -38,7 +39,7 @@ async def add_remote(body: RemoteBody, http: HttpRequest) -> Response:
     remote = await asyncio.to_thread(
         remotes.store.add, body.name, body.url, key=body.key, fallback=body.fallback, models=body.models
     )
-    return JSONResponse((await remotes.lists.ask(remote)).as_dict(remote), 201)
+    return JSONResponse(as_asked(http, (await remotes.lists.ask(remote)).as_dict(remote)), 201)
 
 
 async def test_remote(name: str, http: HttpRequest) -> Response:
@@ -47,7 +48,8 @@ async def test_remote(name: str, http: HttpRequest) -> Response:
     remote = remotes.store.named(name)
     began = time.monotonic()
     known = await remotes.lists.ask(remote)
-    return JSONResponse(known.as_dict(remote) | {"seconds": round(time.monotonic() - began, 3)})
+    found = known.as_dict(remote) | {"seconds": round(time.monotonic() - began, 3)}
+    return JSONResponse(as_asked(http, found))
 
 
 async def remove_remote(name: str, http: HttpRequest) -> Response:

@@ -16,6 +16,7 @@ from app.environment.paths import config_folder
 from core.values.errors import BadRequest, SlipstreamError
 from models.files.json_store import JsonStore, StoreRefused
 from models.formatting.program import PROGRAM
+from models.formatting.sentence import Sentence
 
 _SERVICE = "slipstream remotes"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
@@ -54,7 +55,7 @@ class RemoteStore:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or config_folder() / "remotes.json"
-        self._store = JsonStore(self._path, what="the remote servers")
+        self._store = JsonStore(self._path, what=Sentence("The remote servers"))
         self._read_at: tuple[int, int] | None = None
         self._remotes: dict[str, Remote] = {}
 

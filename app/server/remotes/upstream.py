@@ -13,6 +13,7 @@ from app.environment.exit_codes import ExitCode
 from app.server.http.errors import ANTHROPIC
 from app.server.remotes.store import Remote, RemoteStore, key_of
 from core.values.errors import SlipstreamError
+from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     import httpx
@@ -92,10 +93,17 @@ class Upstream:
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, ValueError) as error:
             raise unreachable(remote, error) from error
         if response.status_code in (401, 403):
-            raise RemoteUnreachable(f"The remote {remote.name} refuses its key: {error_text(body)}")
+            raise RemoteUnreachable(
+                Sentence("The remote {name} refuses its key: {words}", name=remote.name, words=error_text(body))
+            )
         if response.status_code != httpx.codes.OK:
             raise RemoteUnreachable(
-                f"The remote {remote.name} answers {response.status_code} at {response.url}: is its address right?"
+                Sentence(
+                    "The remote {name} answers {status_code} at {url}: is its address right?",
+                    name=remote.name,
+                    status_code=response.status_code,
+                    url=response.url,
+                )
             )
         return _listed(remote, body)
 
@@ -166,10 +174,12 @@ def unreachable(remote: Remote, error: Exception) -> RemoteUnreachable:
 
     why = str(error) or type(error).__name__
     if isinstance(error, (TimeoutError, httpx.TimeoutException)):
-        why = "it took too long"
+        why = Sentence("it took too long")
     elif isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError)):
-        why = "it ended the connection before the answer was complete"
-    return RemoteUnreachable(f"The remote {remote.name} ({remote.url}) does not answer: {why}.")
+        why = Sentence("it ended the connection before the answer was complete")
+    return RemoteUnreachable(
+        Sentence("The remote {name} ({url}) does not answer: {why}.", name=remote.name, url=remote.url, why=why)
+    )
 
 
 def error_text(body: bytes) -> str:
@@ -191,7 +201,10 @@ def _listed(remote: Remote, body: bytes) -> list[dict[str, Any]]:
         return [one for one in data[:_MOST_LISTED] if isinstance(one.get("id"), str)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise RemoteUnreachable(
-            f"What answers at {remote.url}/models lists no models: the address of an OpenAI-style server ends with /v1."
+            Sentence(
+                "What answers at {url}/models lists no models: the address of an OpenAI-style server ends with /v1.",
+                url=remote.url,
+            )
         ) from error
 
 

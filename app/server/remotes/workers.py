@@ -9,18 +9,19 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from app.server.http.body import Body
+from app.server.http.body import Body, as_asked
 from app.server.http.owner import check_owner
 from app.settings.worker_tokens import add_worker, forget_worker, known_workers, tokens_for
 from core.remote_devices.borrowing import look
 from core.values.errors import BadOption, BadRequest, SlipstreamError
 from core.values.worker_address import SCHEME, worker_address
+from models.formatting.sentence import Sentence
 
-_NO_KEYRING = (
-    "This system has no keyring that could keep the worker's token, so the worker was not added. On Linux, a desktop "
-    "session with GNOME Keyring or KWallet has one."
+_NO_KEYRING = Sentence(
+    "This system has no keyring that could keep the worker's token, so the worker was not added. "
+    "On Linux, a desktop session with GNOME Keyring or KWallet has one."
 )
-_NO_TOKEN = "Its token is not in this system's keyring any more: add the worker again."
+_NO_TOKEN = Sentence("Its token is not in this system's keyring any more: add the worker again.")
 
 
 class WorkerBody(Body):
@@ -35,7 +36,7 @@ async def list_workers(http: HttpRequest) -> Response:
     check_owner(http, "Workers are listed")
     addresses = await asyncio.to_thread(known_workers)
     found = await asyncio.gather(*(asyncio.to_thread(_look, address) for address in addresses))
-    return JSONResponse({"object": "list", "data": found})
+    return JSONResponse(as_asked(http, {"object": "list", "data": found}))
 
 
 async def add(body: WorkerBody, http: HttpRequest) -> Response:
@@ -56,7 +57,9 @@ def _add(typed: str, token: str) -> dict[str, Any]:
     try:
         host, port = worker_address(typed if "://" in typed else f"{SCHEME}{typed}")
     except BadOption as error:
-        raise BadRequest("The address of a worker is as it is shown there, as rpc://192.168.1.20:8643.") from error
+        raise BadRequest(
+            Sentence("The address of a worker is as it is shown there, as rpc://192.168.1.20:8643.")
+        ) from error
     address = f"{SCHEME}{f'[{host}]' if ':' in host else host}:{port}"
     found = _asked(address, token)
     if found["problem"]:

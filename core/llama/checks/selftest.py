@@ -15,6 +15,7 @@ from pathlib import Path
 
 from core.ipc.child_process import run_module
 from models.formatting.program import PROGRAM, advice
+from models.formatting.sentence import Sentence
 
 _CHILD = "--in-child"
 _STARTER = Path(__file__).resolve().parents[3] / "models" / "starter" / "ember-q8_0.gguf"
@@ -36,7 +37,10 @@ _SYMBOLS = (
 )
 _ADVICE = advice(
     f"Delete the folder .venv and run {PROGRAM} again: it builds llama.cpp anew for this machine.",
-    "Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built anew for this machine.",
+    Sentence(
+        "Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built "
+        "anew for this machine."
+    ),
 )
 
 
@@ -122,11 +126,13 @@ def explain(code: int, output: str) -> str | None:
         return f"llama.cpp does not work here. {output.strip() or f'The self-test ended with code {code}.'} {_ADVICE}"
     if -code in (signal.SIGILL, signal.SIGSEGV):
         name = signal.Signals(-code).name
-        return (
-            f"llama.cpp crashed in a test decode ({name}): it was built with instructions that this CPU does not run "
-            f"correctly (known for AMX with gcc 12). {_ADVICE}"
+        return Sentence(
+            "llama.cpp crashed in a test decode ({name}): it was built with instructions that this CPU "
+            "does not run correctly (known for AMX with gcc 12). {advice}",
+            name=name,
+            advice=_ADVICE,
         )
-    return f"llama.cpp ended with signal {-code} in the self-test. {_ADVICE}"
+    return Sentence("llama.cpp ended with signal {number} in the self-test. {advice}", number=-code, advice=_ADVICE)
 
 
 def run_in_child() -> str | None:
@@ -134,7 +140,9 @@ def run_in_child() -> str | None:
     try:
         child = run_module("core.llama.checks.selftest", _CHILD, seconds=_SECONDS)
     except subprocess.TimeoutExpired:
-        return f"llama.cpp did not finish a test decode within {_SECONDS} s. {_ADVICE}"
+        return Sentence(
+            "llama.cpp did not finish a test decode within {seconds} s. {advice}", seconds=_SECONDS, advice=_ADVICE
+        )
     last_line = child.stderr.strip().splitlines()[-1:] if child.returncode else []
     return explain(child.returncode, child.stdout or "".join(last_line))
 

@@ -11,6 +11,7 @@ from models.estimate.fit.memory import ONE_REQUEST, EngineShape, cells_in_window
 from models.estimate.speed.machine import DeviceKind, Machine
 from models.estimate.speed.work import Placement
 from models.facts.model_facts import ModelFacts
+from models.formatting.sentence import Sentence, joined
 from models.gguf.tensor_types import BY_NAME
 
 
@@ -29,9 +30,10 @@ class LoadSetting:
     @property
     def text(self) -> str:
         """The setting in words."""
-        layers = [f"{self.n_gpu_layers} layers on GPUs"] if self.n_gpu_layers else []
-        experts = [f"experts of {self.n_cpu_moe} layers on the processor"] if self.n_cpu_moe else []
-        return ", ".join([*layers, *experts, f"{self.kv_type} cache for {self.n_ctx:,} tokens"])
+        layers = Sentence("{n_layers} layers on GPUs", n_layers=self.n_gpu_layers) if self.n_gpu_layers else ""
+        experts = Sentence("experts of {n_layers} layers on the processor", n_layers=self.n_cpu_moe)
+        cache = Sentence("{kv_type} cache for {n_ctx:,} tokens", kv_type=self.kv_type, n_ctx=self.n_ctx)
+        return joined([layers, experts if self.n_cpu_moe else "", cache], ", ")
 
 
 @dataclass(frozen=True, slots=True)

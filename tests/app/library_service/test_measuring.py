@@ -53,7 +53,7 @@ def test_the_machine_is_measured_until_that_is_stopped(monkeypatch: pytest.Monke
         service.stop()  # as a click in the window while the processor is measured
         assert should_stop()
 
-    monkeypatch.setattr("app.library_service.machine.check_bandwidth", lambda measure_again: BandwidthFacts(1e9, 2))
+    monkeypatch.setattr("app.library_service.machine.check_bandwidth", lambda **asked: BandwidthFacts(1e9, 2))
     monkeypatch.setattr("app.library_service.machine.check_kernels", kernels)
     monkeypatch.setattr("app.library_service.machine.other_work", lambda: None)
     with pytest.raises(LibraryError, match="was stopped"):

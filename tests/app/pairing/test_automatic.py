@@ -111,7 +111,7 @@ def test_settings_of_the_model_go_before_choices_until_another_is_made(library):
     found = drafts(deep())
     assert found.path == EMBER
     assert "ember-q8_0 drafts: the model's settings name it, which goes before automatic pairing." in found.why
-    assert "Without that: you chose that none drafts." in found.why
+    assert "Without that: You chose that none drafts." in found.why
     assert choose(deep(), "ember-q8_0") is not None
     assert drafts(deep()).path == EMBER
     assert drafts(deep()).why.startswith("You chose ember-q8_0")
@@ -147,7 +147,7 @@ def test_one_of_the_right_tokens_is_used_as_wished_with_what_speaks_against_it(l
     monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: entry.facts.weight_bytes)
     found = drafts(entry)
     assert found.path == EMBER
-    assert "ember-q8_0 may not help: it needs" in found.notices[0]
+    assert "ember-q8_0 may not help. It needs" in found.notices[0]
 
 
 def test_where_memory_is_short_nobody_drafts(library, monkeypatch):

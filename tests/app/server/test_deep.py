@@ -118,6 +118,7 @@ def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_cheap")
 def test_drafts_become_notes_and_notes_an_answer(stage: Callable[[Scenario], None]) -> None:
     async def scenario(one: Room) -> None:
+        deep.progress_listener.set(lambda progress: None)
         reply = await one.reply()
         async with aclosing(reply.think()) as thinking:
             seen = [progress async for progress in thinking]
@@ -132,6 +133,8 @@ def test_drafts_become_notes_and_notes_an_answer(stage: Callable[[Scenario], Non
         assert (told["drafts"], told["drafts_used"]) == (3, 3)
         assert [one["stage"] for one in told["stages"]] == ["drafting", "distilling", "refining"]
         assert sum(one["completion_tokens"] for one in told["stages"][:2]) == seen[-1].n_tokens
+        # Texts go along where nobody reads the reply as a stream.
+        assert [len(one.get("texts", ())) for one in told["stages"]] == [3, 1, 0]
         usage = reply.usage(
             {
                 "prompt_tokens": end.receipt.n_prompt,

@@ -364,6 +364,51 @@ def test_a_model_is_unloaded_when_nobody_uses_it_and_comes_back_with_the_next_ca
     play(scenario)
 
 
+def test_a_load_that_is_cancelled_ends_the_calls_that_wait_for_it_and_the_next_one_loads_anew():
+    async def scenario(stage):
+        release, log = asyncio.Event(), []
+        calls = [asyncio.ensure_future(stage.hold("a", release, log)) for _ in range(2)]
+        await stage.settle()
+        stage.say(EnginePhase.LOADING, progress=0.3)
+        await stage.settle()
+        assert stage.pool.cancel_load()
+        assert not stage.pool.cancel_load()  # it is over
+        for call in calls:
+            with pytest.raises(EngineUnavailable, match="cancelled"):
+                await call
+        await stage.settle()
+        assert (stage.engine.n_unloads, stage.host.state.phase, stage.host.is_idle) == (1, EnginePhase.EMPTY, True)
+        again = asyncio.ensure_future(stage.hold(None, release, log))
+        await stage.settle()
+        assert stage.engine.loads == ["a.gguf"] * 2
+        stage.becomes_ready("a.gguf")
+        release.set()
+        await again
+        assert not stage.pool.cancel_load()  # nothing loads
+        assert log == ["a.gguf"]
+
+    play(scenario)
+
+
+def test_a_load_that_is_cancelled_before_it_began_starts_no_engine():
+    has_begun, goes_on = threading.Event(), threading.Event()
+
+    def draft_for(entry):
+        has_begun.set()
+        goes_on.wait(60)
+        return ChosenDraft()
+
+    engine, bridge = ScriptedEngine(), EngineBridge()
+    host = ModelHost(engine, bridge, ServerSettings(), draft_for=draft_for)
+    host.load(A)
+    assert has_begun.wait(60)
+    assert host.cancel_load()
+    goes_on.set()
+    host.end()
+    host._loader._thread.join(60)
+    assert engine.loads == []
+
+
 def test_a_models_file_goes_after_the_model_and_calls_behind_it_wait():
     async def scenario(stage):
         release, log = asyncio.Event(), []

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from core.machine import bandwidth
-from core.machine.bandwidth import Bandwidth, TooLittleMemory, measure, read_pass, remember, remembered, thread_counts
+from core.machine.bandwidth import (
+    Bandwidth,
+    MeasuringStopped,
+    TooLittleMemory,
+    measure,
+    read_pass,
+    remember,
+    remembered,
+    thread_counts,
+)
 from core.machine.host import Host, name_in
 
 MACHINE = Host(cpu="A chip", n_cores=2, n_threads=3, ram=8 << 30)
@@ -28,6 +37,14 @@ def test_the_rate_is_bytes_over_the_best_time(monkeypatch: pytest.MonkeyPatch) -
     assert measured.n_bytes == 1 << 20
     assert measured.bytes_per_second == 1 << 20  # each pass takes one tick of this clock
     assert measured.is_of(MACHINE)
+
+
+@pytest.mark.parametrize("looks", [[True], [False, True], [False, False, True]])
+def test_a_measurement_ends_while_memory_is_filled_or_read(monkeypatch: pytest.MonkeyPatch, looks: list[bool]) -> None:
+    monkeypatch.setattr(bandwidth, "LARGEST_SET", 1 << 20)
+    monkeypatch.setattr(bandwidth, "SMALLEST_SET", 1 << 10)
+    with pytest.raises(MeasuringStopped):
+        measure(MACHINE, 1 << 30, seconds=60, should_stop=iter(looks).__next__)
 
 
 def test_a_share_of_the_free_memory_is_used() -> None:

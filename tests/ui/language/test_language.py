@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from models.formatting import figures
+from models.formatting.program import IN_WINDOW
 from tools import translations
 from ui import language
 from ui.language import FOLDER, LANGUAGES, tr
@@ -145,3 +147,152 @@ def test_no_page_of_the_german_window_speaks_english(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+FAILURES = """
+import json, os, re, sys, time
+from pathlib import Path
+
+import psutil
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
+
+application = QApplication([])
+from ui import language
+assert language.choose("de") == "de"
+from app.client.server_process import ServerProcess
+from models.library import requests as ask
+from tools import translations
+from ui.client.api import Api
+from ui.theme.appearance import Appearance
+from ui.window.main_window import MainWindow
+
+folder = Path(sys.argv[1])
+models = folder / "data" / "models"
+models.mkdir(parents=True)
+ember = Path("models/starter/ember-q8_0.gguf").read_bytes()
+(models / "web.gguf").write_text("<html>A page that is no model</html>")
+(models / "cut.gguf").write_bytes(ember[: len(ember) // 2])
+(models / "odd.gguf").write_bytes(ember.replace(b"llama", b"lloma"))
+server = ServerProcess(["--parallel", "2", "--no-calibration"])
+api = Api()
+api.connect_to(server.wait_listening(), server.api_key)
+window = MainWindow(api, Appearance(application), folder / "chats.db", folder / "window.ini")
+window.show()
+window.watch.start()
+window.link.start()
+told = []
+window.background.notices.told.connect(lambda title, sentence: told.append(f"{title}: {sentence}"))
+
+
+def until(is_so, what):
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end, what
+        application.processEvents()
+        time.sleep(0.005)
+
+
+# Ember knows English alone, so the questions that it is asked stay English.
+ALIKE = {text for text, words in translations.read("de").items() if words == text}
+FOREIGN = re.compile("„[^“]*“|https?://[^ ]*|/[^ ]*|[(][^)]*[)]")
+ENGLISH = re.compile(r"\\b(the|is|are|cannot|this|of|to|with|it|has|could|there|does|not|be|found)\\b", re.IGNORECASE)
+found = {}
+
+
+def look(name):
+    end = time.monotonic() + 0.2
+    until(lambda: time.monotonic() > end, name)
+    for widget in window.findChildren(QWidget):
+        said = [widget.toolTip()]
+        if isinstance(widget, (QAbstractButton, QLabel)):
+            said.append(widget.text())
+        for text in said:
+            if ENGLISH.search(FOREIGN.sub("", text)) and text not in ALIKE:
+                found[text] = name
+
+
+def seen(words):
+    return any(words in label.text() for label in window.findChildren(QLabel) if label.isVisible())
+
+
+until(lambda: window.watch.state.phase == "ready", "ready")
+look("ready")
+banner = window.page.server_banner
+for model in ("web", "odd"):
+    window.watch.load(model)
+    until(lambda: f"{model} kann nicht verwendet werden" in banner.text, f"{model}: {banner.text}")
+    look(f"load {model}")
+    banner.hide()
+window.show_page("library")
+page = window.library
+until(lambda: page.models.list.rows.rowCount() > 3, "rows")
+details = {
+    "ember-q8_0": "ember-draft-q8_0 macht Entwürfe",
+    "ember-draft-q8_0": "Es braucht",
+    "web": "kein GGUF-Modell",
+    "cut": "unvollständig",
+    "odd": "unbekannt",
+}
+for model, words in details.items():
+    window._show_model(model)
+    until(lambda: seen(words), model)
+    look(f"details of {model}")
+page.show_tab("Finden")
+page.finder.field.setText("fox")
+until(lambda: seen("nicht erreichbar"), "hub")
+look("hub")
+window.hide()
+window.link.ask(ask.StartDownload("acme/fox-GGUF", "Q8_0"))
+until(lambda: told, "notice")
+window.show()
+page.show_tab("Downloads")
+until(lambda: seen("nicht erreichbar"), "download")
+look("downloads")
+assert not any(ENGLISH.search(FOREIGN.sub("", text)) for text in told), told
+window.show_page("server")
+window.server.show_tab("Andere Rechner")
+machines = window.server.machines
+machines.name.setText("rack")
+machines.url.setText("http://127.0.0.1:9/v1")
+machines.add.click()
+until(lambda: seen("antwortet nicht"), "remote")
+look("remote")
+machines.worker.setText("127.0.0.1:9")
+machines.token.setText("a-token-that-is-long-enough-for-it")
+machines.add_worker.click()
+until(lambda: seen("Der Worker rpc://127.0.0.1:9 ist nicht erreichbar"), "worker")
+look("worker")
+window.show_page("speed")
+until(lambda: seen("macht Entwürfe") or seen("voraus") or seen("Entwürfe"), "why it drafts")
+look("speed")
+window.show_page("chat")
+window.desk.send("word " * 6_000)
+until(lambda: not window.desk.current.is_running, "too long")
+look("too long")
+window.desk.new_chat()
+window.desk.send("Zähle von eins bis tausend.")
+until(lambda: window.desk.current.live_ttft is not None, "a reply")
+for child in psutil.Process(server.pid).children(recursive=True):
+    if "core.process" in " ".join(child.cmdline()):
+        child.kill()
+until(lambda: not window.desk.current.is_running, "the end of the reply")
+until(lambda: seen("Die Engine wurde abgebrochen"), "death")
+look("engine died")
+window.close()
+api.close()
+server.stop()
+print(json.dumps(found, ensure_ascii=False, indent=1))
+"""
+
+
+@pytest.mark.slow
+def test_no_failure_is_told_in_english_in_the_german_window(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FAILURES, str(tmp_path)]
+    environment = {**os.environ, "SLIPSTREAM_HOME": str(tmp_path), "HF_ENDPOINT": "http://127.0.0.1:9", IN_WINDOW: "1"}
+    environment |= {
+        "PYTHON_KEYRING_BACKEND": "tests.support.file_keyring.FileKeyring",
+        "KEYRING_FILE": str(tmp_path / "k"),
+    }
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "{}"

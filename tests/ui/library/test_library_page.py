@@ -472,3 +472,12 @@ def test_what_helps_is_said_in_the_words_of_the_window(qtbot, page: LibraryPage,
     qtbot.waitUntil(lambda: heard != [])
     assert "A search finds names. “Hub settings…”, “Log in” logs in." in heard[0].sentence
     assert "./slipstream" not in heard[0].sentence
+
+
+def test_a_model_that_is_asked_for_is_shown_also_where_it_covers_the_list(qtbot, page: LibraryPage) -> None:
+    window = page.window()
+    window.resize(800, 600)
+    window._show_model("ember-q8_0")
+    qtbot.waitUntil(page.models.details.isVisible)
+    assert page.models.details.row.name == "ember-q8_0"
+    assert not page.models.list.isVisible()

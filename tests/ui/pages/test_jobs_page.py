@@ -10,7 +10,9 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
 
-from ui.jobs.jobs_page import AGAIN, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
+from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
+from ui.jobs.jobs_page import AGAIN, DRAFTS, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
+from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.window.main_window import MainWindow
 
 
@@ -119,6 +121,63 @@ def test_a_file_on_its_way_can_be_taken_back(qtbot, page: JobsPage, tmp_path: Pa
     row.buttons["Cancel"].click()
     qtbot.waitUntil(lambda: row_of(page, path.name) is None)
     assert page.problem.isHidden()
+
+
+def test_results_on_their_way_to_a_file_can_be_given_up(qtbot, page: JobsPage, tmp_path: Path) -> None:
+    page.run_file(requests(tmp_path, 3))
+    qtbot.waitUntil(lambda: (row := row_of(page, "3 requests.jsonl")) is not None and SAVE in row.buttons)
+    row = row_of(page, "3 requests.jsonl")
+    key = next(key for key, view in page.rows.rows.items() if view is row)
+    answers = tmp_path / "answers.jsonl"
+    page.save(key, SAVE, answers)
+    saving = row_of(page, "answers.jsonl")
+    assert saving.line.text() == "is being saved"
+    saving.buttons["Cancel"].click()
+    qtbot.waitUntil(lambda: row_of(page, "answers.jsonl") is None)
+    assert page.problem.isHidden()
+    assert not answers.exists()
+    row.buttons["Remove"].click()
+    qtbot.waitUntil(lambda: row_of(page, "3 requests.jsonl") is None)
+
+
+def test_the_drafts_behind_an_answer_can_be_read(qtbot, page: JobsPage) -> None:
+    page.question.setPlainText("Who is the fox?")
+    page.ask.click()
+    qtbot.waitUntil(lambda: (row := row_of(page, "Who is the fox?")) is not None and DRAFTS in row.buttons)
+    row_of(page, "Who is the fox?").buttons[DRAFTS].click()
+    # On this machine a second draft may cost as much as another reply: then there are none, and the page says so.
+    qtbot.waitUntil(lambda: page.findChild(DraftsDialog) is not None or "without drafts: " in page.problem.text())
+    for dialog in page.findChildren(DraftsDialog):
+        dialog.reject()
+    row_of(page, "Who is the fox?").buttons["Remove"].click()
+    stages = [
+        {"stage": "drafting", "texts": ["A **red** one.", "A grey one."]},
+        {"stage": "distilling", "texts": ["Red or grey."]},
+        {"stage": "refining"},
+    ]
+    texts = texts_behind({"timings": {"deep": {"stages": stages}}})
+    assert texts_behind({"timings": {"deep": {"reason": "no slot is free", "stages": []}}}) == texts_behind({}) == []
+    dialog = DraftsDialog("Who is the fox?", texts, page.window().tools, page)
+    dialog.show()
+    assert [view.toPlainText() for view in dialog.views] == ["A red one.", "A grey one.", "Red or grey."]
+    assert [view.accessibleName() for view in dialog.views] == ["Draft 1", "Draft 2", "Notes on the drafts"]
+    dialog.reject()
+
+
+def test_many_buttons_stand_below_the_words_where_it_is_narrow(qtbot) -> None:
+    rows = ActionRows("Jobs", "None")
+    qtbot.addWidget(rows)
+    actions = (OPEN_CHAT, DRAFTS, SAVE_ANSWER, "Remove")
+    rows.show_rows([ActionRow("1", "A question that is rather long for a row like this", "done", actions)])
+    rows.resize(900, 100)
+    rows.show()
+    view = rows.rows["1"]
+    first = view.buttons[OPEN_CHAT]
+    beside = lambda: first.mapTo(rows, QPoint(0, 0)).y() < view.line.mapTo(rows, QPoint(0, 0)).y()  # noqa: E731
+    qtbot.waitUntil(beside)
+    rows.resize(420, 200)
+    qtbot.waitUntil(lambda: not beside())
+    assert view.title.width() > 300
 
 
 def test_a_deep_answer_shows_its_stages() -> None:

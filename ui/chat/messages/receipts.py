@@ -8,7 +8,7 @@ from core.values.engine_options import DEFAULT_KV_TYPE
 from models.formatting.figures import count, milliseconds, speed
 from ui.client.chat_records import EDITED, Message, Status, Timings
 from ui.client.speeds import CHOICE_OF, STAGES, DeepReceipt, Speed
-from ui.language import tr
+from ui.language import of_data, tr
 
 # What the server says of these to clients that send requests holds for the moment, or is what the card's buttons do.
 CONTEXT_FULL, ENGINE_DIED = "context_length_exceeded", "engine_died"
@@ -103,7 +103,7 @@ def receipt_facts(timings: Timings) -> list[tuple[str, str]]:
             )
             for stage in timings.deep.stages
         ]
-        facts += [(tr("Answered directly"), timings.deep.reason)] if timings.deep.reason else []
+        facts += [(tr("Answered directly"), of_data(timings.deep.reason))] if timings.deep.reason else []
     return facts
 
 

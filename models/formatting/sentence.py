@@ -1,0 +1,111 @@
+"""Sentences that are English text and still know what they were made of, so that a window says them in its language.
+
+    Sentence("{needed:size} are needed in {folder}.", needed=4_900_000_000, folder="/models")
+
+is the text "4.9 GB are needed in /models." and can be used like any other. Over pipes and routes its text with holes
+and its facts go along. Where it is read again it is said in the language of that process: English unless `speak` was
+called. `tools/translations.py` gathers the texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from models.formatting import figures
+
+_HOLE: Final = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
+_FORMS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "size": figures.size,
+    "rate": figures.rate,
+    "duration": figures.duration,
+}
+
+_translate: Callable[[str], str] = str
+
+
+def speak(translate: Callable[[str], str]) -> None:
+    """Say the texts of sentences that are made in this process from now on as ``translate`` returns them."""
+    global _translate
+    _translate = translate
+
+
+class Sentence(str):
+    """A text with its facts in place of its {holes}. Formats are Python's, or "size", "rate" and "duration".
+
+    A fact that is a sentence itself keeps its own facts.
+    """
+
+    text: str
+    facts: Mapping[str, str | int | float]
+
+    def __new__(cls, text: str, /, **facts: object) -> Sentence:
+        """Say ``text``; facts that are neither text nor numbers are made text."""
+        kept = {name: fact if isinstance(fact, str | int | float) else str(fact) for name, fact in facts.items()}
+        sentence = super().__new__(cls, _filled(_translate(text), kept))
+        sentence.text, sentence.facts = text, kept
+        return sentence
+
+    def __str__(self) -> str:
+        """Return the sentence with its facts, so that the text of an error keeps them."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it by what it was made of."""
+        return _made_of, (self.text, dict(self.facts))
+
+
+def joined(sentences: Iterable[str], between: str = " ") -> Sentence:
+    """Return several sentences as one; empty ones are left out."""
+    parts = [sentence for sentence in sentences if sentence]
+    text = between.join(f"{{{number}}}" for number in range(len(parts)))
+    return Sentence(text, **{str(number): part for number, part in enumerate(parts)})
+
+
+def as_object(sentence: Sentence) -> dict[str, Any]:
+    """Return a sentence as JSON has it for those who may say it in another language."""
+    facts = {name: as_object(fact) if isinstance(fact, Sentence) else fact for name, fact in sentence.facts.items()}
+    return {"said": sentence[:], "text": sentence.text, "facts": facts}
+
+
+def from_object(found: Mapping[str, Any]) -> str:
+    """Read what `as_object` wrote; any program may have written it. Raises TypeError, ValueError and KeyError."""
+    facts = {name: from_object(fact) if isinstance(fact, dict) else fact for name, fact in found["facts"].items()}
+    if not isinstance(found["text"], str) or not all(isinstance(fact, str | int | float) for fact in facts.values()):
+        raise TypeError("no sentence")
+    return Sentence(found["text"], **facts)
+
+
+def said_in(found: dict[str, Any]) -> Any:
+    """Return an object of JSON, or the sentence that it stands for: the ``object_hook`` of those who read answers."""
+    if "said" not in found or "facts" not in found:
+        return found
+    try:
+        return from_object(found)
+    except (AttributeError, TypeError, ValueError, KeyError):
+        return found["said"]
+
+
+def without_facts(value: Any) -> Any:
+    """Return JSON with each sentence as its English text."""
+    if isinstance(value, dict):
+        if "said" in value and "facts" in value:
+            return value["said"]
+        return {name: without_facts(item) for name, item in value.items()}
+    return [without_facts(item) for item in value] if isinstance(value, list) else value
+
+
+def _made_of(text: str, facts: Mapping[str, Any]) -> Sentence:
+    return Sentence(text, **facts)
+
+
+def _filled(text: str, facts: Mapping[str, Any]) -> str:
+    return _HOLE.sub(lambda hole: _written(facts[hole[1]], hole[2] or "") if hole[1] in facts else hole[0], text)
+
+
+def _written(fact: Any, form: str) -> str:
+    if form in _FORMS:
+        return _FORMS[form](fact)
+    written = format(fact, form)
+    return written if isinstance(fact, str) else figures.in_marks(written)
