@@ -26,6 +26,7 @@ from core.values.request import Request, SamplingParams
 from core.values.snapshot import Snapshot
 from tests.support import measured
 from tests.support.engines import EMBER, EMBER_DRAFT, ENDLESS, FOX, STARTER, SURE, Ledger
+from tests.support.waiting import until
 
 
 class Office:
@@ -461,7 +462,7 @@ def test_a_file_that_is_no_model_is_refused_with_a_sentence(office: Office, tmp_
     with pytest.raises(LoadFailed, match=r"notes\.gguf"):
         office.supervisor.wait_ready(60)
     office.wait_ended("a")
-    assert engine_pid() is None
+    until(lambda: engine_pid() is None)
 
 
 def test_nothing_is_left_running_after_close(office: Office) -> None:

@@ -500,7 +500,7 @@ class TestSplit:
         n_before = server.n_content_bytes
         server.heal()
         pull("Q4_0")
-        assert server.n_content_bytes - n_before <= 700_000
+        assert server.n_content_bytes - n_before <= 900_000, "the last part and pieces, not another one"
         assert visible(folder) == [f"{REPO}/{name}" for name in parts]
 
 
