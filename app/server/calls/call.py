@@ -99,7 +99,7 @@ class Call(ABC, Generic[_Body]):
                     f"{self.host.name} turns texts into vectors and cannot write: name a model that generates text.",
                     param="model",
                 )
-            filled = with_defaults(body, self.host.own, loaded, self.pool.settings.sampling)
+            filled = with_defaults(body, self.host.own, loaded, self.host.sampling)
             if filled is not body:
                 body = self.body = filled
                 params, speed = list(body.sampling(body.n_top_logprobs)), body.wanted_speed

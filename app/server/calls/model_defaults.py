@@ -20,11 +20,11 @@ def with_defaults(
 ) -> _Body:
     """Return the body with sampling, speed and system message where it has none; itself where nothing is set.
 
-    ``sampling`` are fields of bodies that go before the model's ``own``.
+    ``sampling`` are fields of bodies in place of those of ``own``, as in ``ModelHost.sampling``.
     """
-    if own == _RECOMMENDED and not sampling:
+    found = own.sampling if sampling is None else sampling
+    if own == _RECOMMENDED and not found:
         return body
-    found = own.sampling | dict(sampling or {})
     changes: dict[str, Any] = {name: value for name, value in found.items() if getattr(body, name) is None}
     if own.speed is not None and body.speed is None and body.service_tier is None and _can(own.speed, body, model):
         changes["speed"] = own.speed

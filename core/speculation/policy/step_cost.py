@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from collections.abc import Sequence as Series
+from itertools import pairwise
 from typing import NamedTuple
 
 from core.scheduler.planner import token_latency_target
@@ -150,13 +151,10 @@ class StepCost(NamedTuple):
 
         On a CPU the second row may cost more than the tenth.
         """
-        counts = (0, *LOOKAHEAD)
-        seconds = [self.step_seconds(self.n_rows + count) for count in counts]
-        slopes = [
-            (seconds[place] - seconds[place - 1]) / (counts[place] - counts[place - 1])
-            for place in range(1, len(counts))
-        ]
-        return self.rate * min(slopes)
+        points = [(count, self.step_seconds(self.n_rows + count)) for count in (0, *LOOKAHEAD)]
+        return self.rate * min(
+            [(later - sooner) / (more - fewer) for (fewer, sooner), (more, later) in pairwise(points)]
+        )
 
     def with_rows(self, n_taken: int) -> StepCost:
         """Return the cost of a step in which ``n_taken`` further rows are taken."""
