@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QDialog, QFrame, QGridLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from ui.commands.command import Command
 from ui.language import tr
-from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
+from ui.widgets.reading_dialog import ReadingDialog
 
-WIDTH, HEIGHT = 480, 560
+SIZE = (480, 560)
 # What widgets do by themselves.
 IN_PLACE = (
     (tr("Send the message"), ("Enter",)),
@@ -26,19 +26,14 @@ IN_PLACE = (
 )
 
 
-class ShortcutsDialog(QDialog):
+class ShortcutsDialog(ReadingDialog):
     """What each key does."""
 
     def __init__(self, commands: Sequence[Command], parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Keyboard shortcuts"))
+        title = tr("Keyboard shortcuts")
+        super().__init__(title, title, SIZE, parent)
         self.lines = [(one.name, one.keys) for one in commands if one.keys] + list(IN_PLACE)
-        room = parent.size()
-        self.resize(min(scaled(WIDTH), room.width() - 2 * Space.L), min(scaled(HEIGHT), room.height() - 2 * Space.L))
-        form = QWidget()
-        form.setObjectName("dialogForm")
-        grid = QGridLayout(form)
+        grid = QGridLayout(self.form)
         grid.setContentsMargins(Space.XL, Space.M, Space.XL, Space.M)
         grid.setVerticalSpacing(Space.S)
         grid.setHorizontalSpacing(Space.L)
@@ -51,28 +46,6 @@ class ShortcutsDialog(QDialog):
             grid.addWidget(what, at, 0)
             grid.addWidget(how, at, 1)
         grid.setRowStretch(len(self.lines), 1)
-        self.area = QScrollArea()
-        self.area.setObjectName("dialogArea")
-        self.area.setAccessibleName(tr("Keyboard shortcuts"))
-        self.area.setWidgetResizable(True)
-        self.area.setFrameShape(QFrame.Shape.NoFrame)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.area.setWidget(form)
-        title, close = QLabel(tr("Keyboard shortcuts")), QPushButton(tr("Close"))
-        title.setProperty("tone", "title")
-        close.clicked.connect(self.accept)
-        close.setDefault(True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, Space.L, 0, Space.L)
-        head, foot = QVBoxLayout(), QVBoxLayout()
-        head.setContentsMargins(Space.XL, 0, Space.XL, 0)
-        foot.setContentsMargins(Space.XL, 0, Space.XL, 0)
-        head.addWidget(title)
-        foot.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
-        column.addLayout(head)
-        column.addWidget(self.area, 1)
-        column.addLayout(foot)
-        close.setFocus()
 
 
 def _native(key: str) -> str:

@@ -5,30 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QFrame, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.language import tr
-from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
+from ui.widgets.reading_dialog import ReadingDialog
 
-WIDTH, HEIGHT = 680, 640
+SIZE = (680, 640)
 
 
-class DraftsDialog(QDialog):
+class DraftsDialog(ReadingDialog):
     """Shows each text under its name, one below the other."""
 
     def __init__(self, question: str, texts: list[tuple[str, str]], tools: TextTools, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(tr("Drafts"))
-        room = parent.window().size()
-        self.resize(min(scaled(WIDTH), room.width() - 2 * Space.L), min(scaled(HEIGHT), room.height() - 2 * Space.L))
-        form = QWidget()
-        form.setObjectName("dialogForm")
-        inside = QVBoxLayout(form)
+        super().__init__(tr("Drafts"), question, SIZE, parent)
+        inside = QVBoxLayout(self.form)
         inside.setContentsMargins(Space.XL, Space.M, Space.XL, Space.M)
         inside.setSpacing(Space.S)
         self.views: list[MarkdownView] = []
@@ -42,30 +35,6 @@ class DraftsDialog(QDialog):
             inside.addSpacing(Space.L)
             self.views.append(view)
         inside.addStretch()
-        area = QScrollArea()
-        area.setObjectName("dialogArea")
-        area.setAccessibleName(tr("Drafts"))
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(form)
-        title, close = QLabel(question), QPushButton(tr("Close"))
-        title.setTextFormat(Qt.TextFormat.PlainText)
-        title.setWordWrap(True)
-        title.setProperty("tone", "title")
-        close.clicked.connect(self.accept)
-        close.setDefault(True)
-        head, foot = QVBoxLayout(), QVBoxLayout()
-        head.setContentsMargins(Space.XL, 0, Space.XL, 0)
-        foot.setContentsMargins(Space.XL, 0, Space.XL, 0)
-        head.addWidget(title)
-        foot.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, Space.L, 0, Space.L)
-        column.addLayout(head)
-        column.addWidget(area, 1)
-        column.addLayout(foot)
-        close.setFocus()
 
 
 def texts_behind(answer: dict[str, Any]) -> list[tuple[str, str]]:

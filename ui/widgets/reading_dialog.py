@@ -1,0 +1,47 @@
+"""A dialog to read: a title, what scrolls, and a button that closes it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from ui.language import tr
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Space
+from ui.widgets.page_layout import plain_label
+
+
+class ReadingDialog(QDialog):
+    """What is to be read goes into ``form``, which scrolls in ``area``."""
+
+    def __init__(self, name: str, title: str, size: tuple[int, int], parent: QWidget) -> None:
+        """``name`` is that of the window; ``size`` is in pixels at the usual size of text, as far as there is room."""
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(name)
+        room = parent.window().size()
+        width, height = (scaled(pixels) for pixels in size)
+        self.resize(min(width, room.width() - 2 * Space.L), min(height, room.height() - 2 * Space.L))
+        self.form = QWidget()
+        self.form.setObjectName("dialogForm")
+        self.area = QScrollArea()
+        self.area.setObjectName("dialogArea")
+        self.area.setAccessibleName(name)
+        self.area.setWidgetResizable(True)
+        self.area.setFrameShape(QFrame.Shape.NoFrame)
+        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.area.setWidget(self.form)
+        close = QPushButton(tr("Close"))
+        close.clicked.connect(self.accept)
+        close.setDefault(True)
+        head, foot = QVBoxLayout(), QVBoxLayout()
+        head.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        foot.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        head.addWidget(plain_label(title, "title"))
+        foot.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, Space.L, 0, Space.L)
+        column.addLayout(head)
+        column.addWidget(self.area, 1)
+        column.addLayout(foot)
+        close.setFocus()
