@@ -64,14 +64,16 @@ class SimulatedClock:
 class SimulatedDraftModel:
     """A draft model that knows a text without repetitions where ``is_right`` says so.
 
-    ``n_asked`` counts the tokens that it was asked for, ``n_probes`` how often it read along.
+    With ``knows_itself`` it is sure of those tokens, and of no others. ``n_asked`` counts the tokens that it was asked
+    for, ``n_probes`` how often it read along.
     """
 
-    def __init__(self, name: str, is_right: IsRight) -> None:
+    def __init__(self, name: str, is_right: IsRight, *, knows_itself: bool = False) -> None:
         """Begin with nothing seen."""
         self.name = name
         self.is_right = is_right
-        self.table = AcceptanceTable((0.7,))
+        self.table = AcceptanceTable((0.7, 0.7))
+        self._knows_itself = knows_itself
         self.clock = SimulatedClock()
         self.n_probes = self.n_asked = 0
         self._samples: list[AcceptanceSample] = []
@@ -89,10 +91,15 @@ class SimulatedDraftModel:
         """Return the next token of each chain, right or wrong."""
         self.clock.now += ROUND
         self.n_asked += len(chains)
-        return [
-            ProposedToken(self.says(chain.position) if self.is_right(chain.sequence.id, chain.position) else _WRONG, 0)
-            for chain in chains
-        ]
+        found: list[ProposedToken | None] = []
+        for chain in chains:
+            is_right = self.is_right(chain.sequence.id, chain.position)
+            token = self.says(chain.position) if is_right else _WRONG
+            found.append(ProposedToken(token, self._evidence(is_right)))
+        return found
+
+    def _evidence(self, is_right: bool) -> int:
+        return int(self._knows_itself and is_right)
 
     def says(self, position: int) -> int:
         """Return what it says at a position where it is right."""
@@ -124,7 +131,9 @@ class SimulatedDraftModel:
         self.n_probes += 1
         end = len(sequence.tokens)
         latest = range(max(end - MAX_READ_ALONG, N_PROMPT), end)
-        self._samples += [AcceptanceSample(sequence.id, 0, self.is_right(sequence.id, place)) for place in latest]
+        for place in latest:
+            is_right = self.is_right(sequence.id, place)
+            self._samples.append(AcceptanceSample(sequence.id, self._evidence(is_right), is_right))
 
     def take_samples(self) -> list[AcceptanceSample]:
         """Return what reading along has shown, once."""

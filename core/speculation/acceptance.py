@@ -11,6 +11,8 @@ from core.values.engine_options import MAX_DRAFT_DEPTH
 _MEMORY = 400.0
 # A prior is worth this many observations.
 _PRIOR_WEIGHT = 2.0
+# What evidence tells is a mean over about this many tokens; of what was expected before it, less counts.
+_RESOLUTION_MEMORY, _RESOLUTION_PRIOR = 200.0, 16.0
 # Least weight of the latest token in a sequence's mean, which so follows about the last eight.
 _MEAN_WEIGHT = 0.12
 # Step size of the gradient descent, in log odds: for the first token of a sequence, and at least.
@@ -35,6 +37,19 @@ class AcceptanceTable:
         """``priors`` are the expected acceptance rates of the bins before anything was seen."""
         self._accepted = [prior * _PRIOR_WEIGHT for prior in priors]
         self._total = [_PRIOR_WEIGHT] * len(priors)
+        self._mean_rate = sum(priors) / len(priors)
+        self._mean_square = sum([prior * prior for prior in priors]) / len(priors)
+        self._n_resolved = _RESOLUTION_PRIOR
+
+    @property
+    def resolution(self) -> float:
+        """How much of a token's fate its evidence tells, on average: 0 is nothing, with 1 right and wrong are seen.
+
+        It is the variance of the bins' rates over that of being right (Murphy 1973, A new vector partition of the
+        probability score).
+        """
+        mean = min(max(self._mean_rate, _LOWEST), _HIGHEST)
+        return min(max(self._mean_square - self._mean_rate**2, 0.0) / (mean * (1.0 - mean)), 1.0)
 
     def rate(self, evidence: int) -> float:
         """Return the acceptance rate of a bin."""
@@ -42,6 +57,10 @@ class AcceptanceTable:
 
     def learn(self, evidence: int, was_accepted: bool) -> None:
         """Count one token of a bin."""
+        rate = self.rate(evidence)
+        self._n_resolved = min(self._n_resolved + 1.0, _RESOLUTION_MEMORY)
+        self._mean_rate += (rate - self._mean_rate) / self._n_resolved
+        self._mean_square += (rate * rate - self._mean_square) / self._n_resolved
         if self._total[evidence] > _MEMORY:
             self._total[evidence] *= 0.5
             self._accepted[evidence] *= 0.5

@@ -116,7 +116,7 @@ class TargetObserver(Protocol):
 
 
 class ExpectedGain(NamedTuple):
-    """The tokens that a draft is expected to gain (``worth``), as ``source`` estimates before it is made."""
+    """The tokens that a draft is expected to gain (``worth``), as ``source`` estimates before it is verified."""
 
     source: str
     worth: float
@@ -128,7 +128,8 @@ class DraftChain:
 
     ``reach`` holds, for each token, the chance that it and all before it are accepted. ``next`` is the first proposed
     token that is not verified; it is compared with the target's token all the same. Tokens must be worth ``caution``
-    times their cost. ``promise`` is the gain that was expected when this proposer was chosen over another.
+    times their cost. ``rival`` is what a draft is expected to gain that was found already, in tokens; ``promise`` is
+    the gain that was expected of this one when it was chosen over the other.
     """
 
     sequence: Sequence
@@ -141,6 +142,7 @@ class DraftChain:
     is_done: bool = False
     next: ProposedToken | None = None
     caution: float = 1.0
+    rival: float = 0.0
     promise: ExpectedGain | None = None
 
     @property

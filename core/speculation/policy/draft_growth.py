@@ -90,10 +90,12 @@ class DraftGrowth:
             return proposer.round_seconds(n_alike * n_chains) / n_alike
 
         candidates = [
-            GrowthCandidate(chain.probability / chain.caution, chain.acceptance.mean, self._loss(chain, cost.rate))
+            GrowthCandidate(
+                chain.probability / chain.caution, chain.acceptance.mean, self._loss(chain, cost.rate), chain.rival
+            )
             for chain in chains
         ]
-        return round_value(candidates, cost, round_seconds, first)
+        return round_value(candidates, cost, round_seconds, first, proposer.table.resolution)
 
     def gains(self, chain: DraftChain, rate: float) -> list[float]:
         """Return what verifying each token of a chain promises, in tokens."""

@@ -8,7 +8,6 @@ the long run (Dinkelbach's method for fractional programs, 1967).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -19,12 +18,14 @@ from core.speculation.proposer import DraftChain
 class GrowthCandidate(NamedTuple):
     """A chain that could grow: the chance that it is accepted so far, and the chance that its next token is right.
 
-    ``loss`` is what a rejection costs, in tokens: not 0 where rows have to be evaluated again then.
+    ``loss`` is what a rejection costs, in tokens: not 0 where rows have to be evaluated again then. ``rival`` is what a
+    draft is worth that has been found already, and that the chain would replace, in tokens.
     """
 
     reach: float
     next_rate: float
     loss: float = 0.0
+    rival: float = 0.0
 
 
 class RoundValue(NamedTuple):
@@ -39,6 +40,7 @@ def round_value(
     cost: StepCost,
     round_seconds: Callable[[int], float],
     first_seconds: Callable[[int], float] = lambda _: 0.0,
+    resolution: float = 0.0,
 ) -> RoundValue:
     """Return what growing the most promising chains by one token (or more) is worth.
 
@@ -46,24 +48,63 @@ def round_value(
     drafting time of one round by its number of chains, ``first_seconds`` what the next round costs beyond that by the
     number of the first chains that are in it; it is asked only where that decides. Where texts must bring equally many
     rows, all chains grow or none.
+
+    A drafted token comes with evidence of whether it is right, and what is not worth it then is not verified. So
+    drafting is worth more than a draft whose length is fixed before: the value of information (Howard 1966).
+    ``resolution`` is how much of that is told, between nothing and everything, see ``AcceptanceTable.resolution``.
     """
     best_worth, best_chains = 0.0, 0
-    n_rows, rate, step_seconds, room = cost.n_rows, cost.rate, cost.step_seconds, cost.room
+    n_rows, rate, step_seconds = cost.n_rows, cost.rate, cost.step_seconds
     before = step_seconds(n_rows)
-    for n_chains in range(len(candidates) if cost.n_even else 1, len(candidates) + 1):
-        chosen, spent = candidates[:n_chains], round_seconds(n_chains)
-        worth = -math.inf
-        for depth in LOOKAHEAD:
-            more = n_chains * depth
-            if more > room:
-                break
-            gain = sum([_gain(candidate, depth) for candidate in chosen])
-            worth = max(worth, gain - rate * (step_seconds(n_rows + more) - before + depth * spent))
+    for n_chains in range(max(len(candidates), 1) if cost.n_even else 1, len(candidates) + 1):
+        chosen, spent = candidates[:n_chains], rate * round_seconds(n_chains)
+        depths = [
+            (depth, rate * (step_seconds(n_rows + n_chains * depth) - before))
+            for depth in LOOKAHEAD
+            if n_chains * depth <= cost.room
+        ]
+        if not depths:
+            break
+        worth = (1.0 - resolution) * _worth_unseen(chosen, depths, spent)
+        if resolution:
+            worth += resolution * _worth_seen(chosen, depths, spent)
         if worth > best_worth:
             worth -= rate * first_seconds(n_chains)
             if worth > best_worth:
                 best_worth, best_chains = worth, n_chains
     return RoundValue(best_worth, best_chains)
+
+
+def _worth_unseen(chosen: Sequence[GrowthCandidate], depths: list[tuple[int, float]], spent: float) -> float:
+    """Return what chains are worth, in tokens, of which nobody knows which tokens are right before they are verified.
+
+    ``depths`` are by how many tokens each may grow, and what verifying those costs; a round costs ``spent``. After one
+    the drafts may be left as they are.
+    """
+    worths = [sum([_gain(one, depth) for one in chosen]) - rows - depth * spent for depth, rows in depths]
+    return max(max(worths) - sum([one.rival for one in chosen]), -spent)
+
+
+def _worth_seen(chosen: Sequence[GrowthCandidate], depths: list[tuple[int, float]], spent: float) -> float:
+    """Return what chains are worth, in tokens, if each round shows which tokens are right: only those are verified.
+
+    Several are taken to go wrong at the same depth. Arguments as for ``_worth_unseen``.
+    """
+    reach = sum([one.reach for one in chosen])
+    next_rate = sum([one.reach * one.next_rate for one in chosen]) / reach
+    # The chance that all are right so far is that of the next round as well.
+    chance, n_rounds, drafted, worth = 1.0, 0.0, 0, 0.0
+    most = sum([one.rival for one in chosen])
+    for depth, rows in depths:
+        for _ in range(drafted, depth):
+            n_rounds += chance
+            chance *= next_rate
+        drafted = depth
+        gain = depth * reach - rows
+        if gain > most:
+            worth += chance * (gain - most)
+            most = gain
+    return worth - n_rounds * spent
 
 
 def _gain(candidate: GrowthCandidate, depth: int) -> float:

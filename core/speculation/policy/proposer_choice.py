@@ -20,7 +20,7 @@ _LONGEST_PROBE, _PROBE_SHARE = 256, 0.004
 
 
 class ProposerChoice:
-    """N-grams and grammars cost next to nothing; paid proposers draft where they promise more than was found there.
+    """N-grams and grammars cost next to nothing; paid proposers draft where that may come to more than was found there.
 
     Of several paid ones, the one that promises most does.
     """
@@ -69,25 +69,18 @@ class ProposerChoice:
         return list(found.values())
 
     def choose_and_draft(self, awake: list[Sequence], found: list[DraftChain], cost: StepCost) -> list[DraftChain]:
-        """Let the paid proposer draft that promises most, where that is more than what was found, while it pays.
+        """Let the paid proposer draft that promises most, while it may come to more than what was found.
 
-        Return what was drafted, and what was found for the others. Where texts must bring equally many rows and one
-        of them has no draft, those of the others would be in vain.
+        Return what was drafted where that turned out better, and what was found for the others. Where texts must bring
+        equally many rows and one of them has no draft, those of the others would be in vain.
         """
         found_free = {chain.sequence.id: chain for chain in found}
         chosen: dict[str, list[DraftChain]] = {}
         for sequence in awake:
-            chain, worth = self._most_promising(sequence, cost, len(awake))
             free = found_free.get(sequence.id)
-            is_better = worth > 0.0
-            if free is not None:
-                state = self._states.by_id[sequence.id]
-                chain.promise = ExpectedGain(chain.proposer.name, worth)
-                free.promise = ExpectedGain(_source(free), self._worth(free, cost))
-                is_better = is_better and state.expected_gain(chain.promise) > max(
-                    state.expected_gain(free.promise), 0.0
-                )
-            if is_better:
+            rival = self._judge(free, cost) if free is not None else 0.0
+            chain = self._most_promising(sequence, cost, len(awake), max(rival, 0.0))
+            if chain is not None:
                 chosen.setdefault(chain.proposer.name, []).append(chain)
         for proposer in self._paid:
             self._probe(proposer, awake, cost.step_seconds(cost.n_rows))
@@ -129,32 +122,43 @@ class ProposerChoice:
                 chain for chain in chosen.get(proposer.name, ()) if self._states.can_ask(proposer, chain.sequence)
             ]
             self._growth.grow(proposer, chains, cost.with_rows(n_taken))
-            drafted += [
-                chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in found_free)
-            ]
+            for chain in chains:
+                # Only now its tokens show what they are worth.
+                if chain.sequence.id in found_free:
+                    is_wanted = bool(chain.tokens) and self._judge(chain, cost) > chain.rival
+                else:
+                    is_wanted = bool(chain.tokens) or chain.next is not None
+                if is_wanted:
+                    drafted.append(chain)
             n_taken += sum(len(chain.tokens) for chain in chains)
         replaced = {chain.sequence.id for chain in drafted}
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
-    def _most_promising(self, sequence: Sequence, cost: StepCost, n_awake: int) -> tuple[DraftChain, float]:
-        """Return an empty chain of the paid proposer that promises most on a sequence, and what it promises.
+    def _most_promising(self, sequence: Sequence, cost: StepCost, n_awake: int, rival: float) -> DraftChain | None:
+        """Return an empty chain of the paid proposer that promises most on a sequence; None where none is worth it.
 
-        It is one of ``n_awake`` that proposers may draft for together.
+        It is one of ``n_awake`` that proposers may draft for together. A draft worth ``rival`` tokens is there already.
         """
-        state = self._states.by_id[sequence.id]
-        best: tuple[DraftChain, float] | None = None
+        best, most = None, 0.0
         for proposer in self._paid:
+            if not self._states.can_ask(proposer, sequence):
+                continue
             chain = self._states.chain(sequence, proposer)
-            may_ask = self._states.can_ask(proposer, sequence)
-            promise = self._growth.expected_gain(proposer, chain, cost, n_awake) if may_ask else 0.0
-            if best is None or promise > best[1]:
-                best = chain, promise
-        assert best is not None
-        if best[1] > 0.0:
-            state.paid_backoff.reset()
-        else:
-            state.paid_backoff.back_off(self._states.longest_rest)
+            chain.rival = rival
+            promise = self._growth.expected_gain(proposer, chain, cost, n_awake)
+            if promise > most:
+                best, most = chain, promise
+        backoff = self._states.by_id[sequence.id].paid_backoff
+        if best is not None:
+            backoff.reset()
+        elif not rival:
+            backoff.back_off(self._states.longest_rest)
         return best
+
+    def _judge(self, chain: DraftChain, cost: StepCost) -> float:
+        """Return what a draft is expected to gain, by what is known of its tokens and how its source did lately."""
+        chain.promise = ExpectedGain(_source(chain), self._worth(chain, cost))
+        return self._states.by_id[chain.sequence.id].expected_gain(chain.promise)
 
     def _worth(self, chain: DraftChain, cost: StepCost) -> float:
         """Return what verifying the best part of a chain is worth, in tokens."""

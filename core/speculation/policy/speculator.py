@@ -348,7 +348,6 @@ class Speculator:
             if proposer and (won := plain * (n_new - 1) - lost):
                 self.budget.book(proposer, won - deciding * n_drafted / max(n_rows, 1))
             if promise is not None:
-                lost += sum([time.seconds for time in growth.times if time.state is state])
                 state.learn_gain(promise, n_new - 1 - state.speedup / plain * lost)
             if spent > 0.0:
                 state.learn_speed(n_new, plain_step, spent)

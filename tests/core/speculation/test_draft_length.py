@@ -64,6 +64,28 @@ def test_only_the_promising_chains_grow() -> None:
     assert round_value(candidates, step(CPU, 4), free).n_chains == 2
 
 
+def test_looking_is_worth_a_cheap_round_where_the_tokens_show_whether_they_are_right() -> None:
+    """The second row is dear: tokens of which six in ten are right do not pay for it, those seen to be right do."""
+    dear_row = CostModel(Calibration({1: 0.011, 2: 0.020, 3: 0.022, 4: 0.023, 5: 0.028, 9: 0.035}))
+    prices, candidates = step(dear_row), [GrowthCandidate(1.0, 0.6)]
+
+    def cheap(_: int) -> float:
+        return 0.0003
+
+    blind = round_value(candidates, prices, cheap)
+    assert blind.n_chains == 0
+    seeing = [round_value(candidates, prices, cheap, resolution=share).worth for share in (0.4, 0.7, 1.0)]
+    assert 0.0 < seeing[0] < seeing[1] < seeing[2]
+    assert round_value(candidates, prices, lambda _: 0.008, resolution=1.0).n_chains == 0, "not at any price"
+    assert round_value([GrowthCandidate(1.0, 0.02)], prices, cheap, resolution=1.0).n_chains == 0
+
+
+def test_a_draft_that_is_there_already_must_be_beaten() -> None:
+    candidates = [GrowthCandidate(1.0, 0.9, rival=rival) for rival in (0.0, 1.0, 8.0)]
+    worths = [round_value([one], step(GPU), free, resolution=0.5).worth for one in candidates]
+    assert worths[0] > worths[1] > worths[2] == 0.0
+
+
 def test_without_room_nothing_grows() -> None:
     assert round_value([GrowthCandidate(1.0, 0.99)], step(CPU, room=0), free).n_chains == 0
     assert round_value([], step(CPU), free).n_chains == 0

@@ -82,6 +82,52 @@ def test_a_draft_model_that_knows_more_takes_the_place_of_what_is_looked_up() ->
     assert workers(stage, 40, reader)["draft"] >= 36
 
 
+# The second row of a step costs nearly as much as a step: so it is on some processors.
+DEAR_ROW = Calibration({1: 0.011, 2: 0.020, 3: 0.022, 4: 0.023, 5: 0.028, 9: 0.035, 17: 0.056})
+
+
+def in_runs(request_id: str, position: int) -> bool:
+    """Right seven times, and wrong three times."""
+    return position % 10 < 7
+
+
+def test_a_draft_model_that_knows_when_it_is_right_is_asked_though_few_of_its_tokens_would_pay() -> None:
+    stage = SimulatedEngine(DEAR_ROW, SimulatedDraftModel("draft", in_runs, knows_itself=True))
+    stage.run(300)
+    assert stage.speedup > 1.25
+
+
+def test_one_that_does_not_know_it_costs_little_there() -> None:
+    chance = random.Random(1)
+    stage = SimulatedEngine(DEAR_ROW, SimulatedDraftModel("draft", lambda *_: chance.random() < 0.7))
+    stage.run(300)
+    assert stage.speedup > 0.98
+
+
+def test_of_what_is_looked_up_and_what_is_drafted_the_better_is_taken_when_both_are_known() -> None:
+    """Runs of ten tokens that were there before and runs of new ones, of which the draft model knows seven."""
+
+    def says(position: int) -> int:
+        return repeated_token(position) if position // 10 % 2 else 100 + position
+
+    class Reader(SimulatedDraftModel):
+        def says(self, position: int) -> int:
+            return says(position)
+
+    def knows(request_id: str, position: int) -> bool:
+        return not position // 10 % 2 and in_runs(request_id, position)
+
+    def speedup(*paid: SimulatedDraftModel, ngram: NgramProposer | None = None) -> float:
+        stage = SimulatedEngine(SLOW, *paid, ngram=ngram, says=says)
+        stage.run(300)
+        return stage.speedup
+
+    looked_up = speedup(ngram=NgramProposer())
+    drafted = speedup(Reader("draft", knows, knows_itself=True))
+    both = speedup(Reader("draft", knows, knows_itself=True), ngram=NgramProposer())
+    assert both > 1.2 * max(looked_up, drafted)
+
+
 def test_depth_is_given_to_the_request_where_it_pays() -> None:
     stage = SimulatedEngine(CPU, SimulatedDraftModel("draft", lambda request_id, _: request_id == "0"), n_requests=2)
     stage.run(60)
