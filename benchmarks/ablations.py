@@ -27,6 +27,7 @@ from benchmarks.simulation import (
     repeated_token,
     unique_token,
 )
+from core.speculation.acceptance import AcceptanceTable
 from core.speculation.policy import speculator
 from core.speculation.policy.draft_state import Backoff, DraftState, RiskBudget
 from core.speculation.policy.proposer_choice import ProposerChoice
@@ -57,7 +58,10 @@ PATTERNS: dict[str, IsRight] = {
 
 @dataclass(frozen=True)
 class SimulatedWorkload:
-    """Texts on a machine: ``is_repeating`` ones can be looked up now and then, deciding takes ``thought`` seconds."""
+    """Texts on a machine: ``is_repeating`` ones can be looked up now and then, deciding takes ``thought`` seconds.
+
+    A draft model that ``knows_itself`` is sure of its right tokens, and of no others.
+    """
 
     curve: str
     pattern: str
@@ -65,6 +69,7 @@ class SimulatedWorkload:
     surcharge: float = 1.0
     is_repeating: bool = False
     thought: float = 0.0
+    knows_itself: bool = False
 
     @property
     def name(self) -> str:
@@ -73,11 +78,12 @@ class SimulatedWorkload:
         notes += [f"drafting takes {self.surcharge} times its price"] if self.surcharge > 1.0 else []
         notes += ["text repeats itself by turns"] if self.is_repeating else []
         notes += ["deciding takes time"] if self.thought else []
+        notes += ["the draft model knows when it is right"] if self.knows_itself else []
         return ", ".join([self.curve, self.pattern, *notes])
 
     def speedup(self) -> float:
         """Return how many times as fast as plain decoding it is."""
-        model = _SlowToDecide("draft", PATTERNS[self.pattern])
+        model = _SlowToDecide("draft", PATTERNS[self.pattern], knows_itself=self.knows_itself)
         model.thought = self.thought
         engine = SimulatedEngine(
             CURVES[self.curve],
@@ -113,6 +119,9 @@ def workloads() -> Iterator[SimulatedWorkload]:
     for curve, pattern in itertools.product(CURVES, ("always right", "right 1 of 2 times", "never right")):
         yield SimulatedWorkload(curve, pattern, is_repeating=True)
         yield SimulatedWorkload(curve, pattern, thought=_THOUGHT)
+    by_chance = ("right 3 of 4 times", "right 1 of 2 times", "right 3 of 10 times")
+    for curve, pattern, n_texts in itertools.product(CURVES, by_chance, (1, 4)):
+        yield SimulatedWorkload(curve, pattern, n_texts, knows_itself=True)
 
 
 def _risk_anything() -> AbstractContextManager[object]:
@@ -127,7 +136,7 @@ RULES: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "caution that grows with the loss": lambda: patch.object(RiskBudget, "required_return", lambda self, proposer: 1.0),
     "probes": lambda: patch.object(ProposerChoice, "_probe", lambda self, *_: None),
     "rests": lambda: patch.object(Backoff, "back_off", lambda self, longest: None),
-    "gain learnt by source": lambda: patch.object(DraftState, "learn_gain", lambda self, promise, worth: None),
+    "worth of evidence": lambda: patch.object(AcceptanceTable, "resolution", 0.0),
     "worth of a second": lambda: patch.object(DraftState, "learn_speed", lambda self, n_new, plain_step, spent: None),
     "latency bound": lambda: patch.object(speculator, "LatencyBound", lambda sequences, plain: LatencyBound()),
 }

@@ -23,11 +23,13 @@ from core.speculation.proposer import AcceptanceSample, DraftChain, Evaluated, P
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.request import Request
 
-# Seconds of a step by its rows: a graphics card, a processor with a small model, a processor with a large one.
+# Seconds of a step by its rows: a graphics card, a processor with a small model, a processor with a large one, and one
+# on which a second row costs nearly as much as a step.
 CURVES = {
     "gpu": Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}),
     "cpu": Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068}),
     "slow": Calibration({1: 0.060, 2: 0.075, 4: 0.105, 16: 0.285}),
+    "dear row": Calibration({1: 0.011, 2: 0.020, 3: 0.022, 4: 0.023, 5: 0.028, 9: 0.035, 17: 0.056}),
 }
 # Seconds of a round of the simulated draft model.
 ROUND = 0.001
@@ -159,15 +161,21 @@ class SimulatedEngine:
         ngram: NgramProposer | None = None,
         says: Callable[[int], int] = unique_token,
         surcharge: float = 1.0,
+        fixed_depth: int | None = None,
     ) -> None:
-        """``says`` is the target. Steps with drafts take ``surcharge`` times what the curve says of their rows."""
+        """``says`` is the target. Steps with drafts take ``surcharge`` times what the curve says of their rows.
+
+        ``fixed_depth`` drafts always so many tokens.
+        """
         self.clock = SimulatedClock()
         for proposer in paid:
             proposer.clock = self.clock
         self.seconds = 0.0
         self.n_sampled = 0
         self.cost = CostModel(curve)
-        self.speculator = Speculator(self.cost, n_ctx=N_CTX, ngram=ngram, paid=paid, clock=self.clock)
+        self.speculator = Speculator(
+            self.cost, n_ctx=N_CTX, ngram=ngram, paid=paid, fixed_depth=fixed_depth, clock=self.clock
+        )
         self.sequences: list[Sequence] = []
         self._says = says
         self.surcharge = surcharge
@@ -177,10 +185,13 @@ class SimulatedEngine:
         """End what decodes, and let so many new texts decode instead."""
         for sequence in self.sequences:
             self.speculator.forget(sequence)
+        self.sequences = [self._new_sequence(index) for index in range(n_requests)]
+
+    def _new_sequence(self, index: int) -> Sequence:
         sampler = cast("Any", SimpleNamespace(seed=1, grammar=None))
         prompt = np.array([self._says(place) for place in range(N_PROMPT)], np.int32)
-        prepared = [PreparedRequest(Request(str(index), "x"), prompt, sampler) for index in range(n_requests)]
-        self.sequences = [Sequence(one, order=index, submitted_at=0.0) for index, one in enumerate(prepared)]
+        prepared = PreparedRequest(Request(str(index), "x"), prompt, sampler)
+        return Sequence(prepared, order=index, submitted_at=0.0)
 
     def run(self, n_steps: int, room: int = 24, *, is_even: bool = False) -> list[Drafted]:
         """Make so many steps, in which all requests bring equally many rows where ``is_even``.
@@ -209,13 +220,18 @@ class SimulatedEngine:
 
     def _verify(self, sequence: Sequence, draft: tuple[int, ...]) -> Evaluated:
         start = len(sequence.tokens)
-        choices = [self._says(start)]
-        for token in draft:
-            if token != choices[-1]:
-                break
-            choices.append(self._says(start + len(choices)))
+        choices = self._choices(start, draft)
         for token in choices:
             sequence.tokens.append(token)
         sequence.n_generated += len(choices)
         self.n_sampled += len(choices)
         return Evaluated(sequence, start - 1, 1, draft, choices, len(choices) - 1)
+
+    def _choices(self, start: int, draft: tuple[int, ...]) -> list[int]:
+        """Return what the target says from position ``start`` on: as much of a draft as is right, and a token more."""
+        choices = [self._says(start)]
+        for token in draft:
+            if token != choices[-1]:
+                break
+            choices.append(self._says(start + len(choices)))
+        return choices

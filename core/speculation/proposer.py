@@ -115,21 +115,13 @@ class TargetObserver(Protocol):
         """Take in the rows that the target has just evaluated, in batch order."""
 
 
-class ExpectedGain(NamedTuple):
-    """The tokens that a draft is expected to gain (``worth``), as ``source`` estimates before it is verified."""
-
-    source: str
-    worth: float
-
-
 @dataclass(slots=True)
 class DraftChain:
     """A chain of tokens drafted for one sequence in one step.
 
     ``reach`` holds, for each token, the chance that it and all before it are accepted. ``next`` is the first proposed
     token that is not verified; it is compared with the target's token all the same. Tokens must be worth ``caution``
-    times their cost. ``rival`` is what a draft is expected to gain that was found already, in tokens; ``promise`` is
-    the gain that was expected of this one when it was chosen over the other.
+    times their cost. ``rival`` is what a draft is worth that was found already, in tokens.
     """
 
     sequence: Sequence
@@ -143,7 +135,6 @@ class DraftChain:
     next: ProposedToken | None = None
     caution: float = 1.0
     rival: float = 0.0
-    promise: ExpectedGain | None = None
 
     @property
     def probability(self) -> float:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import SequenceAcceptance
-from core.speculation.proposer import CostlyProposer, DraftChain, ExpectedGain, Proposer
+from core.speculation.proposer import CostlyProposer, DraftChain, Proposer
 
 # A proposer is first tried after so many verified tokens without a draft of its own.
 FIRST_PROBE = 8
@@ -20,11 +20,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 8, 512
 _NGRAM_LIMIT, _NGRAM_GROWTH = 8, 2
 # A new sequence starts with the speed-up of others, which counts as so many steps; each step fades by this factor.
 _FIRST_STEPS, _FADE = 2.0, 0.9
-# Weight of the latest draft in what drafts are worth beyond their promise. In fixed step times, with prompts of four
-# kinds, a larger or smaller weight loses some per cent on one kind or another.
-_SURPRISE_WEIGHT = 0.3
-# Weight of a text's last one in that of texts to come.
-_SURPRISE_CARRIED = 0.1
 # A proposer may cost at most this share of the time that was spent decoding.
 _RISK_SHARE = 0.015
 # Beyond that, only what is worth so many times its cost, and so many times more for each further such share.
@@ -162,21 +157,8 @@ class DraftState:
     n_rested: int = 0
     ngram_limit: int = _NGRAM_LIMIT
     debts: dict[str, float] = field(default_factory=dict)
-    surprises: dict[str, float] = field(default_factory=dict)
     _plain: float = 0.0
     _spent: float = 0.0
-
-    def expected_gain(self, promise: ExpectedGain) -> float:
-        """Return what a draft is likely to be worth: its promise, corrected by earlier drafts of the same source."""
-        return promise.worth + self.surprises.get(promise.source, 0.0)
-
-    def learn_gain(self, promise: ExpectedGain, worth: float) -> None:
-        """A draft was ``worth`` so many tokens.
-
-        Where two can draft, texts differ in who knows more of them than it seems, and it is the same one for long.
-        """
-        known = self.surprises.get(promise.source, 0.0)
-        self.surprises[promise.source] = known + _SURPRISE_WEIGHT * (worth - promise.worth - known)
 
     def learn_ngram(self, n_accepted: int) -> None:
         """So many tokens of a draft of n-grams were right."""
@@ -231,7 +213,6 @@ class DraftStates:
         self._means = {proposer.name: _START_MEAN for proposer in self._proposers}
         # Of texts before.
         self._speedup = 1.0
-        self._surprises: dict[str, float] = {}
         self._paid_backoff, self._ngram_backoff_length = Backoff(), 0
         self._trials = {proposer.name: TrialSchedule() for proposer in self._paid}
 
@@ -243,7 +224,6 @@ class DraftStates:
             paid_backoff=replace(self._paid_backoff) if self._paid else Backoff(_FOR_EVER),
             ngram_backoff=Backoff(length=self._ngram_backoff_length) if self._has_ngrams else Backoff(_FOR_EVER),
             speedup=math.sqrt(self._speedup),
-            surprises=dict(self._surprises),
         )
 
     def forget(self, sequence: Sequence) -> None:
@@ -259,9 +239,6 @@ class DraftStates:
             name: TrialSchedule(trial.tried_at - state.n_verified, trial.interval)
             for name, trial in state.trials.items()
         }
-        for source, surprise in state.surprises.items():
-            known = self._surprises.get(source, 0.0)
-            self._surprises[source] = known + _SURPRISE_CARRIED * (surprise - known)
         for name, seen in state.acceptance.items():
             if seen.n_seen:
                 weight = min(0.5, seen.n_seen / 100.0)

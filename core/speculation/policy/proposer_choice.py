@@ -10,9 +10,9 @@ from core.speculation.policy.draft_growth import DraftGrowth
 from core.speculation.policy.draft_length import best_cut
 from core.speculation.policy.draft_state import DraftStates
 from core.speculation.policy.step_cost import StepCost
-from core.speculation.proposer import CostlyProposer, DraftChain, ExpectedGain
+from core.speculation.proposer import CostlyProposer, DraftChain
 from core.speculation.proposers.grammar import GrammarProposer
-from core.speculation.proposers.ngram import SHARED, NgramProposer
+from core.speculation.proposers.ngram import NgramProposer
 
 # Most tokens between two probes of a proposer that is not used; more where they would take more than this share of the
 # time.
@@ -78,8 +78,8 @@ class ProposerChoice:
         chosen: dict[str, list[DraftChain]] = {}
         for sequence in awake:
             free = found_free.get(sequence.id)
-            rival = self._judge(free, cost) if free is not None else 0.0
-            chain = self._most_promising(sequence, cost, len(awake), max(rival, 0.0))
+            rival = max(self._worth(free, cost), 0.0) if free is not None else 0.0
+            chain = self._most_promising(sequence, cost, len(awake), rival)
             if chain is not None:
                 chosen.setdefault(chain.proposer.name, []).append(chain)
         for proposer in self._paid:
@@ -125,7 +125,7 @@ class ProposerChoice:
             for chain in chains:
                 # Only now its tokens show what they are worth.
                 if chain.sequence.id in found_free:
-                    is_wanted = bool(chain.tokens) and self._judge(chain, cost) > chain.rival
+                    is_wanted = bool(chain.tokens) and self._worth(chain, cost) > chain.rival
                 else:
                     is_wanted = bool(chain.tokens) or chain.next is not None
                 if is_wanted:
@@ -155,20 +155,9 @@ class ProposerChoice:
             backoff.back_off(self._states.longest_rest)
         return best
 
-    def _judge(self, chain: DraftChain, cost: StepCost) -> float:
-        """Return what a draft is expected to gain, by what is known of its tokens and how its source did lately."""
-        chain.promise = ExpectedGain(_source(chain), self._worth(chain, cost))
-        return self._states.by_id[chain.sequence.id].expected_gain(chain.promise)
-
     def _worth(self, chain: DraftChain, cost: StepCost) -> float:
         """Return what verifying the best part of a chain is worth, in tokens."""
         gains = self._growth.gains(chain, cost.rate)
         count = best_cut(gains, cost)
         seconds = cost.step_seconds(cost.n_rows + count) - cost.step_seconds(cost.n_rows)
         return sum(gains[:count]) - cost.rate * seconds
-
-
-def _source(chain: DraftChain) -> str:
-    """Return what a draft was found by: n-grams of the text itself and of others are right for different reasons."""
-    is_shared = isinstance(chain.proposer, NgramProposer) and chain.evidence[0] >= SHARED
-    return f"{chain.proposer.name} of others" if is_shared else chain.proposer.name

@@ -20,7 +20,6 @@ from core.speculation.proposer import (
     CostlyProposer,
     DraftChain,
     Evaluated,
-    ExpectedGain,
     Proposer,
     TargetObserver,
 )
@@ -50,16 +49,12 @@ class StepTimes(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """A text got ``n_new`` tokens from a step with ``n_drafted`` drafted ones; ``proposer`` drafted last for it.
-
-    ``promise`` is what was expected of that where there was a choice.
-    """
+    """A text got ``n_new`` tokens from a step with ``n_drafted`` drafted ones; ``proposer`` drafted last for it."""
 
     state: DraftState
     n_new: int
     proposer: str
     n_drafted: int
-    promise: ExpectedGain | None
 
 
 class Speculator:
@@ -290,9 +285,9 @@ class Speculator:
             state.n_verified += len(choices)
             state.n_rested += 1
             return None
-        n_drafted_by_ngrams, n_drafted, promise = 0, 0, None
+        n_drafted_by_ngrams, n_drafted = 0, 0
         if chain is not None:
-            n_drafted, promise, state.drafted_by = len(chain.tokens), chain.promise, chain.proposer.name
+            n_drafted, state.drafted_by = len(chain.tokens), chain.proposer.name
             chain.learn(choices, n_accepted)
             self.stats.count(n_drafted, n_accepted, len(choices))
             if chain.proposer is self._ngram:
@@ -312,7 +307,7 @@ class Speculator:
         if self._ngram is not None:
             has_ended = choices[-1] in self._end_tokens
             self._ngram.advance(sequence, list(choices[:-1] if has_ended else choices), n_drafted_by_ngrams)
-        return _Outcome(state, len(choices), state.drafted_by, n_drafted, promise)
+        return _Outcome(state, len(choices), state.drafted_by, n_drafted)
 
     def _judge_unverified(self, chain: DraftChain | None, choices: Series[int], n_accepted: int) -> None:
         """Learn from the first token that was drafted but not verified, where the target's own is known."""
@@ -342,13 +337,11 @@ class Speculator:
         beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back
         # And it took time to decide on them.
         deciding = max(self._seconds - sum([time.seconds for time in growth.times]), 0.0)
-        for state, n_new, proposer, n_drafted, promise in outcomes:
+        for state, n_new, proposer, n_drafted in outcomes:
             state.settle_backoff(plain_step)
             lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(outcomes))
             if proposer and (won := plain * (n_new - 1) - lost):
                 self.budget.book(proposer, won - deciding * n_drafted / max(n_rows, 1))
-            if promise is not None:
-                state.learn_gain(promise, n_new - 1 - state.speedup / plain * lost)
             if spent > 0.0:
                 state.learn_speed(n_new, plain_step, spent)
         for _, proposer, seconds in growth.times:

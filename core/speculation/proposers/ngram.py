@@ -16,7 +16,7 @@ from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToke
 _MATCH_EDGES = (4, 6, 9, 16, 32)
 _LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
 # Behind them two bins of other requests' n-grams: with what followed once, and with what followed the last two times.
-SHARED = len(_LOCAL_PRIORS)
+_SHARED = len(_LOCAL_PRIORS)
 _SHARED_PRIORS = (0.3, 0.7)
 _LONGEST_MATCH = _MATCH_EDGES[-1]
 # Sizes of n-grams in a text's own index; the longer is looked up first.
@@ -185,7 +185,7 @@ class NgramProposer:
 
     def _from_others(self, tokens: list[int]) -> ProposedToken | None:
         known = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
-        return None if known is None else ProposedToken(known // 2, SHARED + known % 2)
+        return None if known is None else ProposedToken(known // 2, _SHARED + known % 2)
 
 
 def _bin(match: int) -> int:

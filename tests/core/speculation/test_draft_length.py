@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.simulation import CURVES
 from core.cost.cost_model import Calibration, CostModel
 from core.speculation.policy.draft_length import GrowthCandidate, best_cut, charged, round_value
 from core.speculation.policy.step_cost import StepCost
@@ -66,8 +67,7 @@ def test_only_the_promising_chains_grow() -> None:
 
 def test_looking_is_worth_a_cheap_round_where_the_tokens_show_whether_they_are_right() -> None:
     """The second row is dear: tokens of which six in ten are right do not pay for it, those seen to be right do."""
-    dear_row = CostModel(Calibration({1: 0.011, 2: 0.020, 3: 0.022, 4: 0.023, 5: 0.028, 9: 0.035}))
-    prices, candidates = step(dear_row), [GrowthCandidate(1.0, 0.6)]
+    prices, candidates = step(CostModel(CURVES["dear row"])), [GrowthCandidate(1.0, 0.6)]
 
     def cheap(_: int) -> float:
         return 0.0003

@@ -10,7 +10,6 @@ from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
 from core.speculation.policy.draft_growth import DraftGrowth
 from core.speculation.policy.draft_state import Backoff, DraftState, DraftStates
-from core.speculation.proposer import ExpectedGain
 from tests.support.proposers import RandomProposer
 from tests.support.sequences import sequence
 
@@ -107,35 +106,6 @@ def test_nothing_is_ever_certain() -> None:
     for _ in range(500):
         sequence.learn(0, 0.995, True)
     assert sequence.expect(0, 0.995) < 1.0
-
-
-def test_what_a_draft_comes_to_beyond_its_promise_is_expected_of_the_next_one_of_its_source() -> None:
-    known = record()
-    poor, rich = ExpectedGain("draft", 0.5), ExpectedGain("lookup", 1.0)
-    assert known.expected_gain(rich) > known.expected_gain(poor)
-    for _ in range(8):
-        known.learn_gain(poor, 2.5)
-        known.learn_gain(rich, 0.2)
-    assert known.expected_gain(poor) == pytest.approx(2.5, abs=0.2)
-    assert known.expected_gain(rich) == pytest.approx(0.2, abs=0.1)
-    assert known.expected_gain(ExpectedGain("draft", 0.1)) < known.expected_gain(poor)
-
-
-def test_what_drafts_came_to_beyond_their_promise_is_expected_of_later_texts_in_part() -> None:
-    states, promise = DraftStates((), (), 0.0, has_ngrams=True), ExpectedGain("lookup", 1.0)
-    for count in range(30):
-        one = sequence(count, 1)
-        states.admit(one)
-        for _ in range(8):
-            states.by_id[one.id].learn_gain(promise, 0.2)
-        expected = states.by_id[one.id].expected_gain(promise)
-        states.forget(one)
-        if not count:
-            states.admit(one)
-            assert expected < states.by_id[one.id].expected_gain(promise) < 1.0, "one text says little of others"
-            states.forget(one)
-    states.admit(one)
-    assert states.by_id[one.id].expected_gain(promise) == pytest.approx(0.2, abs=0.15)
 
 
 def test_a_wait_for_ngrams_is_a_step_shorter_with_each_step() -> None:

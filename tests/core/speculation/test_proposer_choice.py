@@ -21,7 +21,7 @@ from core.speculation.proposer import DraftChain, DraftFailed, ProposedToken
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.request import Lane
 
-GPU, CPU, SLOW = CURVES.values()
+GPU, CPU, SLOW, DEAR_ROW = CURVES.values()
 
 
 def always(request_id: str, position: int) -> bool:
@@ -80,10 +80,6 @@ def test_a_draft_model_that_knows_more_takes_the_place_of_what_is_looked_up() ->
     stage = SimulatedEngine(GPU, reader, ngram=NgramProposer(), says=says)
     stage.run(40)
     assert workers(stage, 40, reader)["draft"] >= 36
-
-
-# The second row of a step costs nearly as much as a step: so it is on some processors.
-DEAR_ROW = Calibration({1: 0.011, 2: 0.020, 3: 0.022, 4: 0.023, 5: 0.028, 9: 0.035, 17: 0.056})
 
 
 def in_runs(request_id: str, position: int) -> bool:

@@ -1,0 +1,238 @@
+"""What decisions on drafts are worth on recorded texts, to the last digit: no machine's noise, two runs are equal.
+
+Ember writes replies to the bench's prompts, and at each place Ember-draft says what it would have drafted and how sure
+it is of that. The decisions of speculation then run over these texts, one after the other, while steps take what a
+recorded curve says of their rows (``simulation.py``). Each way is compared with the best fixed depth, and draft model
+and lookups together with the better of both. The prompts come in several orders, because a way learns from each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+
+from app.jobs.verify.verification import Mode
+from benchmarks import prompts
+from benchmarks.contenders import ADAPTIVE, AUTO, LOOKUP, Way, fixed
+from benchmarks.engine_client import EngineClient, Question
+from benchmarks.report import BenchReport, ReportRow, run_bench, say
+from benchmarks.simulation import CURVES, ROUND, SimulatedDraftModel, SimulatedEngine
+from core.kv_cache.context_shape import MAX_READ_ALONG
+from core.scheduler.input_processor import PreparedRequest
+from core.scheduler.sequence import Sequence as Running
+from core.speculation.acceptance import AcceptanceTable
+from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
+from core.speculation.proposers.context_proposer import PRIORS, DraftSampler
+from core.speculation.proposers.ngram import NgramProposer
+from core.values.engine_options import EngineOptions
+from core.values.request import Request
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
+
+DEPTHS = (1, 2, 3, 4, 6, 8, 12)
+_N_CTX = 512
+
+
+@dataclass(frozen=True)
+class RecordedText:
+    """A prompt, its reply with the token that ends it, and what the draft model says at each place of the reply."""
+
+    kind: str
+    prompt: tuple[int, ...]
+    reply: tuple[int, ...]
+    guesses: tuple[ProposedToken | None, ...]
+
+
+def record(asked: Iterable[prompts.BenchPrompt], n_tokens: int = prompts.N_TOKENS) -> list[RecordedText]:
+    """Let Ember answer prompts, and Ember-draft guess each token of the replies from what stands before it."""
+    options = EngineOptions(str(EMBER), n_slots=1, n_ctx=_N_CTX, speculation="off")
+    target = EngineClient(options, n_tokens)
+    draft = EngineClient(EngineOptions(str(EMBER_DRAFT), n_slots=1, n_ctx=_N_CTX, speculation="off"), n_tokens)
+    sampler = DraftSampler(target.engine.vocab.n_tokens)
+    greedy = SimpleNamespace(is_plain_greedy=True, banned=(), params=SimpleNamespace(is_greedy=True))
+    reader = cast("Any", SimpleNamespace(sampler=greedy))
+    texts = []
+    for one in asked:
+        said = target.ask(Question(one.text, Mode())).reply
+        prompt = tuple(target.engine.tokenize(Request("prompt", one.text)))
+        reply = (*said.tokens, *([min(target.engine.vocab.end_tokens)] if said.has_ended else []))
+        tokens = np.array([*prompt, *reply], np.int32)
+        guesses = [
+            sampler.choose(reader, draft.engine.next_logits(tokens[:place]), place)
+            for place in range(len(prompt), len(tokens))
+        ]
+        texts.append(RecordedText(one.kind, prompt, reply, tuple(guesses)))
+    target.close()
+    draft.close()
+    return texts
+
+
+class RecordedDraftModel(SimulatedDraftModel):
+    """Says what Ember-draft said. Behind a wrong token it goes on as if that were right: nothing depends on it."""
+
+    def __init__(self) -> None:
+        """Begin with nothing seen."""
+        super().__init__("draft", lambda *_: True)
+        self.table = AcceptanceTable(PRIORS)
+        self.text = RecordedText("", (), (), ())
+        self._n_judged = 0
+
+    def begin(self, sequence: Running) -> None:
+        """Judge what it would have said from the reply's first token on."""
+        self._n_judged = sequence.n_prompt
+
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
+        """Return the next token of each chain."""
+        self.clock.now += ROUND
+        self.n_asked += len(chains)
+        for chain in chains:
+            if not chain.tokens:
+                self._judge(chain.sequence)
+        return [self._guess(chain.position) for chain in chains]
+
+    def read_along(self, sequence: Running) -> None:
+        """Note how often it would have been right lately."""
+        self.clock.now += ROUND
+        self.n_probes += 1
+        self._judge(sequence)
+
+    def _guess(self, position: int) -> ProposedToken | None:
+        place = position - len(self.text.prompt)
+        return self.text.guesses[place] if 0 <= place < len(self.text.guesses) else None
+
+    def _judge(self, sequence: Running) -> None:
+        tokens = sequence.tokens.view
+        for position in range(max(self._n_judged, len(tokens) - MAX_READ_ALONG), len(tokens)):
+            guess = self._guess(position)
+            if guess is not None:
+                was_right = guess.token == int(tokens[position])
+                self._samples.append(AcceptanceSample(sequence.id, guess.evidence, was_right))
+        self._n_judged = len(tokens)
+
+
+class RecordedEngine(SimulatedEngine):
+    """A server that decodes recorded texts in one way, in steps of a curve, and learns from each."""
+
+    def __init__(self, curve: str, way: Way) -> None:
+        """Begin in the state of a new server."""
+        self._draft = RecordedDraftModel()
+        self._text = RecordedText("", (0,), (), ())
+        super().__init__(
+            CURVES[curve],
+            *([self._draft] if way.with_draft else []),
+            ngram=NgramProposer() if way.with_lookup else None,
+            fixed_depth=way.depth,
+        )
+
+    def decode(self, text: RecordedText) -> float:
+        """Return how many times as fast as plain decoding a reply comes, after its first token."""
+        self._text = self._draft.text = text
+        self.begin()
+        (sequence,) = self.sequences
+        self.seconds, self.n_sampled = 0.0, 0
+        while len(sequence.tokens) < len(text.prompt) + len(text.reply):
+            self.run(1)
+        return self.speedup
+
+    def _new_sequence(self, index: int) -> Running:
+        sampler = cast("Any", SimpleNamespace(seed=1, grammar=None))
+        prepared = PreparedRequest(Request(str(index), "x"), np.array(self._text.prompt, np.int32), sampler)
+        sequence = Running(prepared, order=index, submitted_at=0.0)
+        for token in self._text.reply[:1]:
+            sequence.tokens.append(token)
+            sequence.n_generated = 1
+        return sequence
+
+    def _choices(self, start: int, draft: tuple[int, ...]) -> list[int]:
+        left = self._text.reply[start - len(self._text.prompt) :]
+        pairs = zip(draft, left, strict=False)
+        n_right = next((place for place, (drafted, said) in enumerate(pairs) if drafted != said), len(draft))
+        return list(left[: n_right + 1])
+
+
+def compare(
+    texts: Sequence[RecordedText], curve: str, ways: Sequence[Way], n_orders: int
+) -> dict[str, dict[Way, float]]:
+    """Return by kind how many times as fast as plain decoding each way is: the geometric mean over all texts."""
+    found: dict[str, dict[Way, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for way in ways:
+        # A fixed depth learns nothing.
+        for order in range(1 if way.depth is not None else n_orders):
+            shuffled = random.Random(order).sample(list(texts), len(texts))
+            engine = RecordedEngine(curve, way)
+            for text in shuffled:
+                found[text.kind][way].append(engine.decode(text))
+    return {
+        kind: {way: statistics.geometric_mean(speedups) for way, speedups in of_kind.items()}
+        for kind, of_kind in found.items()
+    }
+
+
+def rows_of(texts: Sequence[RecordedText], curve: str, n_orders: int) -> list[ReportRow]:
+    """Return a row for each kind and way that decides in each step."""
+    depths = [fixed(depth) for depth in DEPTHS]
+    rows: list[ReportRow] = []
+    for kind, speedups in compare(texts, curve, (ADAPTIVE, LOOKUP, AUTO, *depths), n_orders).items():
+        best_depth = max(depths, key=lambda way: speedups[way])
+        best_fixed = max(1.0, speedups[best_depth])
+        best_part = max(speedups[ADAPTIVE], speedups[LOOKUP])
+        for way in (ADAPTIVE, LOOKUP, AUTO):
+            rows.append(
+                {
+                    "curve": curve,
+                    "kind": kind,
+                    "way": way.name,
+                    "vs_plain": round(speedups[way], 4),
+                    "best_depth": best_depth.depth if best_fixed > 1.0 else 0,
+                    "vs_best_fixed": round(speedups[way] / best_fixed, 4) if way == ADAPTIVE else None,
+                    "vs_best_part": round(speedups[way] / best_part, 4) if way == AUTO else None,
+                }
+            )
+    return rows
+
+
+def summarise(rows: Sequence[ReportRow]) -> dict[str, float]:
+    """Return the worst of each comparison."""
+    return {
+        f"{way}_{against}_min": min(row[against] for row in rows if row["way"] == way)
+        for way, against in (
+            (ADAPTIVE.name, "vs_plain"),
+            (ADAPTIVE.name, "vs_best_fixed"),
+            (AUTO.name, "vs_plain"),
+            (AUTO.name, "vs_best_part"),
+        )
+    }
+
+
+def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
+    settings = {"prompts": options.prompts, "orders": options.orders, "depths": DEPTHS, "is_simulated": True}
+    report = BenchReport("replay", settings=settings)
+    say("recording")
+    texts = record([one for kind in prompts.KINDS for one in prompts.of_kind(kind)[: options.prompts]])
+    for curve in CURVES:
+        say(curve)
+        report.rows += rows_of(texts, curve, options.orders)
+    report.summary = dict(summarise(report.rows))
+    return report
+
+
+def main() -> int:
+    """Run the bench from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--prompts", type=int, default=prompts.N_EACH, choices=range(1, prompts.N_EACH + 1), help="of each kind"
+    )
+    parser.add_argument("--orders", type=int, default=5, help="orders in which the prompts come")
+    return run_bench("replay", measure, parser)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
