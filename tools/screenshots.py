@@ -28,7 +28,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout
 
 from app.client.discovery import announce
-from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
+from app.client.server_process import new_api_key, own_folder, serve_command, serve_environment
 from core.values.snapshot import Bottleneck, Snapshot
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import DownloadPhase, DownloadProgress
@@ -546,7 +546,7 @@ def readme(stage: Stage) -> None:
     (models / "deep-ember-q8_0.gguf").symlink_to(cached(Recipe(n_layers=60)))
     key = new_api_key()
     command = serve_command(["--model", str(models / "deep-ember-q8_0.gguf"), "--draft", str(EMBER_DRAFT)])
-    server = PrivateServer(command, serve_environment(key), str(serve_folder()))
+    server = PrivateServer(command, serve_environment(key), str(own_folder()))
     link = ServerLink(server, key, stage.api, stage.window.watch, stage.window.page.server_banner)
     link.start()
     stage.history()
@@ -603,7 +603,7 @@ def attachments(stage: Stage) -> None:
 def real_server(stage: Stage, *options: str) -> Iterator[PrivateServer]:
     """Serve the window with the real server and the bundled model."""
     key = new_api_key()
-    server = PrivateServer(serve_command(options), serve_environment(key), str(serve_folder()))
+    server = PrivateServer(serve_command(options), serve_environment(key), str(own_folder()))
     ServerLink(server, key, stage.api, stage.window.watch, stage.window.page.server_banner, stage.window).start()
     while stage.window.watch.state.phase != "ready":
         stage.wait(0.1)

@@ -279,7 +279,7 @@ def _chunks(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
         except ValueError as error:
             raise StreamBroken("The server sent a line that is not JSON.") from error
         if problem := chunk.get("error"):
-            raise ServerRefused(str(problem.get("message", problem)), code=problem.get("code"))
+            raise ServerRefused(str(problem.get("message", problem)), code=problem.get("code"), fields=problem)
         yield chunk
 
 

@@ -1,4 +1,4 @@
-"""A server of our own: started for one caller, and ended with it whatever happens to the caller."""
+"""Processes of our own: a server that is started for one caller and ends with it, and the library behind a server."""
 
 from __future__ import annotations
 
@@ -38,21 +38,32 @@ class ServerStartFailed(SlipstreamError):
 
 
 def serve_command(options: Sequence[str] = ()) -> list[str]:
-    """Return the command line of a server for one caller; run it in ``serve_folder()`` with ``serve_environment()``."""
+    """Return the command line of a server for one caller; run it in ``own_folder()`` with ``serve_environment()``."""
     own = ["--host", "127.0.0.1", "--port", "0", "--announce", "--exit-with-stdin"]
     return [sys.executable, "-m", "app", "serve", *own, *options]
 
 
 def serve_environment(api_key: str, *, listed: bool = False) -> dict[str, str]:
     """Return the environment of such a server: the key goes here because command lines are visible to everyone."""
-    path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
-    environment = {**os.environ, API_KEY_VARIABLE: api_key, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+    environment = {**_environment(), API_KEY_VARIABLE: api_key}
     environment.pop(UNLISTED_VARIABLE, None)
     return environment if listed else {**environment, UNLISTED_VARIABLE: "1"}
 
 
-def serve_folder() -> Path:
-    """Return the folder to run it in: not the user's, whose modules are not ours."""
+def library_command() -> list[str]:
+    """Return the command line of the library's process, which runs behind a server in ``own_folder()``."""
+    return [sys.executable, "-m", "app.library_service"]
+
+
+def library_environment() -> dict[str, str]:
+    """Return its environment: the user's own, since the Hub's settings may be in it, without the server's key."""
+    environment = {**_environment(), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    environment.pop(API_KEY_VARIABLE, None)
+    return environment
+
+
+def own_folder() -> Path:
+    """Return the folder to run our processes in: not the user's, whose modules are not ours."""
     return _ROOT
 
 
@@ -82,7 +93,7 @@ class ServerProcess:
             encoding="utf-8",
             errors="replace",
             env=serve_environment(self.api_key, listed=listed),
-            cwd=serve_folder(),
+            cwd=own_folder(),
             # Ctrl-C in a terminal reaches every process of the group: the caller decides what it means.
             start_new_session=sys.platform != "win32",
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
@@ -176,6 +187,12 @@ class ServerProcess:
         # Must be read always: a full pipe would stop the server.
         for line in _lines(self._process.stderr):
             self._last_words.append(line.rstrip())
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment in which our modules are found."""
+    path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
 
 def _lines(pipe: IO[str] | None) -> list[str] | IO[str]:

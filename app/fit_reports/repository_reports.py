@@ -83,7 +83,7 @@ class RepositoryReports:
         return candidates, {read}
 
     def _own_judgement(self, model: RemoteModel) -> FitReport:
-        """Judge by its own header; one that is broken cannot be used, which is no reason to recommend nothing."""
+        """Judge by its own header. A broken file cannot be used, and others may still be recommended."""
         from models.estimate.fit.summary import FitVerdict
         from models.gguf.errors import GgufError
         from models.recommend.fit_report import FitReport

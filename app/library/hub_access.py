@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import config_folder
 from core.values.errors import SlipstreamError
-from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from models.hub.client import Hub
@@ -48,52 +47,6 @@ def hub_facts() -> HubFacts:
     settings = hub_settings()
     token = settings.token.origin if settings.token is not None else None
     return HubFacts(settings.address, settings.shown_proxy, token, settings.is_offline)
-
-
-def change_hub(address: str | None, proxy: str | None) -> None:
-    """Save another address or proxy: None leaves one as it is, "" is the usual one.
-
-    Raises BadHubSetting, and LibraryError where the file cannot be written.
-    """
-    from models.hub.settings import save_settings, saved_settings
-
-    saved = saved_settings(hub_file())
-    try:
-        save_settings(
-            hub_file(),
-            address=saved.get("address") if address is None else address,
-            proxy=saved.get("proxy") if proxy is None else proxy,
-        )
-    except OSError as error:
-        raise LibraryError(
-            Sentence("{file} cannot be written: {reason}.", file=hub_file(), reason=error.strerror),
-            ExitCode.ERROR,
-        ) from error
-
-
-def log_in(typed: str) -> str:
-    """Keep an access token in the system's keyring once the Hub has taken it; return its owner's name.
-
-    Raises HubError, and LibraryError for what cannot be a token.
-    """
-    from models.hub.token import keep_token
-
-    secret = typed.strip()
-    if not secret or any(character.isspace() or not character.isprintable() for character in secret):
-        raise LibraryError(
-            Sentence("That is no access token. Make one in your account's settings on the Hub."), ExitCode.USAGE
-        )
-    client = hub()
-    user = client.user_of(secret)
-    keep_token(client.settings.address, secret)
-    return user
-
-
-def log_out() -> bool:
-    """Remove the access token from the keyring; False if there was none. Raises BadHubSetting."""
-    from models.hub.token import forget_token
-
-    return forget_token(hub_settings().address)
 
 
 def hub_file() -> Path:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import CurrentMachine, report_remote
 from app.fit_reports.repository_reports import RepositoryReports
 from app.fit_reports.suggestions import first_choices, suggestions
-from app.library.hub_access import change_hub, hub, hub_facts, log_in, log_out
+from app.library.hub_access import LibraryError, hub, hub_facts, hub_file, hub_settings
 from app.library_service.machine import MachineService
 from models.facts.header_facts import header_facts
+from models.formatting.sentence import Sentence
 from models.hub.repository import FoundRepository, Repository
+from models.hub.settings import save_settings, saved_settings
+from models.hub.token import forget_token, keep_token
 from models.library.values import FoundModel, HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
 
 N_FOUND = 50
@@ -100,22 +104,41 @@ class HubService:
         """Return how the Hub is reached; raises BadHubSetting."""
         return hub_facts()
 
-    def change(self, address: str, proxy: str) -> HubFacts:
-        """Reach the Hub at another address or through another proxy; raises LibraryError too."""
+    def change(self, address: str | None, proxy: str | None) -> HubFacts:
+        """Reach the Hub at another address or through another proxy, None: as before; raises LibraryError too."""
+        saved = saved_settings(hub_file())
         # A password is not shown, so what comes back with stars in it is the proxy as it was.
-        change_hub(address, None if "***@" in proxy else proxy)
+        keeps_proxy = proxy is None or "***@" in proxy
+        try:
+            save_settings(
+                hub_file(),
+                address=saved.get("address") if address is None else address,
+                proxy=saved.get("proxy") if keeps_proxy else proxy,
+            )
+        except OSError as error:
+            raise LibraryError(
+                Sentence("{file} cannot be written: {reason}.", file=hub_file(), reason=error.strerror),
+                ExitCode.ERROR,
+            ) from error
         self._seen.clear()
         return self.facts()
 
-    def log_in(self, token: str) -> HubFacts:
-        """Keep a token; raises LibraryError too."""
-        log_in(token)
+    def log_in(self, typed: str) -> HubFacts:
+        """Keep a token in the system's keyring once the Hub has taken it; raises LibraryError for what can be none."""
+        secret = typed.strip()
+        if not secret or any(character.isspace() or not character.isprintable() for character in secret):
+            raise LibraryError(
+                Sentence("That is no access token. Make one in your account's settings on the Hub."), ExitCode.USAGE
+            )
+        client = hub()
+        user = client.user_of(secret)
+        keep_token(client.settings.address, secret)
         self._seen.clear()
-        return self.facts()
+        return replace(self.facts(), user=user)
 
     def log_out(self) -> HubFacts:
-        """Forget the token."""
-        log_out()
+        """Remove the token from the keyring."""
+        forget_token(hub_settings().address)
         self._seen.clear()
         return self.facts()
 

@@ -58,7 +58,7 @@ class ChangeNotifier:
     """Calls ``tell``, from a thread, after something has changed: soon, and not more often than it can be shown."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
+        self._tell, self._telling = tell, threading.Lock()
         self._changed, self._is_over = threading.Event(), threading.Event()
 
     def start(self) -> None:
@@ -74,13 +74,18 @@ class ChangeNotifier:
         """Something has changed."""
         self._changed.set()
 
+    def tell(self) -> None:
+        """Tell at once; what was told before is older."""
+        with self._telling:
+            self._tell()
+
     def _tell_of_changes(self) -> None:
         while True:
             self._changed.wait()
             if self._is_over.is_set():
                 return
             self._changed.clear()
-            self._tell()
+            self.tell()
             self._is_over.wait(NEWS_SECONDS)
 
 

@@ -18,7 +18,17 @@ from app.pairing.service import Pairing, choose, choose_automatically, pairing, 
 from models.catalog.catalog import ModelEntry
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.formatting.sentence import Sentence, joined
-from models.library.values import Choosing, DraftOffers, ModelFitReport, OfferRow, PairStep, PartnerRow, Partners
+from models.library.requests import TestPair
+from models.library.values import (
+    Choosing,
+    DraftOffers,
+    ModelFitReport,
+    OfferRow,
+    PairStep,
+    PairTrial,
+    PartnerRow,
+    Partners,
+)
 from models.pairing.heads import KINDS
 from models.pairing.offers import DownloadOffer
 from models.pairing.partner import Partner
@@ -68,25 +78,29 @@ class PairService:
         if way == Choosing.AUTOMATIC:
             choose_automatically(entry)
         else:
-            choose(entry, partner if way == Choosing.NAMED else None, self._shelf.listed)
+            choose(entry, partner if way == Choosing.NAMED else None, self._shelf.catalog)
         self._changed(entry)
         return self.partners(name)
 
-    def test(self, name: str, partner: str) -> Iterator[PairStep]:
+    def test(self, wish: TestPair) -> Iterator[PairStep]:
         """Measure and keep the winner, saying how far it is; raises Cancelled, CannotPair and LibraryError."""
-        entry = self._shelf.entry(name)
+        entry = self._shelf.entry(wish.name)
         with self._lock:
             if self._test is not None:
                 raise LibraryError(Sentence("A pair is being tested already. Wait for it, or stop it."), ExitCode.ERROR)
-            test = self._test = PairTest(entry, partner or None, self._shelf.listed)
+            test = self._test = PairTest(entry, wish.partner or None, self._shelf.catalog)
+        if wish.now:
+            test.begin()
 
         def run(say: Callable[[PairStep], None]) -> PairTestResult:
             return test.run(_seldom(say))
 
         try:
             result = yield from followed(run)
-            yield PairStep("", "done", 1.0, _results(result))
+            used = result.decision.used.name if result.decision.used is not None else None
+            yield PairStep("", "done", 1.0, _results(result), tuple(map(_trial, result.trials)), used)
         finally:
+            test.cancel()  # whoever leaves before the end waits for it no more
             with self._lock:
                 self._test = None
             self._changed(entry)
@@ -122,6 +136,21 @@ def _seldom(say: Callable[[PairStep], None]) -> Callable[[str, str, float], None
 
 def _results(result: PairTestResult) -> tuple[str, ...]:
     return (*(_told(trial) for trial in result.trials), result.decision.why)
+
+
+def _trial(trial: PartnerTrial) -> PairTrial:
+    predicted = trial.partner.prediction.gain if trial.partner.prediction is not None else None
+    if (measured := trial.measured) is None:
+        return PairTrial(trial.partner.name, predicted, was_disturbed=trial.was_disturbed, problem=trial.problem)
+    return PairTrial(
+        trial.partner.name,
+        predicted,
+        measured.gain,
+        measured.plain_rate,
+        measured.drafted_rate,
+        measured.acceptance,
+        trial.was_disturbed,
+    )
 
 
 def _told(trial: PartnerTrial) -> str:

@@ -124,9 +124,9 @@ class QuantiseService:
             self._n_begun += 1
             begun = Quantising(self._n_begun, entry.name, plan.name, plan.type.name)
             self._known[begun.number] = begun
-            self._jobs[begun.number] = QuantiseJob(plan, models_folder())
+            self._jobs[begun.number] = QuantiseJob(plan, models_folder(), n_threads=wish.threads)
             self._lock.notify_all()
-        self._bulletin.note()
+        self._bulletin.tell()  # before the answer, so that whoever follows it hears nothing older afterwards
         return begun
 
     def cancel(self, number: int) -> None:
@@ -173,9 +173,9 @@ class QuantiseService:
             return
         except Exception as error:
             # Whatever it was: the next one is to be made, and this one's user gets a sentence.
-            self._change(number, QuantisePhase.FAILED, problem=trouble_of(error).sentence)
+            self._change(number, QuantisePhase.FAILED, trouble=trouble_of(error))
             return
-        self._change(number, QuantisePhase.DONE, n_bytes=done.n_bytes, notice=done.notice)
+        self._change(number, QuantisePhase.DONE, done=done)
         self._arrived()
 
     def _change(self, number: int, end: QuantisePhase | None = None, **changes: object) -> None:

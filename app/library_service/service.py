@@ -155,7 +155,7 @@ class LibraryService:
             ask.FindOffers: lambda request: self._pairs.offers(request.name),
             ask.FindDraft: lambda request: self._drafts.find(request.repo_id, request.wanted),
             ask.ChoosePartner: lambda request: self._pairs.choose(request.name, request.way, request.partner),
-            ask.TestPair: lambda request: self._pairs.test(request.name, request.partner),
+            ask.TestPair: lambda request: self._pairs.test(wish=request),
             ask.BeginPairTest: lambda request: self._pairs.begin_test(),
             ask.StopPairTest: lambda request: self._pairs.stop_test(),
             ask.Verify: lambda request: self._measuring.verify(request=request),

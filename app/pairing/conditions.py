@@ -55,7 +55,7 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
 
 @dataclass(frozen=True, slots=True)
 class _Probed:
-    """A GPU that was measured; whether there is room on it is nothing that its speed depends on."""
+    """A measured GPU without its memory, on which its speed does not depend."""
 
     name: str
     kind: str = "gpu"

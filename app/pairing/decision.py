@@ -141,14 +141,13 @@ def own_draft(model: Path) -> str | None:
     return settings_of(model).draft
 
 
-def forget_own_draft(entry: ModelEntry) -> bool:
-    """Reset that setting, so that another choice counts; say whether it was set. Raises LibraryError."""
+def forget_own_draft(entry: ModelEntry) -> None:
+    """Reset that setting, so that another choice counts; raises LibraryError."""
     if own_draft(entry.path) is None:
-        return False
+        return
     try:
         user_settings().change(entry.path, entry.name, lambda settings: settings.without(("draft",)))
     except (StoreRefused, OSError) as error:
         raise LibraryError(
             Sentence("The settings of {name} cannot be changed: {error}", name=entry.name, error=error), ExitCode.ERROR
         ) from error
-    return True

@@ -1,4 +1,4 @@
-"""Partners of a model for commands, the window and the server: values only, whatever was found wrong as sentences."""
+"""Partners of a model for commands, the window and the server: values, and sentences about what is wrong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import data_folder
@@ -24,8 +24,6 @@ from models.pairing.gain import ProposerKind
 from models.pairing.partner import PairingConditions, Partner
 from models.pairing.partner import partners as find_partners
 from models.pairing.store import By, PairStore, PartnerChoice, file_id
-
-_Answer = TypeVar("_Answer")
 
 
 class Models(Protocol):
@@ -139,11 +137,11 @@ def uses_heads(found: Pairing) -> bool:
     return found.used.kind is ProposerKind.MTP or not was_chosen
 
 
-def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -> Partner | None:
+def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -> None:
     """Let ``draft`` (a name, a path, or "mtp") draft for a model from now on; None: nobody.
 
-    What the model's settings say of it is reset, since that would go before. Returns the partner. Raises CannotPair
-    with the reason, UnknownModel, and LibraryError where it cannot be kept.
+    What the model's settings say of it is reset, since that would go before. Raises CannotPair with the reason,
+    UnknownModel, and LibraryError where it cannot be kept.
     """
     models = models if models is not None else catalog()
     partner = partner_named(entry, draft, models) if draft is not None else None
@@ -158,16 +156,12 @@ def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -
         )
     keep_choice(entry, partner, "user")
     forget_own_draft(entry)
-    return partner
 
 
-def choose_automatically(entry: ModelEntry) -> bool:
-    """Forget what was chosen for a model, also in its settings; says whether there was something.
-
-    Raises LibraryError.
-    """
-    was_set, was_chosen = forget_own_draft(entry), forget_choice(entry)
-    return was_set or was_chosen
+def choose_automatically(entry: ModelEntry) -> None:
+    """Forget what was chosen for a model, also in its settings; raises LibraryError."""
+    forget_own_draft(entry)
+    forget_choice(entry)
 
 
 def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
@@ -212,16 +206,16 @@ def keep_choice(entry: ModelEntry, partner: Partner | None, by: By, machine: str
     saved(lambda: kept.choose(choice))
 
 
-def forget_choice(entry: ModelEntry) -> bool:
-    """Forget the choice that a test or the user made; says whether there was one. Raises LibraryError."""
+def forget_choice(entry: ModelEntry) -> None:
+    """Forget the choice that a test or the user made; raises LibraryError."""
     kept, target = store(), _id(entry)
-    return saved(lambda: kept.forget_choice(target))
+    saved(lambda: kept.forget_choice(target))
 
 
-def saved(change: Callable[[], _Answer]) -> _Answer:
+def saved(change: Callable[[], None]) -> None:
     """Change the store; raises LibraryError."""
     try:
-        return change()
+        change()
     except StoreRefused as error:
         raise LibraryError(str(error), ExitCode.ERROR) from error
 
@@ -239,7 +233,8 @@ def _candidates(entry: ModelEntry, models: Models, choice: PartnerChoice | None)
     listed = toys().entries() if entry.is_toy else models.entries()
     paths = {candidate.path for candidate in listed}
     if choice is not None and choice.path and Path(choice.path) not in paths:
-        chosen = models.find(choice.path)
+        # A list may lack a path that the catalogue knows.
+        chosen = models.find(choice.path) or catalog().find(choice.path)
         if chosen is not None:
             return (*(candidate for candidate in listed if candidate.path != chosen.path), chosen)
     return listed

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from typing import Any
 
-from app.client.library_process import library_command, library_environment, library_folder
+from app.client.server_process import library_command, library_environment, own_folder
 from app.server.http.errors import INVALID, SERVER, ApiError, ErrorAnswer
 from models.formatting.json_values import plain, value_of
 from models.formatting.sentence import Sentence
@@ -188,7 +188,7 @@ class LibraryWorker:
             stdout=PIPE,
             stderr=PIPE,
             limit=MAX_LINE_BYTES,
-            cwd=library_folder(),
+            cwd=own_folder(),
             env=self._environment(),
             # Ctrl-C in a terminal is the server's to understand.
             start_new_session=sys.platform != "win32",

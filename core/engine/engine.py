@@ -344,10 +344,6 @@ class Engine:
             return 0.0
         return None
 
-    def check_integrity(self) -> None:
-        """Raise AssertionError if the cache contradicts itself or llama.cpp; for tests."""
-        self.slots.check()
-
     def take_snapshot(self) -> Snapshot | None:
         """Return a snapshot of the last second if one is due, else None."""
         now = self._clock()

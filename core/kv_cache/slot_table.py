@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_cache.image_tokens import is_image
 from core.kv_cache.prefix_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
 from core.kv_cache.prefix_cache.prefix_tree import Divergence, PrefixMatch, PrefixTree, divergence
 from core.kv_cache.prefix_cache.segment import Blob
@@ -324,28 +323,3 @@ class SlotTable:
         """End the store's threads."""
         if self.store is not None:
             self.store.close()
-
-    def check(self) -> None:
-        """Raise AssertionError if tree, slots, store and cells are inconsistent; for tests."""
-        self._tree.check()
-        n_idle = sum(slot.n_resident for slot in self._slots if slot.is_free)
-        assert self.n_idle == n_idle, "the count of idle tokens is stale"
-        for slot in self._slots:
-            text = slot.resident
-            # Where rows share positions, the next position after an image is not the last one plus 1.
-            if not (slot.n_resident and text.shares_positions and is_image(int(slot.text[-1]))):
-                assert self.memory.cells.last_position(slot.id) + 1 == text.position(slot.n_resident), (
-                    f"slot {slot.id} holds something else"
-                )
-            assert slot.n_resident <= slot.resident.size
-            if slot.node is None:
-                assert slot.is_free
-                assert not slot.n_resident
-                continue
-            assert slot.end <= slot.resident.size
-            assert slot.n_resident <= slot.end or not slot.is_free
-            match = self._tree.match(slot.resident.view[: slot.end])
-            assert match.size == slot.end
-            assert match.path[-1] is slot.node, "the tree has another text for a slot"
-        if self.store is not None:
-            self.store.check()

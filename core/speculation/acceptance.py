@@ -110,23 +110,17 @@ class SequenceAcceptance:
 
 @dataclass(slots=True)
 class DraftStats:
-    """Totals: tokens drafted and accepted, also by depth.
-
-    ``n_bonus`` are the target's own choices beside the accepted ones: one for each draft that was verified, but none
-    where the text ended with an accepted token.
-    """
+    """Totals: tokens drafted and accepted, also by depth."""
 
     n_drafted: int = 0
     n_accepted: int = 0
-    n_bonus: int = 0
     drafted_at: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT_DEPTH)
     accepted_at: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT_DEPTH)
 
-    def count(self, n_drafted: int, n_accepted: int, n_choices: int) -> None:
-        """Count a verified draft of ``n_drafted`` tokens, with which the target chose ``n_choices``."""
+    def count(self, n_drafted: int, n_accepted: int) -> None:
+        """Count a verified draft of ``n_drafted`` tokens."""
         self.n_drafted += n_drafted
         self.n_accepted += n_accepted
-        self.n_bonus += n_choices - n_accepted
         for depth in range(n_drafted):
             self.drafted_at[depth] += 1
         for depth in range(n_accepted):

@@ -68,12 +68,13 @@ class OfferQuantise:
 
 @dataclass(frozen=True, slots=True)
 class Quantise:
-    """Queue the making of a smaller copy; an empty ``output`` is the usual name."""
+    """Queue the making of a smaller copy; an empty ``output`` is the usual name, ``threads`` None one for each core."""
 
     name: str
     type: str
     output: str = ""
     may_requantise: bool = False
+    threads: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +203,10 @@ class ShowHub:
 
 @dataclass(frozen=True, slots=True)
 class ChangeHub:
-    """Change the Hub's address and proxy; empty means the default."""
+    """Change the Hub's address and proxy; empty means the default, None leaves it as it is."""
 
-    address: str
-    proxy: str
+    address: str | None = None
+    proxy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,11 +286,12 @@ class CancelMove:
 class TestPair:
     """Measure the most promising drafts of a model here, or the one named, and choose the fastest; takes minutes.
 
-    Answered in parts, which say how far it is. It waits while a server on this machine is busy.
+    Answered in parts, which say how far it is. It waits while a server on this machine is busy, unless ``now``.
     """
 
     name: str
     partner: str = ""
+    now: bool = False
 
 
 @dataclass(frozen=True, slots=True)

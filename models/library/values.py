@@ -10,7 +10,7 @@ from models.download.progress import AT_REST, Downloaded, DownloadPhase, Downloa
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.facts.header_facts import HeaderFacts
 from models.hub.repository import FoundRepository
-from models.quantise.progress import QuantisePhase, QuantiseProgress
+from models.quantise.progress import Quantised, QuantisePhase, QuantiseProgress
 
 _QUEUED = QuantiseProgress(QuantisePhase.QUEUED, 0, 0)
 
@@ -187,18 +187,38 @@ class DraftOffer:
 
 
 @dataclass(frozen=True, slots=True)
+class PairTrial:
+    """The test of one draft; rates are tokens per second, gains are speeds over plain decoding.
+
+    ``problem`` says why it was not measured. ``was_disturbed``: a server of this machine was at work meanwhile.
+    """
+
+    name: str
+    predicted: float | None
+    gain: float | None = None
+    plain_rate: float | None = None
+    drafted_rate: float | None = None
+    acceptance: float | None = None
+    was_disturbed: bool = False
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PairStep:
     """Progress of a test of pairs: ``share`` of a ``stage`` ("loading", "measuring") with a partner.
 
     In the stages "replies" and "a load" it waits for work of a server on this machine.
 
-    The last one has ``results``: a sentence for each partner, and the draft from now on.
+    The last one has ``results``: a sentence for each partner, and the draft from now on. It has the same as figures:
+    the ``trials``, and the name of the draft that is ``used`` (None: none).
     """
 
     partner: str
     stage: str
     share: float
     results: tuple[str, ...] = ()
+    trials: tuple[PairTrial, ...] = ()
+    used: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,16 +434,15 @@ class QuantiseOffer:
 
 @dataclass(frozen=True, slots=True)
 class Quantising:
-    """A smaller copy being made. ``n_bytes`` is set when it is done; ``problem`` says why it failed."""
+    """A smaller copy being made; ``trouble`` is why it failed, ``done`` what came of it."""
 
     number: int
     source: str
     name: str
     type: str
     progress: QuantiseProgress = _QUEUED
-    problem: str | None = None
-    notice: str | None = None
-    n_bytes: int = 0
+    trouble: Trouble | None = None
+    done: Quantised | None = None
 
     @property
     def phase(self) -> QuantisePhase:
@@ -435,15 +454,34 @@ class Quantising:
         """Whether nothing more will happen."""
         return self.phase in (QuantisePhase.FAILED, QuantisePhase.DONE)
 
+    @property
+    def problem(self) -> str | None:
+        """A sentence about why it failed, or None."""
+        return self.trouble.sentence if self.trouble is not None else None
+
+    @property
+    def notice(self) -> str | None:
+        """A sentence about an unusual result, or None."""
+        return self.done.notice if self.done is not None else None
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of what was made, 0 until then."""
+        return self.done.n_bytes if self.done is not None else 0
+
 
 @dataclass(frozen=True, slots=True)
 class HubFacts:
-    """How the Hub is reached. ``token`` is the origin of the access token, never the token itself."""
+    """How the Hub is reached. ``token`` is the origin of the access token, never the token itself.
+
+    ``user`` is the owner of a token that was just kept.
+    """
 
     address: str
     proxy: str | None
     token: str | None
     is_offline: bool
+    user: str = ""
 
 
 class TroubleKind(StrEnum):

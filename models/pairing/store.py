@@ -100,13 +100,11 @@ class PairStore:
         """Keep a choice, replacing an earlier one for the model; raises StoreRefused."""
         self._update(lambda: self._choices.update({choice.target: choice}))
 
-    def forget_choice(self, target: str) -> bool:
-        """Remove the choice for a model; False if there was none. Raises StoreRefused."""
-        forgotten: list[PartnerChoice | None] = []
-        self._update(lambda: forgotten.append(self._choices.pop(target, None)))
-        return forgotten != [None]
+    def forget_choice(self, target: str) -> None:
+        """Remove the choice for a model, if there is one; raises StoreRefused."""
+        self._update(lambda: self._choices.pop(target, None))
 
-    def _update(self, change: Callable[[], None]) -> None:
+    def _update(self, change: Callable[[], object]) -> None:
         """Read the file again, apply a change, and write it."""
 
         def apply(entries: dict[str, Any]) -> None:

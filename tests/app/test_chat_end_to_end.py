@@ -18,8 +18,8 @@ import pytest
 from app.client.server_process import serve_command
 from app.doctor.checks import check_servers
 from app.environment.exit_codes import ExitCode
+from tests.support.commands import ROOT, command
 
-ROOT = Path(__file__).resolve().parents[2]
 STORY = ["Tell me a story about a fox.", "--max-tokens", "24", "--seed", "1", "--temperature", "0"]
 REPLY = ["Count to five.", *STORY[1:]]
 ENDLESS = ["Tell me a story about a fox.", "--max-tokens", "900", "--ignore-eos", "--temperature", "0"]
@@ -28,10 +28,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="signals and pseudo-terminals of POSIX"),
     pytest.mark.usefixtures("home"),
 ]
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "app", *words]
 
 
 def run(*words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:

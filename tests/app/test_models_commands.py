@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,12 +20,12 @@ from app.environment.paths import cache_folder
 from app.library import removal
 from core.machine import bandwidth
 from core.machine.host import this_machine
+from tests.support.commands import ran, started
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 from tools.model_factory.projector_factory import projector
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.probed_machine import remember_probe
 
-ROOT = Path(__file__).resolve().parents[2]
 REPO = "acme/fox-GGUF"
 
 
@@ -296,8 +295,8 @@ def test_ctrl_c_leaves_what_the_same_command_goes_on_from(server, home):
     content = random.Random(4).randbytes(4_000_000)
     server.add("acme/slow-GGUF", {"slow-Q4_0.gguf": content})
     server.fault("slow-Q4_0.gguf", Fault(bytes_per_second=1e5))
-    command = [sys.executable, "-m", "app", "models", "pull", "acme/slow-GGUF"]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = ("models", "pull", "acme/slow-GGUF")
+    process = started(*command)
     assert process.stderr is not None
     assert "downloading" in process.stderr.readline()
     # More than is asked for below: what is on its way has not arrived.
@@ -311,6 +310,5 @@ def test_ctrl_c_leaves_what_the_same_command_goes_on_from(server, home):
     assert "Traceback" not in err
     server.heal()
     n_before = server.n_content_bytes
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
-    assert "is there and verified" in done.stdout
+    assert "is there and verified" in ran(*command).stdout
     assert server.n_content_bytes - n_before < len(content) - 250_000

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -24,13 +25,14 @@ from models.catalog import catalog
 from models.estimate.speed.runs import ModelRun, add_runs
 from models.facts.model_facts import read_model
 from models.formatting.figures import rate
+from tests.support.commands import ran, started
 from tests.support.quantised import ember_f16
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached
 from tools.stand_ins.probed_machine import remember_probe
 
-ROOT = Path(__file__).resolve().parents[2]
 # Deep enough to be interrupted while it is quantised.
 DEEP = Recipe(n_layers=48, tensor_type="F16")
+QUANTISE = ("models", "quantize", "--threads", "1")
 
 
 @pytest.fixture
@@ -80,16 +82,16 @@ def test_quantising_again_is_done_when_asked(models, f16):
     assert "rows that are no whole blocks" in out
 
 
-def test_ctrl_c_ends_quantising_and_leaves_nothing(home):
-    source = cached(DEEP)
-    command = [sys.executable, "-m", "app", "models", "quantize", str(source), "Q4_K_M", "--threads", "1"]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+def quantising(**options: Any) -> subprocess.Popen[str]:
+    """A command in the middle of its work."""
+    process = started(*QUANTISE, str(cached(DEEP)), "Q4_K_M", **options)
     assert process.stderr is not None
-    for line in process.stderr:
-        if "quantising" in line:
-            break
+    assert any("quantising" in line for line in process.stderr)
+    return process
+
+
+def test_ctrl_c_ends_quantising_and_leaves_nothing(home):
+    process = quantising(start_new_session=True)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (ExitCode.INTERRUPTED, ""), err
@@ -99,19 +101,14 @@ def test_ctrl_c_ends_quantising_and_leaves_nothing(home):
 
 
 def test_a_killed_command_takes_its_process_along_and_is_begun_anew(home, models):
-    command = [sys.executable, "-m", "app", "models", "quantize", str(cached(DEEP)), "Q4_K_M", "--threads", "1"]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "quantising" in line:
-            break
+    process = quantising()
     (child,) = psutil.Process(process.pid).children()
     process.kill()
     process.communicate(timeout=60)
     with contextlib.suppress(psutil.NoSuchProcess):
         child.wait(60)
     assert [entry["is_toy"] for entry in json.loads(models("list", "--json")[1])] == [True, True]
-    assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == ExitCode.OK
+    assert ran(*QUANTISE, str(cached(DEEP)), "Q4_K_M").returncode == ExitCode.OK
     (made,) = models_folder().rglob("*.gguf")
     assert made.parent.name == "quantised"
 

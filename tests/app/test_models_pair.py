@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -20,12 +16,12 @@ from app.cli import main as cli
 from app.client.discovery import announce
 from app.environment.exit_codes import ExitCode
 from app.pairing import offers as downloads
+from tests.support.commands import started
 from tests.support.pair_files import other_words
 from tools.model_factory import gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 from tools.stand_ins.hub_server import Fault, HubServer
 
-ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -174,10 +170,7 @@ def test_list_and_show_name_the_partners(pair, library, capsys):
 
 
 def test_ctrl_c_in_a_test_leaves_everything_as_it_was(library, server):
-    command = [sys.executable, "-m", "app", "models", "pair", "deep", "--test"]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ}
-    )
+    process = started("models", "pair", "deep", "--test")
     me = psutil.Process(process.pid)
     while not me.children():
         assert process.poll() is None
@@ -199,7 +192,7 @@ def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, lib
     monkeypatch.setattr(PairTest, "_measure", lambda self, partner, progress: TrialResult(1.5, 10.0, 15.0, 0.7))
     code, out, _ = pair("deep", "--test", "ember-q8_0")
     assert code == ExitCode.OK
-    assert "ember-q8_0: 1.50× (10 tok/s plain, 15 with it, 70% of drafts accepted)" in out
+    assert "ember-q8_0: 1.50×, 15 tokens/s instead of 10. 70% of its tokens were accepted." in out
     assert "A test chose ember-q8_0: 1.50× measured here." in out
     found = read(pair, "deep", "--test", "ember-q8_0")
     assert (found["used"], found["trials"][0]["gain"]) == ("ember-q8_0", 1.5)

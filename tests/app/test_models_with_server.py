@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import keyring
 import pytest
 
 from app.cli import main as cli
+from app.cli.models import library
 from app.client import discovery
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder
+from app.environment.standard_streams import PROGRESS_AS_JSON
 from models.library import requests as ask
+from models.library.values import Choosing, Download, PairStep, Quantising
+from tests.support.commands import ran, started
+from tests.support.file_keyring import FileKeyring
 from tests.support.fork_server import forked_library_command
 from tests.support.library_client import LibraryClient
-from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
-from tools.stand_ins.hub_server import Fault, HubServer
+from tests.support.quantised import ember_f16
+from tests.support.waiting import until
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from tools.stand_ins.hub_server import TOKEN, Fault, HubServer
 from tools.stand_ins.library_server import KEY, LibraryServer
 
-ROOT = Path(__file__).resolve().parents[2]
 REPO = "acme/fox-GGUF"
-PULL = [sys.executable, "-m", "app", "models", "pull", f"{REPO}:Q8_0"]
+PULL = ("models", "pull", f"{REPO}:Q8_0")
 SLOW = Fault(bytes_per_second=1e6)
 
 
@@ -45,6 +54,8 @@ def window(hub_server: HubServer, home: Path, tmp_path: Path, monkeypatch) -> It
     hub_server.add(REPO, {"fox-Q8_0.gguf": EMBER.read_bytes()})
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "tests.support.file_keyring.FileKeyring")
+    monkeypatch.setenv("KEYRING_FILE", str(tmp_path / "keys.json"))
     client = LibraryClient(LibraryServer(forked_library_command))
     discovery.announce(host="127.0.0.1", port=urlsplit(client.server.url).port or 0, api_key=KEY, model=None)
     client.wait_for(lambda: client.heard("downloads"))
@@ -59,6 +70,13 @@ def mine(home: Path) -> Path:
     """A model of this machine."""
     models_folder().mkdir(parents=True)
     return Path(shutil.copy(EMBER_DRAFT, models_folder() / "mine.gguf"))
+
+
+@pytest.fixture
+def at_the_server(window: LibraryClient, monkeypatch) -> LibraryClient:
+    """The window, where a command that would do it in its own process fails."""
+    monkeypatch.setattr(library, "_own", lambda: pytest.fail("the server was not asked"))
+    return window
 
 
 def test_a_removed_model_is_gone_from_the_window(models, window, mine) -> None:
@@ -112,13 +130,129 @@ def test_a_server_that_has_gone_is_done_without(models, window, mine) -> None:
     assert not mine.exists()
 
 
+def test_a_login_is_the_servers_and_its_token_is_in_no_log(models, at_the_server, monkeypatch, caplog) -> None:
+    caplog.set_level("DEBUG")
+    before = keyring.get_keyring()
+    keyring.set_keyring(FileKeyring())
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TOKEN}\n"))
+    code, out, err = models("login", "--json")
+    assert (code, json.loads(out)["user"]) == (ExitCode.OK, "tester"), err
+    assert at_the_server.get(ask.ShowHub()).token == "the system keyring"
+    assert TOKEN not in f"{out}{err}{caplog.text}"
+    assert "Logged out of" in models("logout")[1]
+    assert at_the_server.get(ask.ShowHub()).token is None
+    assert "There was no token" in models("logout")[1]
+    keyring.set_keyring(before)
+
+
+def test_how_the_hub_is_reached_is_changed_at_the_server(models, at_the_server) -> None:
+    assert models("hub", "--proxy", "http://me:secret@proxy.example:8080")[0] == ExitCode.OK
+    assert at_the_server.get(ask.ShowHub()).proxy == "http://***@proxy.example:8080"
+    assert json.loads(models("hub", "--proxy", "", "--json")[1])["proxy"] is None
+    code, _, err = models("hub", "--address", "nowhere")
+    assert (code, "no web address" in err) == (ExitCode.USAGE, True)
+
+
+def test_settings_and_drafts_are_changed_at_the_server(models, at_the_server, tmp_path: Path, monkeypatch) -> None:
+    """Files are meant as seen from the terminal's folder, which is not the server's."""
+    own = Path(shutil.copy(cached(Recipe(tensor_type="F16", source=EMBER_DRAFT)), tmp_path / "own.gguf"))
+    monkeypatch.chdir(tmp_path)
+    out = models("settings", "ember", "--set", "temperature=0.5", "--set", "draft=own.gguf", "--json")[1]
+    assert json.loads(out)["settings"] == {"draft": str(own), "temperature": 0.5}
+    sheet = at_the_server.get(ask.GetSettings("ember-q8_0"))
+    assert {one.name: one.text for one in sheet.settings if one.text} == {"temperature": "0.5", "draft": str(own)}
+    code, _, err = models("settings", "ember", "--set", "temperature=hot")
+    assert (code, "must be a number" in err) == (ExitCode.USAGE, True)
+    assert json.loads(models("settings", "ember", "--reset", "all", "--json")[1])["settings"] == {}
+    for arguments, choosing, used in (
+        (("--use", "own.gguf"), Choosing.NAMED, "own"),
+        (("--none",), Choosing.NONE, None),
+        (("--auto",), Choosing.AUTOMATIC, "ember-draft-q8_0"),
+    ):
+        assert models("pair", "ember-q8_0", *arguments)[0] == ExitCode.OK
+        found = at_the_server.get(ask.ShowPartners("ember-q8_0"))
+        assert (found.choosing, found.used) == (choosing, used)
+
+
+def can_test_a_pair(window: LibraryClient) -> bool:
+    with window.parts(ask.TestPair("ember-q8_0")) as parts:
+        if not isinstance(next(parts), PairStep):
+            return False
+        window.get(ask.StopPairTest())
+        return list(parts) != []
+
+
+def test_ctrl_c_stops_the_test_of_a_pair_at_the_server(window) -> None:
+    process = started("models", "pair", "ember-q8_0", "--test", env={**os.environ, PROGRESS_AS_JSON: "1"})
+    assert process.stderr is not None
+    assert "ember-draft-q8_0" in process.stderr.readline()
+    assert not can_test_a_pair(window)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, "who drafts is as before" in err) == (ExitCode.INTERRUPTED, "", True), err
+    until(lambda: can_test_a_pair(window))
+
+
+@pytest.mark.slow
+def test_the_test_of_a_pair_at_the_server_has_the_figures_of_a_command_alone(models, at_the_server) -> None:
+    code, out, err = models("pair", "ember-q8_0", "--test", "ember-draft-q8_0", "--json")
+    assert code == ExitCode.OK, err
+    (trial,) = json.loads(out)["trials"]
+    assert trial["gain"] == pytest.approx(trial["drafted_tokens_per_s"] / trial["plain_tokens_per_s"], rel=0.01)
+    assert (trial["name"], trial["problem"]) == ("ember-draft-q8_0", None)
+    assert trial["predicted"] > 1
+
+
+def test_a_smaller_copy_is_made_at_the_server(models, at_the_server) -> None:
+    models_folder().mkdir(parents=True)
+    shutil.copy(ember_f16(), models_folder() / "fox-F16.gguf")
+    code, out, err = models("quantize", "fox-F16", "q4_0", "--threads", "1", "--json")
+    assert code == ExitCode.OK, err
+    at_the_server.wait_for(lambda: phases_of(at_the_server.quantisings) == ["done"])
+    made = at_the_server.quantisings[0].done
+    assert json.loads(out) == {
+        "name": "fox-Q4_0",
+        "path": str(models_folder() / "quantised" / "fox-Q4_0.gguf"),
+        "type": "Q4_0",
+        "source": "fox-F16",
+        "n_bytes": made.path.stat().st_size,
+        "n_fallback": made.n_fallback,
+        "seconds": round(made.seconds, 3),
+    }
+    for arguments, words in (
+        (("fox-F16", "Q4_0"), "already"),
+        (("fox-F16", "Q9"), "Choose one of: F16, BF16, Q8_0"),
+        (("ember-q8_0", "Q4_0"), "The option for that is --allow-requantize."),
+    ):
+        code, _, err = models("quantize", *arguments)
+        assert (code, words in err) == (ExitCode.USAGE, True), err
+
+
+@pytest.mark.parametrize("stops", ["the terminal", "the window"])
+def test_a_smaller_copy_that_is_stopped_leaves_nothing(window, stops: str) -> None:
+    process = started("models", "quantize", str(cached(Recipe(n_layers=48, tensor_type="F16"))), "Q4_K_M")
+    window.wait_for(lambda: window.quantisings and window.quantisings[0].progress.n_done > 0)
+    if stops == "the terminal":
+        process.send_signal(signal.SIGINT)
+    else:
+        window.get(ask.CancelQuantise(window.quantisings[0].number))
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, "Nothing of it is left" in err) == (ExitCode.INTERRUPTED, "", True), err
+    window.wait_for(lambda: window.quantisings == ())
+    assert list(models_folder().rglob("*.gguf")) == []
+
+
 def phases(window: LibraryClient) -> list[str]:
-    return [download.phase for download in window.downloads]
+    return phases_of(window.downloads)
 
 
-def started(window: LibraryClient) -> subprocess.Popen[str]:
+def phases_of(works: Iterable[Download | Quantising]) -> list[str]:
+    return [work.phase for work in works]
+
+
+def pulling(window: LibraryClient) -> subprocess.Popen[str]:
     """A download that was begun in a terminal and has arrived in part."""
-    process = subprocess.Popen(PULL, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = started(*PULL)
     window.wait_for(lambda: window.downloads and window.downloads[0].progress.n_done > 0)
     return process
 
@@ -143,21 +277,20 @@ def test_a_download_of_the_terminal_is_in_the_window(models, window) -> None:
 
 def test_ctrl_c_pauses_what_the_terminal_began(window, hub_server: HubServer) -> None:
     hub_server.fault("fox-Q8_0.gguf", SLOW)
-    process = started(window)
+    process = pulling(window)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (ExitCode.INTERRUPTED, ""), err
     assert "The same command goes on from there." in err
     window.wait_for(lambda: phases(window) == ["paused"])
     hub_server.heal()
-    again = subprocess.run(PULL, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
-    assert "is there and verified" in again.stdout
+    assert "is there and verified" in ran(*PULL).stdout
     window.wait_for(lambda: phases(window) == ["done"])
 
 
 def test_a_command_that_is_killed_leaves_its_download_to_the_server(window, hub_server: HubServer) -> None:
     hub_server.fault("fox-Q8_0.gguf", SLOW)
-    process = started(window)
+    process = pulling(window)
     process.kill()
     process.communicate()
     hub_server.heal()
@@ -166,7 +299,7 @@ def test_a_command_that_is_killed_leaves_its_download_to_the_server(window, hub_
 
 def test_what_the_window_stops_is_stopped_in_the_terminal(window, hub_server: HubServer) -> None:
     hub_server.fault("fox-Q8_0.gguf", SLOW)
-    process = started(window)
+    process = pulling(window)
     window.get(ask.CancelDownload(window.downloads[0].number))
     _, err = process.communicate(timeout=60)
     assert (process.returncode, "stopped in the window" in err) == (ExitCode.INTERRUPTED, True), err
@@ -175,7 +308,7 @@ def test_what_the_window_stops_is_stopped_in_the_terminal(window, hub_server: Hu
 def test_a_library_that_dies_is_done_without(window, hub_server: HubServer) -> None:
     """Whoever has the file's lock goes on where it was; the other waits, and finds it there."""
     hub_server.fault("fox-Q8_0.gguf", SLOW)
-    process = started(window)
+    process = pulling(window)
     window.server.process.kill()
     hub_server.heal()
     out, err = process.communicate(timeout=60)

@@ -90,7 +90,7 @@ def test_it_dies_with_a_caller_that_is_killed() -> None:
         "time.sleep(60)\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", caller], stdout=subprocess.PIPE, text=True, cwd=server_process.serve_folder()
+        [sys.executable, "-c", caller], stdout=subprocess.PIPE, text=True, cwd=server_process.own_folder()
     ) as child:
         assert child.stdout is not None
         pid = int(child.stdout.readline())

@@ -1,4 +1,4 @@
-"""The catalogue lists what is there, and tells what is wrong with the rest."""
+"""The catalogue lists what is there, tells what is wrong with the rest, and knows a model again wherever it lies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from models.catalog import catalog as catalog_module
 from models.catalog.catalog import Catalog
+from models.catalog.fingerprint import identity
 from tests.support.broken_gguf import header, number
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
@@ -246,3 +247,30 @@ def test_names_in_any_script(name, copy, tmp_path):
     copy(f"{name}.gguf")
     assert names(Catalog([tmp_path], starter=None)) == [name]
     assert Catalog([tmp_path], starter=None).find(name) is not None
+
+
+def test_it_is_of_the_content_alone(tmp_path):
+    copy = tmp_path / "新しい 名前.gguf"
+    shutil.copyfile(EMBER_DRAFT, copy)
+    assert identity([copy]) == identity([EMBER_DRAFT]) != identity([EMBER])
+
+
+@pytest.mark.parametrize("place", [0.0001, 0.2499, 0.4999, 0.7499, 0.9999])
+def test_other_weights_make_another_model(tmp_path, place):
+    content = bytearray(EMBER.read_bytes())
+    content[int(len(content) * place)] ^= 255
+    other = tmp_path / "other.gguf"
+    other.write_bytes(content)
+    assert identity([other]) != identity([EMBER])
+
+
+def test_every_part_counts(tmp_path):
+    assert identity([EMBER, EMBER_DRAFT]) != identity([EMBER])
+    with pytest.raises(OSError, match="No such file"):
+        identity([EMBER, tmp_path / "none.gguf"])
+
+
+def test_small_files_have_one_too(tmp_path):
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "b").write_bytes(b"x")
+    assert identity([tmp_path / "a"]) != identity([tmp_path / "b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import struct
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 
 from models.facts.architectures import TEXT, why_not
 from models.facts.model_facts import ModelFacts, WeightBytes, facts_from, read_model
+from models.facts.projector import projector_beside
 from models.facts.split_files import is_listed, model_name, parts
 from models.gguf.header import BadGguf, GgufError, read_header_from
 from tests.support.broken_gguf import UNUSABLE, Unusable, array, entry, giant, header, number, string, tensor
 from tests.support.memory_source import MemorySource
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, deep_ember, moe_ember
+from tools.model_factory.projector_factory import projector
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -245,3 +248,32 @@ def test_every_architecture_is_known_to_llama_cpp():
 def test_why_not_names_an_unknown_architecture_briefly():
     assert why_not("llama") is None
     assert "'" + "x" * 37 + "...'" in (why_not("x" * 1000) or "")
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ([], None),
+        (["mmproj-F16.gguf"], "mmproj-F16.gguf"),
+        (["mmproj-model-f16.gguf"], "mmproj-model-f16.gguf"),
+        (["mmproj-Ember-Q8_0.gguf", "mmproj-Ember-F16.gguf"], "mmproj-Ember-F16.gguf"),
+        (["ember.mmproj-BF16.gguf", "ember.mmproj-F32.gguf"], "ember.mmproj-BF16.gguf"),
+        (["mmproj-Gemma-3-F16.gguf"], None),
+        (["projector.gguf"], None),
+    ],
+)
+def test_belongs_by_its_name(tmp_path: Path, files: list[str], found: str | None) -> None:
+    model = tmp_path / "Ember-Q4_K_M.gguf"
+    shutil.copy(EMBER, model)
+    for name in files:
+        shutil.copy(projector("gemma3"), tmp_path / name)
+    path = projector_beside(model)
+    assert (path.name if path is not None else None) == found
+
+
+@pytest.mark.parametrize("source", [EMBER, Path(__file__)], ids=["model", "text"])
+def test_another_file_by_that_name_is_none(tmp_path: Path, source: Path) -> None:
+    model = tmp_path / "ember.gguf"
+    shutil.copy(EMBER, model)
+    shutil.copy(source, tmp_path / "mmproj-F16.gguf")
+    assert projector_beside(model) is None

@@ -22,6 +22,7 @@ from core.values.messages import Ended, LoadedModel, RequestEvent, Started, Toke
 from core.values.request import Request, SamplingParams
 from models.estimate.fit.memory import MemoryNeed
 from models.facts.model_facts import ModelFacts, read_model
+from tests.support.integrity import check_slots
 
 STARTER = Path(__file__).resolve().parent.parent.parent / "models" / "starter"
 EMBER = STARTER / "ember-q8_0.gguf"
@@ -86,7 +87,7 @@ def open_engine(
 
     def checked_step() -> list[RequestEvent]:
         events = step()
-        engine.check_integrity()
+        check_slots(engine.slots)
         return events
 
     engine.step = checked_step  # type: ignore[method-assign]
@@ -170,7 +171,7 @@ def words(n: int, seed: int = 0) -> tuple[int, ...]:
 def settle(engine: Engine) -> None:
     """Let an idle engine bring its texts to RAM and disk."""
     while (pause := engine.write_back()) is not None:
-        engine.check_integrity()
+        check_slots(engine.slots)
         time.sleep(pause)
 
 

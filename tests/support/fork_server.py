@@ -25,7 +25,7 @@ from pkgutil import iter_modules
 from typing import NamedTuple, cast
 
 import app.library_service
-from app.client.library_process import library_command, library_environment, library_folder
+from app.client.server_process import library_command, library_environment, own_folder
 
 CAN_FORK = hasattr(os, "pidfd_open")
 _MODULE = "app.library_service"
@@ -53,7 +53,7 @@ def server_name() -> str:
     name = f"slipstream-fork-server-{os.getpid()}"
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.support.fork_server", name],
-        cwd=library_folder(),
+        cwd=own_folder(),
         env=library_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
+from app.client.server_process import new_api_key, own_folder, serve_command, serve_environment
 from models.formatting.figures import rate
 from tests.support import measured
 from ui.chat.messages.assistant_message import AssistantMessage
@@ -26,7 +26,7 @@ from ui.window.server_link import ServerLink
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     key = new_api_key()
-    server = PrivateServer(serve_command(["--parallel", "2"]), serve_environment(key), str(serve_folder()))
+    server = PrivateServer(serve_command(["--parallel", "2"]), serve_environment(key), str(own_folder()))
     server.key = key  # type: ignore[attr-defined]
     yield server
     server.stop()
@@ -109,7 +109,7 @@ def paired_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     measured.give(tmp_path / "cache", rows_are_cheap=True)
     key = new_api_key()
     options = ["--parallel", "4", "--draft", "ember-draft-q8_0"]
-    server = PrivateServer(serve_command(options), serve_environment(key), str(serve_folder()))
+    server = PrivateServer(serve_command(options), serve_environment(key), str(own_folder()))
     server.key = key  # type: ignore[attr-defined]
     yield server
     server.stop()

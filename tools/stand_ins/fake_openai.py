@@ -156,6 +156,9 @@ def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if self._is_refused():
                 return
+            if self.path.startswith("/slipstream/library/"):  # as a server answers that has no such route
+                self._answer(404, {"error": {"message": "No such route.", "code": "not_found"}})
+                return
             if self.path == "/slipstream/load":
                 fake.loads.append(body["model"])
                 fake.model = body["model"]

@@ -11,7 +11,7 @@ from typing import cast
 
 import psutil
 
-from app.client.library_process import library_command, library_environment
+from app.client.server_process import library_command, library_environment
 from app.server.application import create_application
 from app.server.calls.model_pool import ModelPool
 from app.server.http.http_server import HttpServer

@@ -26,19 +26,16 @@ def hub(
 
     The variables HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE go before what is set here.
     """
-    from app.library.hub_access import change_hub, hub_settings
+    from app.cli.models.library import answer
+    from app.library.hub_access import hub_facts
     from app.library.trouble import as_library_errors
+    from models.library.requests import ChangeHub
 
     with as_library_errors():
         if address is not None or proxy is not None:
-            change_hub(address, proxy)
-        settings = hub_settings()
-    facts = {
-        "address": settings.address,
-        "proxy": settings.shown_proxy,
-        "token": settings.token.origin if settings.token else None,
-        "offline": settings.is_offline,
-    }
+            answer(ChangeHub(address, proxy), same_hub=True)
+        found = hub_facts()
+    facts = {"address": found.address, "proxy": found.proxy, "token": found.token, "offline": found.is_offline}
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
         return
@@ -51,22 +48,29 @@ def login(as_json: _Json = False) -> None:
 
     The token is asked for without showing it, or read from a pipe; it is in no file, log or command line.
     """
-    from app.library.hub_access import hub, log_in
+    from app.cli.models.library import answer
+    from app.library.hub_access import hub_settings
     from app.library.trouble import as_library_errors
+    from models.library.requests import LogIn
 
     with as_library_errors():
-        address = hub().settings.address
-        user = log_in(_ask())
+        address = hub_settings().address
+        user = answer(LogIn(_ask()), same_hub=True).user
     print(json.dumps({"user": user}) if as_json else f"Logged in at {address} as {user}.")
 
 
 def logout(as_json: _Json = False) -> None:
     """Remove the Hub's access token from the system's keyring."""
-    from app.library.hub_access import hub_settings, log_out
+    from app.cli.models.library import answer
+    from app.library.hub_access import hub_settings
     from app.library.trouble import as_library_errors
+    from models.hub.token import from_keyring
+    from models.library.requests import LogOut
 
     with as_library_errors():
-        address, was_there = hub_settings().address, log_out()
+        address = hub_settings().address
+        was_there = from_keyring(address) is not None
+        answer(LogOut(), same_hub=True)
     if as_json:
         print(json.dumps({"was_logged_in": was_there}))
         return

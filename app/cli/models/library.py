@@ -5,25 +5,33 @@ Where a server runs, its window sees what a command does, and no two processes c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.client.discovery import RunningServer, running_servers
+from core.values.errors import SlipstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from app.client.http_client import ServerRefused
     from app.client.library_client import LibraryClient
+    from app.library_service.service import LibraryService
     from models.catalog.catalog import Catalog, ModelEntry
+    from models.library.values import Download, Quantising
 
+_Work = TypeVar("_Work", "Download", "Quantising")
 # What a server cannot do that is of another version, has no API key, or is stopping.
 _NOT_DONE_THERE = frozenset({"not_found", "unknown_parameter", "api_key_needed", "library_stopped"})
 _LOOK_SECONDS = 2.0
 
 
-def answer(request: Any) -> Any:
-    """Return the answer to one of ``models.library.requests``; raises LibraryError, UnknownModel and ServerRefused."""
-    for library in libraries():
+def answer(request: Any, *, same_hub: bool = False) -> Any:
+    """Return the answer to one of ``models.library.requests``; raises LibraryError, UnknownModel and ServerRefused.
+
+    With ``same_hub``, only a server is asked that reaches the same Hub in the same way as this process.
+    """
+    for library in libraries(same_hub=same_hub):
         from app.client.http_client import ServerRefused, ServerUnreachable
 
         try:
@@ -36,14 +44,58 @@ def answer(request: Any) -> Any:
     return own_answer(request)
 
 
-def libraries() -> Iterator[LibraryClient]:
-    """Yield the library of each server that answers, the youngest first."""
+def parts(request: Any, stop: Any) -> Generator[Any, None, None]:
+    """Yield the parts of an answer; ``stop`` is the request that ends a server's work when nobody waits for it."""
+    for library in libraries():
+        from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
+
+        try:
+            yield from library.parts(request)
+            return
+        except (KeyboardInterrupt, GeneratorExit):
+            with suppress(SlipstreamError):  # a server that has gone has ended its work with it
+                library.answer(stop)
+            raise
+        except (ServerUnreachable, StreamBroken):
+            continue  # it has gone: this process begins anew
+        except ServerRefused as refusal:
+            if not is_not_done_there(refusal):
+                raise
+    with _own() as service:
+        yield from service.answer(request)
+
+
+def followed(
+    news: Iterator[tuple[_Work, ...]], number: int, show: Callable[[Any], None], stopped: Exception
+) -> _Work | None:
+    """See work that a library has begun to its end; None where the library stops before that.
+
+    ``show`` gets its progress. Raises LibraryError where it fails, and ``stopped`` where the window stops it.
+    """
+    from app.library.trouble import library_error
+
+    for known in news:
+        now = next((one for one in known if one.number == number), None)
+        if now is None or now.phase.value in ("paused", "cancelled"):
+            raise stopped
+        if now.trouble is not None:
+            raise library_error(now.trouble)
+        if now.done is not None:
+            return now
+        show(now.progress)
+    return None
+
+
+def libraries(*, same_hub: bool = False) -> Iterator[LibraryClient]:
+    """Yield the library of each server that answers, the youngest first; ``same_hub`` is as for ``answer``."""
     for server in running_servers():
         if _answers(server):
             from app.client.http_client import Client
             from app.client.library_client import LibraryClient
 
-            yield LibraryClient(Client(server.url, server.api_key))
+            library = LibraryClient(Client(server.url, server.api_key))
+            if not same_hub or _has_our_hub(library):
+                yield library
 
 
 def is_not_done_there(refusal: ServerRefused) -> bool:
@@ -52,18 +104,39 @@ def is_not_done_there(refusal: ServerRefused) -> bool:
 
 
 def own_answer(request: Any) -> Any:
-    """Return the answer of this process, for what changes nothing."""
-    from app.library.trouble import as_library_errors
-    from app.library_service.service import LibraryService
-
-    with as_library_errors():
-        return LibraryService().answer(request)
+    """Return the answer of this process, for what changes nothing or where no server runs."""
+    with _own() as service:
+        return service.answer(request)
 
 
 def asked_as(entry: ModelEntry, models: Catalog) -> str:
     """Return by what the library is asked about a model: its name among ``models``, else its path."""
     listed = models.find(entry.name)
     return entry.name if listed is not None and listed.path == entry.path else str(entry.path.absolute())
+
+
+@contextmanager
+def _own() -> Iterator[LibraryService]:
+    from app.library.trouble import as_library_errors, library_error, trouble_of
+    from app.library_service.service import LibraryService
+
+    try:
+        with as_library_errors():
+            yield LibraryService()
+    except OSError as error:
+        raise library_error(trouble_of(error)) from error
+
+
+def _has_our_hub(library: LibraryClient) -> bool:
+    from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
+    from app.library.hub_access import LibraryError, hub_facts
+    from models.hub.errors import HubError
+    from models.library.requests import ShowHub
+
+    try:
+        return bool(library.answer(ShowHub()) == hub_facts())
+    except (HubError, LibraryError, ServerRefused, ServerUnreachable, StreamBroken):
+        return False  # this process does it, and says what is wrong with its own settings
 
 
 def _answers(server: RunningServer) -> bool:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.terminal.text import say, table
 from app.environment.exit_codes import ExitCode
-from models.formatting.figures import rate, size, speed
+from models.formatting.figures import size
 from models.formatting.program import command
 
 if TYPE_CHECKING:
-    from app.jobs.pair_test.pair_test import PairTestResult
     from app.pairing.service import Pairing
     from models.catalog.catalog import Catalog, ModelEntry
+    from models.library.requests import TestPair
+    from models.library.values import PairStep
     from models.pairing.offers import DownloadOffer, FoundOffers
     from models.pairing.partner import Partner
 
@@ -51,8 +53,10 @@ def pair(
     several at a time. The texts stay the same. The best one that fits into memory is used without being asked for,
     unless the model's own settings name one; --use, --none and --auto replace that.
     """
+    from app.cli.models.library import asked_as
     from app.library.find_model import catalog, find_entry
     from core.values.errors import BadOption
+    from models.library.requests import TestPair
 
     wishes = [word for word, is_given in (("--test", test), ("--use", use is not None), ("--none", none)) if is_given]
     wishes += ["--auto"] if auto else []
@@ -65,7 +69,8 @@ def pair(
     models = catalog()
     entry = find_entry(name, models)
     if test:
-        _test(entry, draft, models, as_json, now)
+        wanted = _asked_draft(entry, draft, models) if draft is not None else ""
+        _print_results(entry.name, _test(TestPair(asked_as(entry, models), wanted, now)), as_json)
         return
     said = _changed(entry, models, use, none, auto)
     _show(entry, models, ask_hub, as_json, said)
@@ -73,22 +78,37 @@ def pair(
 
 def _changed(entry: ModelEntry, models: Catalog, use: str | None, none: bool, auto: bool) -> str:
     """Change who drafts, where that is asked for; return what was done."""
+    from app.cli.models.library import answer, asked_as
     from app.pairing.decision import gain_words, own_draft
-    from app.pairing.service import choose, choose_automatically
+    from app.pairing.service import pairing, partner_named
+    from models.library.requests import ChoosePartner
+    from models.library.values import Choosing
 
+    name = asked_as(entry, models)
     # A choice goes last: what the settings name would go before it.
     reset = " The draft in the model's settings is reset." if own_draft(entry.path) is not None else ""
     if use is not None:
-        partner = choose(entry, use, models)
-        assert partner is not None
+        partner = partner_named(entry, use, models)
+        answer(ChoosePartner(name, Choosing.NAMED, _asked_draft(entry, use, models)))
         return f"{partner.name} drafts for {entry.name} from now on ({gain_words(partner)}).{reset}"
     if none:
-        choose(entry, None, models)
+        answer(ChoosePartner(name, Choosing.NONE))
         return f"Nothing drafts for {entry.name} from now on, neither a small model nor heads.{reset}"
     if auto:
-        was_chosen = choose_automatically(entry)
+        was_chosen = bool(reset) or pairing(entry, models).choice is not None
+        answer(ChoosePartner(name, Choosing.AUTOMATIC))
         return f"Chosen automatically again.{reset}" if was_chosen else "It was chosen automatically already."
     return ""
+
+
+def _asked_draft(entry: ModelEntry, draft: str, models: Catalog) -> str:
+    """Return by what the library is asked about a draft; raises UnknownModel and CannotPair."""
+    from app.pairing.service import partner_named
+
+    partner = partner_named(entry, draft, models)
+    # A file outside of the folders is not found by its name, nor by its path from another folder.
+    is_file = partner.path is not None and draft.lower().endswith(".gguf")
+    return str(partner.path.absolute()) if partner.path is not None and is_file else partner.name
 
 
 def _show(entry: ModelEntry, models: Catalog, ask_hub: bool, as_json: bool, said: str) -> None:
@@ -194,62 +214,56 @@ class _TestLine:
         self.line = LoadingLine(sys.stderr)
         self._waits = False
 
-    def show(self, name: str, stage: str, share: float) -> None:
-        words = {"loading": "Loading {}:", "measuring": "Measuring {}:"}.get(stage)
+    def show(self, step: PairStep) -> None:
+        words = {"loading": "Loading {}:", "measuring": "Measuring {}:"}.get(step.stage)
         if words is not None:
-            self.line.show(words.format(name), share)
-        elif not self._waits:
+            self.line.show(words.format(step.partner), step.share)
+        elif step.stage in _WAITING and not self._waits:
             self.line.clear()
-            print(f"{_WAITING[stage]}. The test waits until it is idle; --now tests at once.", file=sys.stderr)
-        self._waits = words is None
+            print(f"{_WAITING[step.stage]}. The test waits until it is idle; --now tests at once.", file=sys.stderr)
+        self._waits = step.stage in _WAITING
 
 
-def _test(entry: ModelEntry, draft: str | None, models: Catalog, as_json: bool, now: bool) -> None:
-    from app.jobs.pair_test.pair_test import PairTest
+def _test(wish: TestPair) -> PairStep:
+    """Measure, saying how far it is, and return the last step."""
+    from app.cli.models.library import parts
+    from models.library.requests import StopPairTest
 
     shown = _TestLine()
-    line = shown.line
-    test = PairTest(entry, draft, models)
-    if now:
-        test.begin()
+    step: PairStep | None = None
     try:
-        result = test.run(shown.show)
+        with closing(parts(wish, stop=StopPairTest())) as steps:
+            for step in steps:
+                shown.show(step)
     except KeyboardInterrupt:
-        test.cancel()
-        line.clear()
+        shown.line.clear()
         print("Stopped. What had been measured is kept; who drafts is as before.", file=sys.stderr)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     finally:
-        line.clear()
-    _print_result(entry, result, as_json)
+        shown.line.clear()
+    assert step is not None  # a test that says nothing has raised
+    return step
 
 
-def _print_result(entry: ModelEntry, result: PairTestResult, as_json: bool) -> None:
-    decision = result.decision
-    if as_json:
-        trials = [
-            {
-                "name": trial.partner.name,
-                "gain": round(trial.measured.gain, 3) if trial.measured else None,
-                "plain_tokens_per_s": round(trial.measured.plain_rate, 2) if trial.measured else None,
-                "drafted_tokens_per_s": round(trial.measured.drafted_rate, 2) if trial.measured else None,
-                "acceptance": trial.measured.acceptance if trial.measured else None,
-                "predicted": round(trial.partner.prediction.gain, 3) if trial.partner.prediction else None,
-                "was_disturbed": trial.was_disturbed,
-                "problem": trial.problem,
-            }
-            for trial in result.trials
-        ]
-        used = decision.used.name if decision.used is not None else None
-        print(json.dumps({"model": entry.name, "trials": trials, "used": used, "why": decision.why}))
+def _print_results(name: str, done: PairStep, as_json: bool) -> None:
+    if not as_json:
+        say("\n".join(done.results))
         return
-    for trial in result.trials:
-        measured = trial.measured
-        if measured is None:
-            say(f"{trial.partner.name}: not measured. {trial.problem}")
-            continue
-        accepted = f", {measured.acceptance:.0%} of drafts accepted" if measured.acceptance is not None else ""
-        rates = f"{speed(measured.plain_rate)} plain, {rate(measured.drafted_rate)} with it"
-        disturbed = "; a server was at work meanwhile, so test again for a better figure" if trial.was_disturbed else ""
-        say(f"{trial.partner.name}: {measured.gain:.2f}× ({rates}{accepted}{disturbed})")
-    say(decision.why)
+    trials = [
+        {
+            "name": trial.name,
+            "gain": _rounded(trial.gain, 3),
+            "plain_tokens_per_s": _rounded(trial.plain_rate, 2),
+            "drafted_tokens_per_s": _rounded(trial.drafted_rate, 2),
+            "acceptance": trial.acceptance,
+            "predicted": _rounded(trial.predicted, 3),
+            "was_disturbed": trial.was_disturbed,
+            "problem": trial.problem,
+        }
+        for trial in done.trials
+    ]
+    print(json.dumps({"model": name, "trials": trials, "used": done.used, "why": done.results[-1]}))
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return round(value, digits) if value is not None else None

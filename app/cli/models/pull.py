@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from app.cli.models.library import is_not_done_there, libraries
+from app.cli.models.library import followed, is_not_done_there, libraries
 from app.cli.terminal.progress_line import ProgressLine
 from app.cli.terminal.text import say, say_on_stderr
 from app.environment.exit_codes import ExitCode
@@ -117,14 +117,11 @@ def download(request: DownloadRequest, connections: int = N_CONNECTIONS) -> Down
 
 def _download_there(request: DownloadRequest, show: _Show) -> Downloaded | None:
     """Let a server that asks the same Hub download it; None where none can begin with it at once."""
-    for library in libraries():
+    for library in libraries(same_hub=True):
         from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
-        from app.library.hub_access import hub_facts
-        from models.library.requests import ListDownloads, ShowHub
+        from models.library.requests import ListDownloads
 
         try:
-            if library.answer(ShowHub()) != hub_facts():
-                continue
             others = [one for one in library.answer(ListDownloads()) if not one.is_at_rest]
             is_there = any((one.repo_id, one.wanted) == (request.repo_id, request.wanted) for one in others)
             if is_there or not others:
@@ -140,27 +137,18 @@ def _download_there(request: DownloadRequest, show: _Show) -> Downloaded | None:
 def _follow(library: LibraryClient, request: DownloadRequest, show: _Show, *, was_begun: bool) -> Downloaded | None:
     """Begin a download in a library and see it to its end; None where the library stops before that."""
     from app.library.hub_access import LibraryError
-    from app.library.trouble import library_error
     from models.library.requests import PauseDownload, StartDownload
 
     number = library.answer(StartDownload(request.repo_id, request.wanted, request.revision)).number
+    sentence = f"{request.repo_id} was stopped in the window. The same command goes on from there."
     try:
-        for downloads in library.downloads():
-            followed = next((one for one in downloads if one.number == number), None)
-            if followed is None or followed.phase.value in ("paused", "cancelled"):
-                sentence = f"{request.repo_id} was stopped in the window. The same command goes on from there."
-                raise LibraryError(sentence, ExitCode.INTERRUPTED)
-            if followed.trouble is not None:
-                raise library_error(followed.trouble)
-            if followed.done is not None:
-                return followed.done
-            show(followed.progress)
+        last = followed(library.downloads(), number, show, LibraryError(sentence, ExitCode.INTERRUPTED))
     except KeyboardInterrupt:
         if not was_begun:
             with suppress(SlipstreamError):  # a server that has gone keeps what has arrived
                 library.answer(PauseDownload(number))
         raise
-    return None
+    return last.done if last is not None else None
 
 
 def _download_here(request: DownloadRequest, connections: int, show: _Show) -> Downloaded:

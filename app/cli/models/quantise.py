@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.cli.models.library import followed, is_not_done_there, libraries
 from app.cli.terminal.progress_line import ProgressLine
 from app.cli.terminal.text import say
+from core.values.errors import SlipstreamError
 from models.formatting.figures import duration, size
 
 if TYPE_CHECKING:
-    from models.quantise.plan import QuantisePlan
+    from collections.abc import Callable
+
+    from models.catalog.catalog import ModelEntry
+    from models.library.requests import Quantise
+    from models.library.values import Quantising
     from models.quantise.progress import QuantiseProgress
+
+    _Show = Callable[[QuantiseProgress], None]
 
 
 def quantise(
@@ -32,9 +41,10 @@ def quantise(
 
     The result is loaded before it is listed as a model. Ctrl-C, a crash or a full disk leave nothing behind.
     """
-    from app.environment.paths import models_folder
-    from app.jobs.quantise.job import QuantiseJob
+    from app.cli.models.library import asked_as
+    from app.library.find_model import catalog, find_entry
     from app.library.trouble import as_library_errors
+    from models.library.requests import Quantise
     from models.quantise.errors import QuantiseCancelled
 
     line = ProgressLine()
@@ -42,22 +52,26 @@ def quantise(
     def show(progress: QuantiseProgress) -> None:
         line.show(_text(progress), progress.phase.value, is_last=progress.phase.value == "done")
 
+    models = catalog()
+    entry = find_entry(name, models)
+    wish = Quantise(asked_as(entry, models), type_name, output or "", allow_requantize, threads)
     with as_library_errors():
-        plan = _plan(name, type_name, output, allow_requantize)
         try:
-            done = QuantiseJob(plan, models_folder(), n_threads=threads).run(show)
+            made = _made_there(wish, show) or _made_here(entry, wish, show)
         except KeyboardInterrupt:
             raise QuantiseCancelled from None
         finally:
             line.end()
+    done = made.done
+    assert done is not None
     if as_json:
         print(
             json.dumps(
                 {
                     "name": done.name,
                     "path": str(done.path),
-                    "type": plan.type.name,
-                    "source": plan.source_name,
+                    "type": made.type,
+                    "source": made.source,
                     "n_bytes": done.n_bytes,
                     "n_fallback": done.n_fallback,
                     "seconds": round(done.seconds, 3),
@@ -71,22 +85,50 @@ def quantise(
         say(done.notice)
 
 
-def _plan(name: str, type_name: str, output: str | None, may_requantise: bool) -> QuantisePlan:
+def _made_there(wish: Quantise, show: _Show) -> Quantising | None:
+    """Let a server make it, so that its windows show that too; None where none can."""
+    for library in libraries():
+        from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
+        from models.library.requests import CancelQuantise
+        from models.quantise.errors import QuantiseCancelled
+
+        try:
+            number = library.answer(wish).number
+            try:
+                made = followed(library.quantisings(), number, show, QuantiseCancelled())
+            except KeyboardInterrupt:
+                with suppress(SlipstreamError):  # a server that has gone leaves nothing of it
+                    library.answer(CancelQuantise(number))
+                raise
+            if made is not None:
+                return made
+        except (ServerUnreachable, StreamBroken):
+            continue  # it has gone, and nothing of it is left
+        except ServerRefused as refusal:
+            if not is_not_done_there(refusal):
+                raise
+    return None
+
+
+def _made_here(entry: ModelEntry, wish: Quantise, show: _Show) -> Quantising:
     from app.environment.paths import models_folder
-    from app.library.find_model import UnusableModel, find_entry
+    from app.jobs.quantise.job import QuantiseJob
+    from app.library.find_model import UnusableModel
+    from models.library.values import Quantising
     from models.quantise.plan import make_plan
 
-    entry = find_entry(name)
     if entry.facts is None:
         raise UnusableModel(f"{entry.name} cannot be quantised: {entry.problem}")
-    return make_plan(
+    plan = make_plan(
         entry.facts,
         name=entry.name,
-        type_name=type_name,
+        type_name=wish.type,
         folder=models_folder(),
-        output=output,
-        may_requantise=may_requantise,
+        output=wish.output or None,
+        may_requantise=wish.may_requantise,
     )
+    done = QuantiseJob(plan, models_folder(), n_threads=wish.threads).run(show)
+    return Quantising(0, plan.source_name, plan.name, plan.type.name, done=done)
 
 
 def _text(progress: QuantiseProgress) -> str:

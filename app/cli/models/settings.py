@@ -32,52 +32,46 @@ def settings(
     They hold wherever the model is loaded or answers, unless a command's option or a request says otherwise. A model
     that is loaded takes a changed context, kv_type, gpu_layers, threads and draft when it is loaded next.
     """
-    from app.environment.paths import model_settings_file
-    from app.library.find_model import find_draft, find_model
+    from app.cli.models.library import answer, asked_as
+    from app.library.find_model import catalog, find_draft, find_model
     from app.library.hub_access import LibraryError
     from app.pairing.decision import names_no_model
-    from app.settings.model_settings_store import ModelSettingsStore
+    from app.settings.model_settings_store import settings_of
     from core.values.model_settings import BadSetting
-    from models.files.json_store import StoreRefused
+    from models.library.requests import ChangeSettings
+    from models.library.values import SettingText
 
-    entry = find_model(name)
-    store = ModelSettingsStore(model_settings_file())
-    try:
-        if changes or resets:
-            texts = _pairs(changes or [])
-            if "draft" in texts and not names_no_model(entry, texts["draft"]):
-                draft = find_draft(texts["draft"])
-                # A file outside of the folders is not found by its name.
-                texts["draft"] = str(draft.path) if texts["draft"].lower().endswith(".gguf") else draft.name
-            found = store.change(entry.path, entry.name, lambda old: _changed(old, texts, resets or []))
-        else:
-            found = store.of(entry.path)
-    except BadSetting as error:
-        raise LibraryError(error.message, ExitCode.USAGE) from error
-    except StoreRefused as error:
-        raise LibraryError(str(error), ExitCode.ERROR) from error
-    except OSError as error:
-        raise LibraryError(f"{entry.path} cannot be read: {error.strerror}.", ExitCode.MODEL) from error
-    _print(entry.name, found, as_json)
+    models = catalog()
+    entry = find_model(name, models)
+    if changes or resets:
+        try:
+            texts = _texts(changes or [], resets or [])
+        except BadSetting as error:
+            raise LibraryError(error.message, ExitCode.USAGE) from error
+        named = texts.get("draft")
+        if named is not None and not names_no_model(entry, named):
+            draft = find_draft(named, models)
+            # A file outside of the folders is not found by its name.
+            texts["draft"] = str(draft.path.absolute()) if named.lower().endswith(".gguf") else draft.name
+        asked = tuple(SettingText(key, text) for key, text in texts.items())
+        sheet = answer(ChangeSettings(asked_as(entry, models), asked))
+        problem = next((setting.problem for setting in sheet.settings if setting.problem is not None), None)
+        if problem is not None:
+            raise LibraryError(problem, ExitCode.USAGE)
+    _print(entry.name, settings_of(entry.path), as_json)
 
 
-def _pairs(changes: list[str]) -> dict[str, str]:
-    from core.values.model_settings import BadSetting, setting_name
+def _texts(changes: list[str], resets: list[str]) -> dict[str, str | None]:
+    """Return the text for each setting that changes, None for what is reset; raises BadSetting."""
+    from core.values.model_settings import NAMES, BadSetting, setting_name
 
-    texts = {}
+    texts: dict[str, str | None] = dict.fromkeys(NAMES if _ALL in resets else map(setting_name, resets))
     for change in changes:
         key, equals, value = change.partition("=")
         if not equals:
             raise BadSetting(f"{change[:40]!r} sets nothing: write KEY=VALUE, as in temperature=0.6.")
         texts[setting_name(key)] = value
     return texts
-
-
-def _changed(old: ModelSettings, texts: dict[str, str], resets: list[str]) -> ModelSettings:
-    from core.values.model_settings import ModelSettings
-
-    kept = ModelSettings() if _ALL in resets else old.without(tuple(resets))
-    return kept.with_texts(texts)
 
 
 def _print(name: str, found: ModelSettings, as_json: bool) -> None:

@@ -175,7 +175,7 @@ class ModelPool:
             yield host
 
     async def answering(self, name: str | None) -> Entry:
-        """Return the model that answers a call: for a name that nobody has, the one that is there.
+        """Return the model that answers a call: for an unknown name, the one that is loaded.
 
         Raises ModelNotFound, LoadFailed, or EngineUnavailable where none is chosen.
         """
@@ -289,6 +289,6 @@ class ModelPool:
         return host
 
     def _stay(self, host: ModelHost) -> float | None:
-        """Return for how many seconds the model of an engine stays that nobody uses."""
+        """Return for how many seconds an engine keeps a model that nobody uses."""
         seconds = self.settings.idle_unload
         return _BESIDE_SECONDS if seconds is None and host is not self.main else seconds

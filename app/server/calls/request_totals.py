@@ -15,7 +15,7 @@ TTFT_BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.
 
 @dataclass(slots=True)
 class RequestTotals:
-    """Tokens and seconds over all requests that have ended; a request that nobody waits for any more is no part.
+    """Tokens and seconds over all requests that have ended; a request that nobody waits for any more is not counted.
 
     ``ttft[i]`` counts the requests whose first token came within ``TTFT_BOUNDS[i]`` seconds and not within the bound
     before, the last place those beyond all bounds.

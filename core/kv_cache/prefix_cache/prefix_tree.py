@@ -168,29 +168,6 @@ class PrefixTree:
             child.parent = node.parent
             node.parent.children[int(child.tokens[0])] = child
 
-    def check(self) -> None:
-        """Raise AssertionError if the tree is inconsistent; for tests."""
-        stack = [self.root]
-        while stack:
-            node = stack.pop()
-            ends = [place for place in node.places if place.node is node]
-            if node is not self.root:
-                assert len(node.tokens), "an edge without tokens"
-                assert node.n_ends == len(ends), f"{len(ends)} places end here, not {node.n_ends}"
-                assert node.n_ends or len(node.children) > 1, "nothing ends or branches here"
-                assert all(place.start < node.end for place in node.places), "a place begins behind its node"
-                assert all(place.end == node.end for place in ends)
-            for token, child in node.children.items():
-                assert child.parent is node
-                assert child.start == node.end
-                assert int(child.tokens[0]) == token
-                passing = {place for place in child.places if place.start < node.end}
-                assert node is self.root or passing <= set(node.places), "a place that passes is not known above"
-                assert all(place in child.places for place in passing)
-                stack.append(child)
-            below = {place for child in node.children.values() for place in child.places}
-            assert node is self.root or all(place in below or place.node is node for place in node.places)
-
 
 def common_prefix(some: TokenIds, other: TokenIds) -> int:
     """Return how many tokens at the start are equal."""

@@ -311,32 +311,6 @@ class SegmentStore:
             self._out_of_disk(segment)
             self._leave(segment)
 
-    def check(self) -> None:
-        """Raise AssertionError if the store is inconsistent; for tests."""
-        segments = self._segments.values()
-        in_ram = [segment for segment in segments if segment.blob is not None]
-        on_disk = [segment for segment in segments if segment.is_on_disk or segment.is_pending]
-        assert all(one.blob is None or one.blob.nbytes == one.n_bytes for one in in_ram)
-        assert self.n_ram_bytes == sum(segment.n_bytes for segment in in_ram)
-        assert self.n_ram_bytes <= self.ram_limit
-        assert self.n_disk_bytes == sum(segment.n_bytes for segment in on_disk)
-        assert self._disk is None or self.n_disk_bytes <= self._disk.limit
-        assert set(in_ram) == {segment for segment in segments if segment in self._in_ram}
-        for segment in segments:
-            assert segment.blob is not None or segment.is_on_disk or segment.is_pending, "a segment that is nowhere"
-            assert segment.node is not None
-            assert segment.end == segment.start + len(segment.tokens) == segment.node.end
-            parent = segment.parent
-            assert all(self._segments.get(child.id) is child for child in segment.children)
-            if parent is None:
-                assert segment.start == 0 or segment.is_whole, "a segment without a beginning"
-                continue
-            assert self._segments.get(parent.id) is parent, "a segment that cannot be reached"
-            assert segment in parent.children
-            assert parent.start < segment.start <= parent.end
-            if segment.is_on_disk:
-                assert parent.is_on_disk or parent.is_pending, "a file that the next start could not reach"
-
 
 def _may_leave_disk(segment: Segment) -> bool:
     if any(child.is_on_disk or child.is_pending for child in segment.children):

@@ -289,7 +289,7 @@ class Speculator:
         if chain is not None:
             n_drafted, state.drafted_by = len(chain.tokens), chain.proposer.name
             chain.learn(choices, n_accepted)
-            self.stats.count(n_drafted, n_accepted, len(choices))
+            self.stats.count(n_drafted, n_accepted)
             if chain.proposer is self._ngram:
                 n_drafted_by_ngrams = min(len(choices), n_drafted)
                 state.learn_ngram(n_accepted)

@@ -20,8 +20,7 @@ import pytest
 
 from app.environment.exit_codes import ExitCode
 from tests.support import measured
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.commands import ROOT, command
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX"),
@@ -46,10 +45,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         url = child.stdout.readline().decode().removeprefix("SLIPSTREAM READY ").strip()
         yield ["--url", url, "--api-key", "secret"]
         child.terminate()
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "app", *words]
 
 
 def write_input(path: Path, n_lines: int, **body: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from app.environment.exit_codes import ExitCode
 from app.jobs.batch import batch_run
-from app.jobs.batch.batch_run import MAX_TRIES, BatchRun, BatchSettings, BatchStopped, look_through
+from app.jobs.batch.batch_run import MAX_TRIES, BatchRun, BatchSettings, BatchStopped, SeenIds, look_through
 from app.jobs.batch.endpoint import EndpointAnswer, ServerGone
 from app.jobs.batch.job_file import JobFile
 from app.jobs.batch.result_file import OutputFailed, ResultFile
@@ -297,3 +297,15 @@ def test_an_empty_input_is_a_finished_batch(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("\n\n")
     one, found = run(tmp_path, ScriptedEndpoint({}))
     assert (found, one.work.n_lines, one.work.n_left) == ({}, 0, 0)
+
+
+def test_an_id_is_known_with_its_first_line() -> None:
+    seen = SeenIds()
+    assert [seen.add(text, number) for number, text in enumerate(("a", "b", "a", "a"), 1)] == [None, None, 1, 1]
+    assert seen.add("\ud800", 9) is None
+
+
+def test_many_ids_stay_known() -> None:
+    seen = SeenIds()
+    assert all(seen.add(f"request-{number}", number) is None for number in range(1, 20_000))
+    assert all(seen.add(f"request-{number}", 0) == number for number in range(1, 20_000))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.client.library_process import library_command
+from app.client.server_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
 from models.estimate.fit.summary import FitVerdict
 from models.library import requests as ask

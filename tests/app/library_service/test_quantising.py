@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.client.library_process import library_command
+from app.client.server_process import library_command
 from models.library import requests as ask
 from models.quantise.progress import QuantisePhase
 from tests.support.library_client import LibraryClient

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -11,8 +12,9 @@ from dataclasses import replace
 
 import pytest
 
+from app.client.discovery import announce, withdraw
 from app.jobs.pair_test import pair_test, trial
-from app.jobs.pair_test.pair_test import Cancelled, OtherWork, PairTest, TrialResult, TrialTask
+from app.jobs.pair_test.pair_test import Cancelled, OtherWork, PairTest, TrialResult, TrialTask, other_work
 from app.library.find_model import catalog, find_model
 from app.pairing.service import CannotPair, choose, pairing, store
 from app.settings.server_settings import ServerSettings
@@ -21,6 +23,7 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from models.pairing.partner import Partner
 from tools.model_factory import head_factory
+from tools.stand_ins.fake_openai import FakeServer
 
 MEASURED = TrialResult(1.5, 10.0, 15.0, 0.7)
 
@@ -210,3 +213,33 @@ def test_a_draft_that_goes_before_its_turn_is_a_sentence(library):
     own.unlink()
     with pytest.raises(CannotPair, match=r"own: There is no file .*own\.gguf"):
         test.run()
+
+
+def listed(fake: FakeServer) -> None:
+    assert announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None) is None
+
+
+def test_an_idle_server_or_none_is_no_other_work(home, fake):
+    assert other_work() is None
+    listed(fake)
+    assert other_work() is None
+
+
+def test_replies_and_loading_are(home, fake):
+    listed(fake)
+    fake.n_active = 1
+    assert other_work() is OtherWork.REPLIES
+    fake.n_active, fake.phase = 0, "loading"
+    assert other_work() is OtherWork.LOADING
+    withdraw()
+    assert other_work() is None
+
+
+def test_a_server_that_refuses_or_is_gone_is_passed_over(home, fake):
+    fake.n_active, fake.api_key = 1, "another"
+    listed(fake)
+    assert other_work() is None
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        announce(host="127.0.0.1", port=nobody.getsockname()[1], api_key=None, model=None)
+        assert other_work() is None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -20,9 +18,9 @@ from core.machine.known_machine import identity
 from models.estimate.speed.runs import read_runs
 from tests.app.server.conftest import RunningServer
 from tests.support import measured
+from tests.support.commands import ran
 from tools.model_factory import gguf_factory, head_factory
 
-ROOT = Path(__file__).resolve().parents[3]
 BODY = {"messages": [{"role": "user", "content": "What is speculative decoding?"}], "max_tokens": 60, "temperature": 0}
 
 
@@ -92,14 +90,7 @@ def test_drafted_characters_are_found_in_what_the_parser_gives() -> None:
     ],
 )
 def test_a_draft_that_cannot_be_is_refused(arguments: list[str], code: int, words: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "app", "serve", "--port", "0", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran("serve", "--port", "0", *arguments)
     assert done.returncode == code
     assert words in done.stderr
 

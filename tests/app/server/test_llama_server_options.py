@@ -18,7 +18,7 @@ from typer.main import get_group
 from app.cli.commands.llama_server_options import LlamaServerChoice
 from app.cli.commands.llama_server_switches import SWITCHES, LlamaServerSwitch
 from app.cli.main import build, main
-from app.client.server_process import ServerProcess, serve_command, serve_folder
+from app.client.server_process import ServerProcess, own_folder, serve_command
 from app.environment.exit_codes import ExitCode
 from app.library.hub_access import LibraryError
 from app.settings.server_settings import ServerSettings
@@ -142,7 +142,7 @@ def test_whatever_name_a_client_makes_up_for_a_unix_socket_is_let_in_without_a_k
     path = tmp_path / "endpoint.sock"
     command = [*serve_command(["--on-demand"]), "--host", str(path)]
     command[command.index("127.0.0.1")] = str(tmp_path / "other.sock")
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=serve_folder()) as running:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=own_folder()) as running:
         assert b"READY" in running.stdout.readline()
         for name in ("made-up.example", "unix", "sockets"):
             with at_socket(path, name) as client:

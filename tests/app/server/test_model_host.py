@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,27 @@ class Stage:
             log.append(host.model.path)
             await release.wait()
 
+    async def begin(self, name: str | None, release: asyncio.Event, log: list[str]) -> asyncio.Task[None]:
+        """Let a call take a model, as far as it gets."""
+        call = asyncio.ensure_future(self.hold(name, release, log))
+        await self.settle()
+        return call
+
+
+def on_stage(named: NamedParts | None = None, **settings: Any):
+    """Make a test of a coroutine that gets a stage; its other arguments are fixtures."""
+
+    def decorate(scenario):
+        @wraps(scenario)
+        def test(**fixtures: Any) -> None:
+            play(lambda stage: scenario(stage, **fixtures), named, **settings)
+
+        _, *others = inspect.signature(scenario).parameters.values()
+        test.__signature__ = inspect.Signature(others)  # type: ignore[attr-defined]
+        return test
+
+    return decorate
+
 
 def play(scenario, named: NamedParts | None = None, **settings: Any):
     async def attached():
@@ -91,19 +114,17 @@ def play(scenario, named: NamedParts | None = None, **settings: Any):
     return asyncio.run(attached())
 
 
-def test_calls_wait_until_the_model_is_loaded_and_then_run_side_by_side():
-    async def scenario(stage):
-        release, log = asyncio.Event(), []
-        calls = [asyncio.ensure_future(stage.hold(name, release, log)) for name in ("a", None, "A")]
-        await stage.settle()
-        assert log == []
-        stage.becomes_ready("a.gguf")
-        await stage.settle()
-        assert log == ["a.gguf"] * 3
-        release.set()
-        await asyncio.gather(*calls)
-
-    play(scenario)
+@on_stage()
+async def test_calls_wait_until_the_model_is_loaded_and_then_run_side_by_side(stage: Stage) -> None:
+    release, log = asyncio.Event(), []
+    calls = [asyncio.ensure_future(stage.hold(name, release, log)) for name in ("a", None, "A")]
+    await stage.settle()
+    assert log == []
+    stage.becomes_ready("a.gguf")
+    await stage.settle()
+    assert log == ["a.gguf"] * 3
+    release.set()
+    await asyncio.gather(*calls)
 
 
 def test_a_load_that_hangs_keeps_the_server_from_nothing():
@@ -148,65 +169,53 @@ def test_what_a_loaded_model_cannot_use_is_said_once(caplog):
     assert caplog.messages == ["Its heads are not used."]
 
 
-def test_another_model_waits_for_running_calls_and_later_calls_wait_behind_it():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        first, later, log = asyncio.Event(), asyncio.Event(), []
-        later.set()
-        running = asyncio.ensure_future(stage.hold("a", first, log))
-        await stage.settle()
-        other = asyncio.ensure_future(stage.hold("b", later, log))
-        await stage.settle()
-        behind = asyncio.ensure_future(stage.hold("a", later, log))
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf"]
-        assert stage.host.n_waiting == 2
-        first.set()
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf", "b.gguf"]
-        stage.becomes_ready("b.gguf")
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf", "b.gguf", "a.gguf"]
-        stage.becomes_ready("a.gguf")
-        await asyncio.gather(running, other, behind)
-        assert log == ["a.gguf", "b.gguf", "a.gguf"]
-
-    play(scenario)
+@on_stage()
+async def test_another_model_waits_for_running_calls_and_later_calls_wait_behind_it(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    first, later, log = asyncio.Event(), asyncio.Event(), []
+    later.set()
+    running = await stage.begin("a", first, log)
+    other = await stage.begin("b", later, log)
+    behind = await stage.begin("a", later, log)
+    assert stage.engine.loads == ["a.gguf"]
+    assert stage.host.n_waiting == 2
+    first.set()
+    await stage.settle()
+    assert stage.engine.loads == ["a.gguf", "b.gguf"]
+    stage.becomes_ready("b.gguf")
+    await stage.settle()
+    assert stage.engine.loads == ["a.gguf", "b.gguf", "a.gguf"]
+    stage.becomes_ready("a.gguf")
+    await asyncio.gather(running, other, behind)
+    assert log == ["a.gguf", "b.gguf", "a.gguf"]
 
 
-def test_states_of_the_model_before_are_not_taken_for_the_new_one():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        await stage.settle()
-        stage.host.load(B)
-        stage.say(EnginePhase.FAILED, problem="late news of a", load=1)
-        await stage.settle()
-        assert stage.host.state.phase is EnginePhase.LOADING
-        stage.becomes_ready("b.gguf")
-        async with stage.pool.lease("b") as host:
-            assert host.model.path == "b.gguf"
-
-    play(scenario)
+@on_stage()
+async def test_states_of_the_model_before_are_not_taken_for_the_new_one(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    await stage.settle()
+    stage.host.load(B)
+    stage.say(EnginePhase.FAILED, problem="late news of a", load=1)
+    await stage.settle()
+    assert stage.host.state.phase is EnginePhase.LOADING
+    stage.becomes_ready("b.gguf")
+    async with stage.pool.lease("b") as host:
+        assert host.model.path == "b.gguf"
 
 
-def test_a_call_that_leaves_the_line_lets_the_others_through():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        release, log = asyncio.Event(), []
-        running = asyncio.ensure_future(stage.hold("a", release, log))
-        await stage.settle()
-        leaver = asyncio.ensure_future(stage.hold("b", release, log))
-        await stage.settle()
-        behind = asyncio.ensure_future(stage.hold("a", release, log))
-        await stage.settle()
-        leaver.cancel()
-        await stage.settle()
-        assert log == ["a.gguf", "a.gguf"]
-        assert stage.engine.loads == ["a.gguf"]
-        release.set()
-        await asyncio.gather(running, behind)
-
-    play(scenario)
+@on_stage()
+async def test_a_call_that_leaves_the_line_lets_the_others_through(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    release, log = asyncio.Event(), []
+    running = await stage.begin("a", release, log)
+    leaver = await stage.begin("b", release, log)
+    behind = await stage.begin("a", release, log)
+    leaver.cancel()
+    await stage.settle()
+    assert log == ["a.gguf", "a.gguf"]
+    assert stage.engine.loads == ["a.gguf"]
+    release.set()
+    await asyncio.gather(running, behind)
 
 
 async def refusal(stage: Stage) -> EngineUnavailable:
@@ -216,178 +225,156 @@ async def refusal(stage: Stage) -> EngineUnavailable:
     return caught.value
 
 
-def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_may_be_tried_again():
-    async def scenario(stage):
-        stage.say(EnginePhase.LOADING)
-        stage.say(EnginePhase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
-        await stage.settle()
-        told = await refusal(stage)
-        assert "900 GB" in told.message
-        assert told.retry_after is None, "a client need not try it by itself"
-        assert stage.engine.loads == ["a.gguf"]
-        stage.say(EnginePhase.FAILED, problem="It needs 900 GB.")
-        await stage.settle()
-        calls = [asyncio.ensure_future(stage.hold("a", asyncio.Event(), [])) for _ in range(2)]
-        await stage.settle()
-        assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, True])
-        stage.say(EnginePhase.FAILED, problem="It needs 800 GB.", retry_at=time.monotonic() + 3_600)
-        ends = await asyncio.gather(*calls, return_exceptions=True)
-        assert ["800 GB" in str(end) for end in ends] == [True, True], "who waited is told"
-
-    play(scenario)
+@on_stage()
+async def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_may_be_tried_again(stage: Stage) -> None:
+    stage.say(EnginePhase.LOADING)
+    stage.say(EnginePhase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
+    await stage.settle()
+    told = await refusal(stage)
+    assert "900 GB" in told.message
+    assert told.retry_after is None, "a client need not try it by itself"
+    assert stage.engine.loads == ["a.gguf"]
+    stage.say(EnginePhase.FAILED, problem="It needs 900 GB.")
+    await stage.settle()
+    calls = [asyncio.ensure_future(stage.hold("a", asyncio.Event(), [])) for _ in range(2)]
+    await stage.settle()
+    assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, True])
+    stage.say(EnginePhase.FAILED, problem="It needs 800 GB.", retry_at=time.monotonic() + 3_600)
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    assert ["800 GB" in str(end) for end in ends] == [True, True], "who waited is told"
 
 
-def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_come_again():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        stage.say(EnginePhase.FAILED, problem="It died.", n_deaths=3, retry_at=time.monotonic() + 3_600)
-        await stage.settle()
-        told = from_exception(await refusal(stage))
-        assert (told.answer.status, told.headers()["x-should-retry"]) == (503, "true")
-        assert 3_500 < int(told.headers()["retry-after"]) <= 3_600
-        assert "It died. Try again in 3" in told.message
-
-    play(scenario)
+@on_stage()
+async def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_come_again(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    stage.say(EnginePhase.FAILED, problem="It died.", n_deaths=3, retry_at=time.monotonic() + 3_600)
+    await stage.settle()
+    told = from_exception(await refusal(stage))
+    assert (told.answer.status, told.headers()["x-should-retry"]) == (503, "true")
+    assert 3_500 < int(told.headers()["retry-after"]) <= 3_600
+    assert "It died. Try again in 3" in told.message
 
 
-def test_the_user_may_ask_for_a_model_that_failed_at_once():
-    async def scenario(stage):
-        stage.say(EnginePhase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
-        await stage.settle()
-        await stage.pool.request_load("a")
-        await stage.settle()
-        assert stage.engine.again == [False, False]
-        stage.becomes_ready("a.gguf")
-        async with stage.pool.lease("a"):
-            pass
-
-    play(scenario)
+@on_stage()
+async def test_the_user_may_ask_for_a_model_that_failed_at_once(stage: Stage) -> None:
+    stage.say(EnginePhase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
+    await stage.settle()
+    await stage.pool.request_load("a")
+    await stage.settle()
+    assert stage.engine.again == [False, False]
+    stage.becomes_ready("a.gguf")
+    async with stage.pool.lease("a"):
+        pass
 
 
-def test_what_is_said_of_a_load_that_was_replaced_changes_nothing_of_the_next():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        await stage.settle()
-        stage.host.load(B)
-        await stage.settle()
-        stage.say(EnginePhase.LOADING, progress=0.3)
-        await stage.settle()
-        stage.host.load(A)
-        release, log = asyncio.Event(), []
-        release.set()
-        call = asyncio.ensure_future(stage.hold("a", release, log))
-        await stage.settle()
-        stage.say(EnginePhase.LOADING, load=2, progress=0.6)
-        stage.say(EnginePhase.FAILED, load=2, problem="b is broken.")
-        await stage.settle()
-        assert (stage.host.state.phase, stage.host.state.progress) == (EnginePhase.LOADING, 0.0)
-        stage.becomes_ready("a.gguf")
-        await call
-        assert log == ["a.gguf"]
-
-    play(scenario)
+@on_stage()
+async def test_what_is_said_of_a_load_that_was_replaced_changes_nothing_of_the_next(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    await stage.settle()
+    stage.host.load(B)
+    await stage.settle()
+    stage.say(EnginePhase.LOADING, progress=0.3)
+    await stage.settle()
+    stage.host.load(A)
+    release, log = asyncio.Event(), []
+    release.set()
+    call = await stage.begin("a", release, log)
+    stage.say(EnginePhase.LOADING, load=2, progress=0.6)
+    stage.say(EnginePhase.FAILED, load=2, problem="b is broken.")
+    await stage.settle()
+    assert (stage.host.state.phase, stage.host.state.progress) == (EnginePhase.LOADING, 0.0)
+    stage.becomes_ready("a.gguf")
+    await call
+    assert log == ["a.gguf"]
 
 
-def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_asked_for():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        await stage.settle()
-        await stage.pool.request_load("a")
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf"]
-        stage.say(EnginePhase.READY, "a.gguf", left_out=("Nothing drafts.",))
-        await stage.settle()
-        release, log = asyncio.Event(), []
-        running = asyncio.ensure_future(stage.hold("a", release, log))
-        await stage.settle()
-        await stage.pool.request_load("a")
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf"], "who runs is not disturbed"
-        release.set()
-        await running
-        await stage.settle()
-        assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, False])
-
-    play(scenario)
+@on_stage()
+async def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_asked_for(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    await stage.settle()
+    await stage.pool.request_load("a")
+    await stage.settle()
+    assert stage.engine.loads == ["a.gguf"]
+    stage.say(EnginePhase.READY, "a.gguf", left_out=("Nothing drafts.",))
+    await stage.settle()
+    release, log = asyncio.Event(), []
+    running = await stage.begin("a", release, log)
+    await stage.pool.request_load("a")
+    await stage.settle()
+    assert stage.engine.loads == ["a.gguf"], "who runs is not disturbed"
+    release.set()
+    await running
+    await stage.settle()
+    assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, False])
 
 
-def test_a_dead_engine_keeps_its_model_while_it_is_restarted():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        stage.say(EnginePhase.RESTARTING, problem="It died.")
-        await stage.settle()
-        async with stage.pool.lease("a") as host:
-            assert host.model.path == "a.gguf"
-
-    play(scenario)
+@on_stage()
+async def test_a_dead_engine_keeps_its_model_while_it_is_restarted(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    stage.say(EnginePhase.RESTARTING, problem="It died.")
+    await stage.settle()
+    async with stage.pool.lease("a") as host:
+        assert host.model.path == "a.gguf"
 
 
-def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        release = asyncio.Event()
-        running = asyncio.ensure_future(stage.hold("a", release, []))
-        await stage.settle()
-        assert (await stage.pool.request_load("b")).name == "b"
-        await stage.settle()
-        assert stage.host.name == "a"
-        release.set()
-        await running
-        await stage.settle()
-        assert stage.host.name == "b"
-
-    play(scenario)
+@on_stage()
+async def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    release = asyncio.Event()
+    running = await stage.begin("a", release, [])
+    assert (await stage.pool.request_load("b")).name == "b"
+    await stage.settle()
+    assert stage.host.name == "a"
+    release.set()
+    await running
+    await stage.settle()
+    assert stage.host.name == "b"
 
 
-def test_a_model_is_unloaded_when_nobody_uses_it_and_comes_back_with_the_next_call():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        release, log = asyncio.Event(), []
-        running = asyncio.ensure_future(stage.hold("a", release, log))
-        await stage.settle()
-        await stage.pool.request_unload()
-        await stage.settle()
-        assert stage.engine.n_unloads == 0
-        release.set()
-        await running
-        await stage.settle()
-        assert (stage.engine.n_unloads, stage.host.state.phase, stage.host.model) == (1, EnginePhase.EMPTY, None)
-        await stage.pool.request_unload()  # there is nothing left to unload
-        again = asyncio.ensure_future(stage.hold(None, release, log))
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf"] * 2
-        stage.becomes_ready("a.gguf")
-        await again
-        await stage.settle()
-        assert (stage.engine.n_unloads, log) == (1, ["a.gguf"] * 2)
-
-    play(scenario)
+@on_stage()
+async def test_a_model_is_unloaded_when_nobody_uses_it_and_comes_back_with_the_next_call(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    release, log = asyncio.Event(), []
+    running = await stage.begin("a", release, log)
+    await stage.pool.request_unload()
+    await stage.settle()
+    assert stage.engine.n_unloads == 0
+    release.set()
+    await running
+    await stage.settle()
+    assert (stage.engine.n_unloads, stage.host.state.phase, stage.host.model) == (1, EnginePhase.EMPTY, None)
+    await stage.pool.request_unload()  # there is nothing left to unload
+    again = await stage.begin(None, release, log)
+    assert stage.engine.loads == ["a.gguf"] * 2
+    stage.becomes_ready("a.gguf")
+    await again
+    await stage.settle()
+    assert (stage.engine.n_unloads, log) == (1, ["a.gguf"] * 2)
 
 
-def test_a_load_that_is_cancelled_ends_the_calls_that_wait_for_it_and_the_next_one_loads_anew():
-    async def scenario(stage):
-        release, log = asyncio.Event(), []
-        calls = [asyncio.ensure_future(stage.hold("a", release, log)) for _ in range(2)]
-        await stage.settle()
-        stage.say(EnginePhase.LOADING, progress=0.3)
-        await stage.settle()
-        assert stage.pool.cancel_load()
-        assert not stage.pool.cancel_load()  # it is over
-        for call in calls:
-            with pytest.raises(EngineUnavailable, match="cancelled"):
-                await call
-        await stage.settle()
-        assert (stage.engine.n_unloads, stage.host.state.phase, stage.host.is_idle) == (1, EnginePhase.EMPTY, True)
-        again = asyncio.ensure_future(stage.hold(None, release, log))
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf"] * 2
-        stage.becomes_ready("a.gguf")
-        release.set()
-        await again
-        assert not stage.pool.cancel_load()  # nothing loads
-        assert log == ["a.gguf"]
-
-    play(scenario)
+@on_stage()
+async def test_a_cancelled_load_ends_the_calls_that_wait_for_it_and_the_next_one_loads_anew(
+    stage: Stage,
+) -> None:
+    release, log = asyncio.Event(), []
+    calls = [asyncio.ensure_future(stage.hold("a", release, log)) for _ in range(2)]
+    await stage.settle()
+    stage.say(EnginePhase.LOADING, progress=0.3)
+    await stage.settle()
+    assert stage.pool.cancel_load()
+    assert not stage.pool.cancel_load()  # it is over
+    for call in calls:
+        with pytest.raises(EngineUnavailable, match="cancelled"):
+            await call
+    await stage.settle()
+    assert (stage.engine.n_unloads, stage.host.state.phase, stage.host.is_idle) == (1, EnginePhase.EMPTY, True)
+    again = await stage.begin(None, release, log)
+    assert stage.engine.loads == ["a.gguf"] * 2
+    stage.becomes_ready("a.gguf")
+    release.set()
+    await again
+    assert not stage.pool.cancel_load()  # nothing loads
+    assert log == ["a.gguf"]
 
 
 def test_a_load_that_is_cancelled_before_it_began_starts_no_engine():
@@ -409,59 +396,53 @@ def test_a_load_that_is_cancelled_before_it_began_starts_no_engine():
     assert engine.loads == []
 
 
-def test_a_models_file_goes_after_the_model_and_calls_behind_it_wait():
-    async def scenario(stage):
-        release, log = asyncio.Event(), []
-        first = asyncio.ensure_future(stage.hold("a", release, log))
-        stage.becomes_ready("a.gguf")
-        await stage.settle()
+@on_stage()
+async def test_a_models_file_goes_after_the_model_and_calls_behind_it_wait(stage: Stage) -> None:
+    release, log = asyncio.Event(), []
+    first = asyncio.ensure_future(stage.hold("a", release, log))
+    stage.becomes_ready("a.gguf")
+    await stage.settle()
 
-        async def remove() -> None:
-            async with stage.pool.without(lambda file: file == A.path):
-                log.append(f"gone after {stage.engine.n_unloads} unloads")
-                await asyncio.sleep(0.01)
-                log.append("over")
+    async def remove() -> None:
+        async with stage.pool.without(lambda file: file == A.path):
+            log.append(f"gone after {stage.engine.n_unloads} unloads")
+            await asyncio.sleep(0.01)
+            log.append("over")
 
-        removing = asyncio.ensure_future(remove())
-        await stage.settle()
-        waiting = asyncio.ensure_future(stage.hold("a", release, log))
-        await stage.settle()
-        assert (log, stage.engine.n_unloads) == (["a.gguf"], 0), "the call that runs is waited for"
-        release.set()
-        await asyncio.gather(first, removing)
-        assert log[1:] == ["gone after 1 unloads", "over"]
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf"] * 2, "now the call behind it may try"
-        stage.say(EnginePhase.FAILED, problem="There is no file a.gguf.")
-        with pytest.raises(EngineUnavailable, match="no file"):
-            await waiting
-        async with stage.pool.without(lambda file: True):
-            pass
-        assert stage.host.entry is None, "what is gone is forgotten"
-        with pytest.raises(EngineUnavailable, match="name one"):
-            await stage.hold(None, release, log)
-
-    play(scenario)
+    removing = asyncio.ensure_future(remove())
+    await stage.settle()
+    waiting = await stage.begin("a", release, log)
+    assert (log, stage.engine.n_unloads) == (["a.gguf"], 0), "the call that runs is waited for"
+    release.set()
+    await asyncio.gather(first, removing)
+    assert log[1:] == ["gone after 1 unloads", "over"]
+    await stage.settle()
+    assert stage.engine.loads == ["a.gguf"] * 2, "now the call behind it may try"
+    stage.say(EnginePhase.FAILED, problem="There is no file a.gguf.")
+    with pytest.raises(EngineUnavailable, match="no file"):
+        await waiting
+    async with stage.pool.without(lambda file: True):
+        pass
+    assert stage.host.entry is None, "what is gone is forgotten"
+    with pytest.raises(EngineUnavailable, match="name one"):
+        await stage.hold(None, release, log)
 
 
-def test_a_removal_that_is_given_up_lets_calls_through():
-    async def scenario(stage):
-        release, log = asyncio.Event(), []
-        first = asyncio.ensure_future(stage.hold("a", release, log))
-        stage.becomes_ready("a.gguf")
-        await stage.settle()
-        removing = asyncio.ensure_future(anext(aiter_of(stage.pool.without(lambda file: file == A.path))))
-        await stage.settle()
-        second = asyncio.ensure_future(stage.hold("a", release, log))
-        await stage.settle()
-        removing.cancel()
-        await stage.settle()
-        assert log == ["a.gguf"] * 2
-        release.set()
-        await asyncio.gather(first, second)
-        assert stage.engine.n_unloads == 0
-
-    play(scenario)
+@on_stage()
+async def test_a_removal_that_is_given_up_lets_calls_through(stage: Stage) -> None:
+    release, log = asyncio.Event(), []
+    first = asyncio.ensure_future(stage.hold("a", release, log))
+    stage.becomes_ready("a.gguf")
+    await stage.settle()
+    removing = asyncio.ensure_future(anext(aiter_of(stage.pool.without(lambda file: file == A.path))))
+    await stage.settle()
+    second = await stage.begin("a", release, log)
+    removing.cancel()
+    await stage.settle()
+    assert log == ["a.gguf"] * 2
+    release.set()
+    await asyncio.gather(first, second)
+    assert stage.engine.n_unloads == 0
 
 
 async def aiter_of(context):
@@ -469,88 +450,73 @@ async def aiter_of(context):
         yield value
 
 
-def test_an_idle_model_leaves_memory_but_never_one_that_answers():
-    async def scenario(stage):
-        release = asyncio.Event()
-        running = asyncio.ensure_future(stage.hold("a", release, []))
-        stage.becomes_ready("a.gguf")
-        await asyncio.sleep(0.05)
-        assert stage.engine.n_unloads == 0
-        release.set()
-        await running
-        while not stage.engine.n_unloads:
-            await asyncio.sleep(0.01)
-        assert stage.host.state.phase is EnginePhase.EMPTY
+@on_stage(idle_unload=0.01)
+async def test_an_idle_model_leaves_memory_but_never_one_that_answers(stage: Stage) -> None:
+    release = asyncio.Event()
+    running = asyncio.ensure_future(stage.hold("a", release, []))
+    stage.becomes_ready("a.gguf")
+    await asyncio.sleep(0.05)
+    assert stage.engine.n_unloads == 0
+    release.set()
+    await running
+    while not stage.engine.n_unloads:
+        await asyncio.sleep(0.01)
+    assert stage.host.state.phase is EnginePhase.EMPTY
+    await stage.pool.request_load("a")
+    await stage.settle()
+    assert stage.engine.loads == ["a.gguf"] * 2
+
+
+@on_stage()
+async def test_a_load_takes_the_place_of_an_unload_that_was_not_done_yet(stage: Stage) -> None:
+    stage.becomes_ready("a.gguf")
+    release, log = asyncio.Event(), []
+    running = await stage.begin("a", release, log)
+    await stage.pool.request_unload()
+    other = await stage.begin("b", release, log)
+    release.set()
+    await running
+    await stage.settle()
+    stage.becomes_ready("b.gguf")
+    await other
+    await stage.settle()
+    assert (stage.engine.loads, stage.engine.n_unloads) == (["a.gguf", "b.gguf"], 0)
+
+
+@on_stage()
+async def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one(stage: Stage) -> None:
+    release, log = asyncio.Event(), []
+    release.set()
+    stage.say(EnginePhase.LOADING)
+    await stage.pool.request_load("b")
+    call = await stage.begin("b", release, log)
+    stage.becomes_ready("a.gguf", load=1)
+    await stage.settle()
+    assert (log, stage.host.model) == ([], None)
+    stage.becomes_ready("b.gguf")
+    await call
+    assert log == ["b.gguf"]
+
+
+@on_stage()
+async def test_names_that_are_unknown_or_broken_are_told_apart(stage: Stage) -> None:
+    with pytest.raises(ModelNotFound, match="a, b"):
+        await stage.pool.request_load("c")
+    with pytest.raises(LoadFailed, match="cut short"):
+        await stage.pool.request_load("broken")
+    assert stage.pool.names() == ("a", "b")
+
+
+@on_stage()
+async def test_when_the_server_leaves_everybody_in_the_line_is_told(stage: Stage) -> None:
+    release = asyncio.Event()
+    waiting = await stage.begin("a", release, [])
+    in_line = await stage.begin("b", release, [])
+    stage.pool.close()
+    ends = await asyncio.gather(waiting, in_line, return_exceptions=True)
+    assert [type(end) for end in ends] == [EngineUnavailable, EngineUnavailable]
+    with pytest.raises(EngineUnavailable, match="shutting down"):
         await stage.pool.request_load("a")
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf"] * 2
-
-    play(scenario, idle_unload=0.01)
-
-
-def test_a_load_takes_the_place_of_an_unload_that_was_not_done_yet():
-    async def scenario(stage):
-        stage.becomes_ready("a.gguf")
-        release, log = asyncio.Event(), []
-        running = asyncio.ensure_future(stage.hold("a", release, log))
-        await stage.settle()
-        await stage.pool.request_unload()
-        other = asyncio.ensure_future(stage.hold("b", release, log))
-        await stage.settle()
-        release.set()
-        await running
-        await stage.settle()
-        stage.becomes_ready("b.gguf")
-        await other
-        await stage.settle()
-        assert (stage.engine.loads, stage.engine.n_unloads) == (["a.gguf", "b.gguf"], 0)
-
-    play(scenario)
-
-
-def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one():
-    async def scenario(stage):
-        release, log = asyncio.Event(), []
-        release.set()
-        stage.say(EnginePhase.LOADING)
-        await stage.pool.request_load("b")
-        call = asyncio.ensure_future(stage.hold("b", release, log))
-        await stage.settle()
-        stage.becomes_ready("a.gguf", load=1)
-        await stage.settle()
-        assert (log, stage.host.model) == ([], None)
-        stage.becomes_ready("b.gguf")
-        await call
-        assert log == ["b.gguf"]
-
-    play(scenario)
-
-
-def test_names_that_are_unknown_or_broken_are_told_apart():
-    async def scenario(stage):
-        with pytest.raises(ModelNotFound, match="a, b"):
-            await stage.pool.request_load("c")
-        with pytest.raises(LoadFailed, match="cut short"):
-            await stage.pool.request_load("broken")
-        assert stage.pool.names() == ("a", "b")
-
-    play(scenario)
-
-
-def test_when_the_server_leaves_everybody_in_the_line_is_told():
-    async def scenario(stage):
-        release = asyncio.Event()
-        waiting = asyncio.ensure_future(stage.hold("a", release, []))
-        await stage.settle()
-        in_line = asyncio.ensure_future(stage.hold("b", release, []))
-        await stage.settle()
-        stage.pool.close()
-        ends = await asyncio.gather(waiting, in_line, return_exceptions=True)
-        assert [type(end) for end in ends] == [EngineUnavailable, EngineUnavailable]
-        with pytest.raises(EngineUnavailable, match="shutting down"):
-            await stage.pool.request_load("a")
-
-    play(scenario)
 
 
 def test_each_model_has_the_partner_that_is_found_for_it(caplog):
@@ -569,17 +535,15 @@ def test_each_model_has_the_partner_that_is_found_for_it(caplog):
     assert "Another is gone." in caplog.text
 
 
-def test_a_named_draft_goes_before_one_that_would_be_found():
-    async def scenario(stage):
-        stage.drafts["a"] = stage.drafts["b"] = ChosenDraft(Path("found.gguf"), "found")
-        stage.host.load(A)
-        await stage.settle()
-        assert (stage.engine.options[-1].draft_path, stage.engine.options[-1].must_draft) == ("b.gguf", True)
-        stage.host.load(B)
-        await stage.settle()
-        assert stage.engine.options[-1].draft_path == "found.gguf"
-
-    play(scenario, NamedParts(A.path, B.path))
+@on_stage(NamedParts(A.path, B.path))
+async def test_a_named_draft_goes_before_one_that_would_be_found(stage: Stage) -> None:
+    stage.drafts["a"] = stage.drafts["b"] = ChosenDraft(Path("found.gguf"), "found")
+    stage.host.load(A)
+    await stage.settle()
+    assert (stage.engine.options[-1].draft_path, stage.engine.options[-1].must_draft) == ("b.gguf", True)
+    stage.host.load(B)
+    await stage.settle()
+    assert stage.engine.options[-1].draft_path == "found.gguf"
 
 
 class Keeper(NoPreferences):
@@ -591,15 +555,13 @@ class Keeper(NoPreferences):
         return self.own
 
 
-def test_a_model_that_is_asked_for_again_is_loaded_with_what_was_set_for_it_since():
-    async def scenario(stage: Stage) -> None:
-        keeper = stage.keeper
-        stage.becomes_ready("a.gguf")
+@on_stage()
+async def test_a_model_that_is_asked_for_again_is_loaded_with_what_was_set_for_it_since(stage: Stage) -> None:
+    keeper = stage.keeper
+    stage.becomes_ready("a.gguf")
+    await stage.settle()
+    for own in (ModelSettings(temperature=0.1), ModelSettings(ctx=64), ModelSettings(ctx=64)):
+        keeper.own = own
+        await stage.pool.request_load("a")
         await stage.settle()
-        for own in (ModelSettings(temperature=0.1), ModelSettings(ctx=64), ModelSettings(ctx=64)):
-            keeper.own = own
-            await stage.pool.request_load("a")
-            await stage.settle()
-        assert stage.engine.loads == ["a.gguf"] * 2, "sampling counts at once, a context when it is loaded"
-
-    play(scenario)
+    assert stage.engine.loads == ["a.gguf"] * 2, "sampling counts at once, a context when it is loaded"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,24 @@ from app.server.calls.model_host import GivenModel
 from app.server.http.errors import ModelNotFound
 from core.values.errors import BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase
-from tests.app.server.test_model_host import Stage, play
+from tests.app.server.test_model_host import Stage, on_stage
 
 C = GivenModel("c", Path("c.gguf"))
 
 
-def play_many(scenario, **settings: Any) -> None:
-    """Play with a first model that is there, and room for two at once."""
+def with_a_first_model(**settings: Any):
+    """As ``on_stage``, with a first model that is there, and room for two at once."""
 
-    async def with_the_first(stage: Stage) -> None:
-        stage.becomes_ready("a.gguf")
-        await stage.settle()
-        await scenario(stage)
+    def decorate(scenario):
+        @wraps(scenario)
+        async def with_the_first(stage: Stage, **fixtures: Any) -> None:
+            stage.becomes_ready("a.gguf")
+            await stage.settle()
+            await scenario(stage, **fixtures)
 
-    play(with_the_first, **{"models_max": 4, **settings})
+        return on_stage(**{"models_max": 4, **settings})(with_the_first)
+
+    return decorate
 
 
 def ready(stage: Stage, number: int, path: str) -> None:
@@ -39,168 +44,137 @@ def ready(stage: Stage, number: int, path: str) -> None:
 async def hold(stage: Stage, name: str, log: list[str]) -> tuple[asyncio.Task[None], asyncio.Event]:
     """Begin a call that lasts until the event."""
     release = asyncio.Event()
-    call = asyncio.ensure_future(stage.hold(name, release, log))
+    return await stage.begin(name, release, log), release
+
+
+async def answered(stage: Stage, name: str, log: list[str], *, loads: tuple[int, str] | None = None) -> None:
+    """Make a call and end it; ``loads`` are the number of the engine that loads a model for it, and the file."""
+    call, release = await hold(stage, name, log)
+    if loads is not None:
+        ready(stage, *loads)
+    release.set()
+    await call
+
+
+@with_a_first_model()
+async def test_a_second_model_is_loaded_beside_the_first_and_both_answer_at_once(stage: Stage) -> None:
+    log: list[str] = []
+    first, end_first = await hold(stage, "a", log)
+    calls = [await hold(stage, "b", log) for _ in range(2)]
+    assert [engine.loads for engine in stage.engines] == [["a.gguf"], ["b.gguf"]], "they wait for one load"
+    ready(stage, 1, "b.gguf")
     await stage.settle()
-    return call, release
-
-
-def test_a_second_model_is_loaded_beside_the_first_and_both_answer_at_once():
-    async def scenario(stage: Stage) -> None:
-        log: list[str] = []
-        first, end_first = await hold(stage, "a", log)
-        calls = [await hold(stage, "b", log) for _ in range(2)]
-        assert [engine.loads for engine in stage.engines] == [["a.gguf"], ["b.gguf"]], "they wait for one load"
-        ready(stage, 1, "b.gguf")
-        await stage.settle()
-        assert log == ["a.gguf", "b.gguf", "b.gguf"]
-        assert stage.pool.main is stage.host, "a request does not choose"
-        for call, release in [(first, end_first), *calls]:
-            release.set()
-            await call
-
-    play_many(scenario)
-
-
-def test_where_memory_is_short_the_one_that_nobody_uses_leaves_and_never_one_that_answers():
-    async def scenario(stage: Stage) -> None:
-        stage.room, log = 1, []
-        call, release = await hold(stage, "a", log)
-        other, end_other = await hold(stage, "b", log)
-        assert [engine.loads for engine in stage.engines] == [["a.gguf"]], "it waits in the line"
+    assert log == ["a.gguf", "b.gguf", "b.gguf"]
+    assert stage.pool.main is stage.host, "a request does not choose"
+    for call, release in [(first, end_first), *calls]:
         release.set()
         await call
-        await stage.settle()
-        assert stage.engine.loads == ["a.gguf", "b.gguf"]
-        ready(stage, 0, "b.gguf")
-        end_other.set()
-        await other
-        assert log == ["a.gguf", "b.gguf"]
-
-    play_many(scenario)
 
 
-def test_the_one_that_was_used_longest_ago_leaves_and_the_chosen_one_last(shelf_of_three):
-    async def scenario(stage: Stage) -> None:
-        log: list[str] = []
-        call, release = await hold(stage, "b", log)
-        ready(stage, 1, "b.gguf")
-        release.set()
-        await call
-        call, release = await hold(stage, "a", log)
-        release.set()
-        await call
-        call, release = await hold(stage, "c", log)
-        assert [engine.loads for engine in stage.engines] == [["a.gguf"], ["b.gguf", "c.gguf"]]
-        assert stage.engines[1].n_unloads == 1, "its memory is free before the next is loaded"
-        ready(stage, 1, "c.gguf")
-        release.set()
-        await call
-        assert log == ["b.gguf", "a.gguf", "c.gguf"]
-
-    play_many(scenario)
+@with_a_first_model()
+async def test_where_memory_is_short_the_one_that_nobody_uses_leaves_and_never_one_that_answers(stage: Stage) -> None:
+    stage.room, log = 1, []
+    call, release = await hold(stage, "a", log)
+    other, end_other = await hold(stage, "b", log)
+    assert [engine.loads for engine in stage.engines] == [["a.gguf"]], "it waits in the line"
+    release.set()
+    await call
+    await stage.settle()
+    assert stage.engine.loads == ["a.gguf", "b.gguf"]
+    ready(stage, 0, "b.gguf")
+    end_other.set()
+    await other
+    assert log == ["a.gguf", "b.gguf"]
 
 
-def test_no_more_than_models_max_are_loaded(shelf_of_three):
-    async def scenario(stage: Stage) -> None:
-        stage.room, log = 9, []
-        for number, name in enumerate(("b", "c")):
-            call, release = await hold(stage, name, log)
-            ready(stage, 1, f"{name}.gguf")
-            release.set()
-            await call
-            assert len(stage.engines) == 2, number
-        assert stage.engines[1].loads == ["b.gguf", "c.gguf"]
-
-    play_many(scenario, models_max=2)
-
-
-def test_a_load_that_fails_is_told_to_all_who_wait_and_tried_again_by_the_next():
-    async def scenario(stage: Stage) -> None:
-        log: list[str] = []
-        calls = [(await hold(stage, "b", log))[0] for _ in range(2)]
-        stage.engine, first = stage.engines[1], stage.engine
-        stage.say(EnginePhase.FAILED, problem="It is broken.")
-        ends = await asyncio.gather(*calls, return_exceptions=True)
-        assert [(type(end), "broken" in str(end)) for end in ends] == [(EngineUnavailable, True)] * 2
-        stage.engine = first
-        call, release = await hold(stage, "b", log)
-        assert stage.engines[1].again == [False, True]
-        ready(stage, 1, "b.gguf")
-        release.set()
-        await call
-        assert (log, first.loads) == (["b.gguf"], ["a.gguf"])
-
-    play_many(scenario)
+@with_a_first_model()
+async def test_the_one_that_was_used_longest_ago_leaves_and_the_chosen_one_last(stage: Stage, shelf_of_three) -> None:
+    log: list[str] = []
+    await answered(stage, "b", log, loads=(1, "b.gguf"))
+    await answered(stage, "a", log)
+    call, release = await hold(stage, "c", log)
+    assert [engine.loads for engine in stage.engines] == [["a.gguf"], ["b.gguf", "c.gguf"]]
+    assert stage.engines[1].n_unloads == 1, "its memory is free before the next is loaded"
+    ready(stage, 1, "c.gguf")
+    release.set()
+    await call
+    assert log == ["b.gguf", "a.gguf", "c.gguf"]
 
 
-def test_who_leaves_while_a_model_is_loaded_costs_the_others_nothing():
-    async def scenario(stage: Stage) -> None:
-        log: list[str] = []
-        leaver, _ = await hold(stage, "b", log)
-        call, release = await hold(stage, "b", log)
-        leaver.cancel()
-        await stage.settle()
-        ready(stage, 1, "b.gguf")
-        await stage.settle()
-        release.set()
-        await call
-        assert log == ["b.gguf"]
-
-    play_many(scenario)
+@with_a_first_model(models_max=2)
+async def test_no_more_than_models_max_are_loaded(stage: Stage, shelf_of_three) -> None:
+    stage.room, log = 9, []
+    for number, name in enumerate(("b", "c")):
+        await answered(stage, name, log, loads=(1, f"{name}.gguf"))
+        assert len(stage.engines) == 2, number
+    assert stage.engines[1].loads == ["b.gguf", "c.gguf"]
 
 
-def test_a_model_that_is_chosen_becomes_the_one_that_answers_unknown_names():
-    async def scenario(stage: Stage) -> None:
-        log: list[str] = []
-        call, release = await hold(stage, "gpt-4o", log)
-        release.set()
-        await call
-        await stage.pool.request_load("b")
-        await stage.settle()
-        ready(stage, 1, "b.gguf")
-        await stage.settle()
-        assert stage.pool.main.name == "b"
-        call, release = await hold(stage, "gpt-4o", log)
-        release.set()
-        await call
-        assert log == ["a.gguf", "b.gguf"]
-        assert stage.host.state.phase is EnginePhase.READY, "the one before stays while there is room"
-
-    play_many(scenario)
+@with_a_first_model()
+async def test_a_load_that_fails_is_told_to_all_who_wait_and_tried_again_by_the_next(stage: Stage) -> None:
+    log: list[str] = []
+    calls = [(await hold(stage, "b", log))[0] for _ in range(2)]
+    stage.engine, first = stage.engines[1], stage.engine
+    stage.say(EnginePhase.FAILED, problem="It is broken.")
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    assert [(type(end), "broken" in str(end)) for end in ends] == [(EngineUnavailable, True)] * 2
+    stage.engine = first
+    call, release = await hold(stage, "b", log)
+    assert stage.engines[1].again == [False, True]
+    ready(stage, 1, "b.gguf")
+    release.set()
+    await call
+    assert (log, first.loads) == (["b.gguf"], ["a.gguf"])
 
 
-def test_aliases_stand_for_their_models():
-    async def scenario(stage: Stage) -> None:
-        log: list[str] = []
-        call, release = await hold(stage, "gpt-4o", log)
-        release.set()
-        await call
-        call, release = await hold(stage, "small", log)
-        ready(stage, 1, "b.gguf")
-        release.set()
-        await call
-        assert log == ["a.gguf", "b.gguf"]
-        with pytest.raises(ModelNotFound):
-            async with stage.pool.lease("gpt-4"):
-                pass
-
-    play_many(scenario, strict_models=True, aliases=(("gpt-4o", ""), ("small", "b")))
+@with_a_first_model()
+async def test_who_leaves_while_a_model_is_loaded_costs_the_others_nothing(stage: Stage) -> None:
+    log: list[str] = []
+    leaver, _ = await hold(stage, "b", log)
+    call, release = await hold(stage, "b", log)
+    leaver.cancel()
+    await stage.settle()
+    ready(stage, 1, "b.gguf")
+    await stage.settle()
+    release.set()
+    await call
+    assert log == ["b.gguf"]
 
 
-def test_a_model_that_is_not_loaded_cannot_be_unloaded_and_one_beside_can():
-    async def scenario(stage: Stage) -> None:
-        with pytest.raises(BadRequest, match="b is not loaded"):
-            await stage.pool.request_unload("b")
-        log: list[str] = []
-        call, release = await hold(stage, "b", log)
-        ready(stage, 1, "b.gguf")
-        release.set()
-        await call
-        assert (await stage.pool.request_unload("b")).name == "b"
-        await stage.settle()
-        assert [engine.n_unloads for engine in stage.engines] == [0, 1]
+@with_a_first_model()
+async def test_a_model_that_is_chosen_becomes_the_one_that_answers_unknown_names(stage: Stage) -> None:
+    log: list[str] = []
+    await answered(stage, "gpt-4o", log)
+    await stage.pool.request_load("b")
+    await stage.settle()
+    ready(stage, 1, "b.gguf")
+    await stage.settle()
+    assert stage.pool.main.name == "b"
+    await answered(stage, "gpt-4o", log)
+    assert log == ["a.gguf", "b.gguf"]
+    assert stage.host.state.phase is EnginePhase.READY, "the one before stays while there is room"
 
-    play_many(scenario)
+
+@with_a_first_model(strict_models=True, aliases=(("gpt-4o", ""), ("small", "b")))
+async def test_aliases_stand_for_their_models(stage: Stage) -> None:
+    log: list[str] = []
+    await answered(stage, "gpt-4o", log)
+    await answered(stage, "small", log, loads=(1, "b.gguf"))
+    assert log == ["a.gguf", "b.gguf"]
+    with pytest.raises(ModelNotFound):
+        async with stage.pool.lease("gpt-4"):
+            pass
+
+
+@with_a_first_model()
+async def test_a_model_that_is_not_loaded_cannot_be_unloaded_and_one_beside_can(stage: Stage) -> None:
+    with pytest.raises(BadRequest, match="b is not loaded"):
+        await stage.pool.request_unload("b")
+    log: list[str] = []
+    await answered(stage, "b", log, loads=(1, "b.gguf"))
+    assert (await stage.pool.request_unload("b")).name == "b"
+    await stage.settle()
+    assert [engine.n_unloads for engine in stage.engines] == [0, 1]
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
@@ -28,10 +27,9 @@ from core.values.errors import BadOption
 from core.values.messages import EnginePhase, EngineState
 from tests.support import measured
 from tests.support.broken_gguf import giant
+from tests.support.commands import ROOT, ran, started
 from tests.support.waiting import until
 from tools.model_factory.gguf_factory import EMBER, metadata_of
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -42,11 +40,9 @@ def start(home, tmp_path):
 
     def start(*options: str, announce: bool = True) -> subprocess.Popen:
         more = ["--announce"] if announce else []
-        process = subprocess.Popen(
-            [sys.executable, "-m", "app", "serve", "--port", "0", *more, *options],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
-            env=os.environ | {"SLIPSTREAM_HOME": str(tmp_path)}, start_new_session=True,
-        )  # fmt: skip
+        environment = os.environ | {"SLIPSTREAM_HOME": str(tmp_path)}
+        words = ("serve", "--port", "0", *more, *options)
+        process = started(*words, stdin=subprocess.PIPE, env=environment, start_new_session=True)
         running.append(process)
         return process
 
@@ -199,8 +195,7 @@ def test_a_model_whose_file_comes_back_is_loaded_with_the_next_request(start, tm
         assert answer.status_code == 200
         lose()
         away.rename(path)
-        command = [sys.executable, "-m", "app", "chat", "Hi", "-n", "1", "--url", url]
-        assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+        assert ran("chat", "Hi", "-n", "1", "--url", url).returncode == 0
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.kv_cache.memory import AttentionMemory, RecurrentMemory
 from core.kv_cache.slot import TokenBuffer
@@ -132,3 +134,21 @@ def test_a_running_state_is_extended_but_never_cut(prompt: tuple[int, ...], expe
     fill(table, 1, 2, 3)
     _, n_cached = table.take(tokens(*prompt))
     assert n_cached == expected
+
+
+def test_a_row_of_tokens_grows_beyond_its_first_room_and_shares_no_array() -> None:
+    source = np.array([1, 2], np.int32)
+    row = TokenBuffer(source)
+    source[0] = 9
+    for token in range(1000):
+        row.append(token)
+    assert (len(row), row.last) == (1002, 999)
+    assert row.view.tolist() == [1, 2, *range(1000)]
+
+
+@given(st.lists(st.integers(0, 3), max_size=8), st.lists(st.integers(0, 3), max_size=8))
+def test_the_common_prefix_is_the_longest_equal_beginning(a: list[int], b: list[int]) -> None:
+    expected = 0
+    while expected < min(len(a), len(b)) and a[expected] == b[expected]:
+        expected += 1
+    assert tokens(*a).common_prefix(np.array(b, np.int32)) == expected

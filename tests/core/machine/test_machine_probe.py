@@ -11,7 +11,7 @@ import pytest
 from core.llama.devices import list_devices
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine
-from core.machine.matrix_probe import PROBED, probe
+from core.machine.matrix_probe import PROBED, cache_size, probe
 from core.machine.probe import FILE_NAME, MachineProbe, TimedModel
 from models.estimate.speed.probe import Probe
 
@@ -67,3 +67,24 @@ def test_a_device_with_nonsense_is_left_out(tmp_path: Path) -> None:
     fields["devices"]["GPU"] = {"weights": {"Q8_0": -5}, "node": 0, "row": 0}
     (tmp_path / FILE_NAME).write_text(json.dumps(fields))
     assert machine_probe.remembered(tmp_path, HERE) == FOUND
+
+
+SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ((73, 50, 49, 51, 48, 33, 27, 26), 64),  # the smallest lies in a cache of the core's own
+        ((50, 50, 50, 26, 26, 26, 26, 26), 16),
+        ((50, 50, 20, 50, 50, 26, 26, 26), 64),  # one was disturbed
+        ((28, 27, 26, 26, 26, 25, 26, 25), 0),  # computing takes as long as reading
+        ((50, 50, 50, 50, 50, 50, 50, 49), 0),  # all of it fits
+    ],
+)
+def test_the_largest_size_that_is_read_fast(rates: tuple[int, ...], expected: int) -> None:
+    assert cache_size(dict(zip(SIZES, rates, strict=True))) == expected
+
+
+def test_nothing_measured() -> None:
+    assert cache_size({}) == 0.0

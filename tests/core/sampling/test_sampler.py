@@ -14,6 +14,7 @@ from core.llama import log
 from core.llama.model import Model
 from core.llama.sampler_chain import Candidates
 from core.llama.vocab import Vocab
+from core.sampling.keyed_noise import gumbel, uniform
 from core.sampling.sampler import Sampler
 from core.values.errors import BrokenLogits
 from core.values.request import SamplingParams
@@ -247,3 +248,35 @@ def test_a_draft_draws_nothing_from_numbers_that_are_none(bench: Bench, logits: 
     logits[:] = -np.inf
     assert sampler.guess(logits, 0, bench.candidates) is None
     sampler.close()
+
+
+def test_the_same_key_gives_the_same_number_and_another_key_another() -> None:
+    assert uniform(1, 2) == uniform(1, 2)
+    assert len({uniform(1, 2), uniform(1, 3), uniform(2, 2), uniform(1, 2, 1)}) == 4
+
+
+def test_a_tokens_noise_does_not_depend_on_its_neighbours() -> None:
+    many = gumbel(7, 11, np.arange(100, dtype=np.int32))
+    few = gumbel(7, 11, np.array([42, 3], np.int32))
+    assert few.tolist() == [many[42], many[3]]
+
+
+def test_negative_and_huge_seeds_are_keys_too() -> None:
+    assert 0 < uniform(-5, 1) < 1
+    assert 0 < uniform(2**64 - 1, 1) < 1
+
+
+def test_uniforms_fill_the_unit_interval_evenly() -> None:
+    values = np.array([uniform(3, position) for position in range(4000)])
+    counts, _ = np.histogram(values, bins=20, range=(0, 1))
+    chi_square = float(((counts - 200) ** 2 / 200).sum())
+    assert chi_square < 43.8  # 19 degrees of freedom, p = 0.001
+
+
+def test_gumbel_max_draws_from_the_softmax() -> None:
+    logits = np.log(np.array([0.5, 0.3, 0.15, 0.05]))
+    ids = np.array([10, 20, 30, 40], np.int32)
+    draws = [int((logits + gumbel(99, position, ids)).argmax()) for position in range(8000)]
+    counts = np.bincount(draws, minlength=4)
+    expected = 8000 * np.exp(logits)
+    assert float(((counts - expected) ** 2 / expected).sum()) < 16.27  # 3 degrees of freedom, p = 0.001

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QMessageBox
 
 from app.client.discovery import announce
-from app.client.library_process import library_command
+from app.client.server_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.library import requests as ask

@@ -26,6 +26,7 @@ from tests.support.engines import (
     submit,
     words,
 )
+from tests.support.integrity import check_slots
 from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import cached_file
 
@@ -35,7 +36,7 @@ MAKERS = (recurrent_factory.mamba, recurrent_factory.lfm2, recurrent_factory.gem
 def tidy(engine: Engine) -> None:
     """Let an idle engine do what it does when there is time."""
     while engine.write_back() == 0.0:
-        engine.check_integrity()
+        check_slots(engine.slots)
 
 
 def cached(engine: Engine, prompt: tuple[int, ...] | str, **fields: object) -> int:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, PrefixTree
+from tests.support.integrity import check_tree
 
 
 @dataclass(eq=False)
@@ -46,7 +47,7 @@ def test_places_agree_with_a_text_as_far_as_a_comparison_says(
         piece = Piece(start)
         tree.insert(piece, ids(*text))
         model[piece] = text
-        tree.check()
+        check_tree(tree)
         action = data.draw(st.sampled_from(["keep", "remove", "extend"]))
         chosen = data.draw(st.sampled_from(list(model)))
         if action == "remove":
@@ -55,7 +56,7 @@ def test_places_agree_with_a_text_as_far_as_a_comparison_says(
         elif action == "extend":
             model[chosen] = model[chosen] + data.draw(texts)
             tree.extend(chosen, ids(*model[chosen]))
-        tree.check()
+        check_tree(tree)
     prompt = data.draw(texts)
     match = tree.match(ids(*prompt))
     # A piece lies on the way of the texts that pass where it begins.
@@ -75,7 +76,7 @@ def test_nothing_is_left_when_all_places_are_gone(stored: list[tuple[list[int], 
         tree.insert(everyone[-1], ids(*text))
     for piece in everyone:
         tree.remove(piece)
-        tree.check()
+        check_tree(tree)
     assert not tree.root.children
 
 

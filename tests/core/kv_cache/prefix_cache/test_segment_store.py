@@ -1,4 +1,4 @@
-"""The store of texts outside the device, with a folder and without a model."""
+"""The store of texts outside the device, with a folder and without a model; and what of it is given up first."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 
 from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, clear
 from core.kv_cache.prefix_cache.disk_tier import DiskTier
+from core.kv_cache.prefix_cache.greedy_dual import GreedyDual
 from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
 from core.kv_cache.prefix_cache.segment_store import SegmentStore
+from tests.support.integrity import check_store
 
 KEY = bytes(16)
 MB = 1 << 20
@@ -31,7 +33,7 @@ def settle(store: SegmentStore) -> None:
     while store.write_behind() or store.is_writing:
         assert time.monotonic() < deadline
         store.wait(0.01)
-    store.check()
+    check_store(store)
 
 
 class SlowFolder(SegmentFolder):
@@ -63,7 +65,7 @@ def keep(store: SegmentStore, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]
     links = store.chain(store.tree.match(tokens), 0)
     start, parent = (links[-1].end, links[-1].segment) if links else (0, None)
     assert store.add(tokens, start, parent, blob())
-    store.check()
+    check_store(store)
 
 
 def test_what_is_computed_again_while_the_disk_is_read_keeps_what_goes_on_from_it(written: Path) -> None:
@@ -102,3 +104,48 @@ def test_texts_are_kept_again_after_somebody_has_deleted_them_all(written: Path)
     settle(again)
     assert again.n_disk_bytes == n_bytes
     again.close()
+
+
+def anything(item: str) -> bool:
+    return True
+
+
+def test_what_saves_least_for_its_size_goes_first() -> None:
+    order: GreedyDual[str] = GreedyDual()
+    for name, worth in (("a", 3.0), ("b", 1.0), ("c", 2.0)):
+        order.touch(name, worth)
+    assert [order.evict(anything) for _ in range(4)] == ["b", "c", "a", None]
+
+
+def test_among_equals_the_one_that_was_used_longest_ago_goes_first() -> None:
+    order: GreedyDual[str] = GreedyDual()
+    for name in ("a", "b", "a"):
+        order.touch(name, 1.0)
+    assert order.evict(anything) == "b"
+
+
+def test_what_is_of_no_use_any_more_sinks_below_what_comes() -> None:
+    order: GreedyDual[str] = GreedyDual()
+    order.touch("once", 5.0)
+    for turn in range(20):
+        order.touch(f"new {turn}", 1.0)
+        if order.evict(anything) == "once":
+            return
+    raise AssertionError("nothing ages")
+
+
+def test_what_may_not_go_keeps_its_place() -> None:
+    order: GreedyDual[str] = GreedyDual()
+    order.touch("a", 1.0)
+    order.touch("b", 2.0)
+    assert order.evict(lambda item: item != "a") == "b"
+    assert order.evict(lambda item: False) is None
+    assert order.evict(anything) == "a"
+
+
+def test_what_is_forgotten_is_not_given_up() -> None:
+    order: GreedyDual[str] = GreedyDual()
+    order.touch("a", 1.0)
+    order.forget("a")
+    assert "a" not in order
+    assert order.evict(anything) is None

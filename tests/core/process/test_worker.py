@@ -1,7 +1,8 @@
-"""The door: whatever is put in comes out once, as admitted or with its end."""
+"""The engine process beside its steps: whatever is put in comes out once, and events leave whole and in order."""
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections.abc import Iterator
@@ -9,10 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from core.process.worker import ArrivedRequest, InputThread
+from core.ipc.pipe import Pipe
+from core.process.worker import ArrivedRequest, EventSender, InputThread
 from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
-from core.values.messages import Ended, FailureKind, FinishReason, RequestEvent
+from core.values.messages import Ended, Event, FailureKind, FinishReason, RequestEvent, Started, Token
 from core.values.request import Request
 from core.values.tokens import Tokenized, TokenizeRequest
 
@@ -136,3 +138,72 @@ def test_what_needs_no_step_is_answered_here_and_never_admitted(hall: Hall) -> N
     assert isinstance(refused, Ended)
     assert refused.failure is not None
     assert refused.failure.kind is FailureKind.BAD_REQUEST
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[EventSender, Pipe]]:
+    read_fd, write_fd = os.pipe()
+    unused_read_fd, unused_write_fd = os.pipe()
+    near, far = Pipe(unused_read_fd, write_fd), Pipe(read_fd, unused_write_fd)
+    yield EventSender(near), far
+    near.close()
+    far.close()
+
+
+def _token(text: str, request_id: str = "a") -> Token:
+    return Token(request_id, text, 1, ())
+
+
+def test_all_arrives_once_and_in_order(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    sent: list[Event] = [Started("a", 3, 0), *(_token(str(i)) for i in range(50)), Ended("a", FinishReason.STOP)]
+    for event in sent:
+        outbox.put((event,))
+    received: list[Event] = []
+    while not received or not isinstance(received[-1], Ended):
+        received += far.receive()
+    assert received == sent
+
+
+def test_tokens_of_fast_steps_share_a_message(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    outbox.put((Started("a", 3, 0), _token("first")))
+    far.receive()
+    for i in range(100):
+        outbox.put((_token(str(i)),))
+    outbox.put((Ended("a", FinishReason.STOP),))
+    messages = [far.receive()]
+    while not isinstance(messages[-1][-1], Ended):
+        messages.append(far.receive())
+    assert sum(len(one) for one in messages) == 101
+    assert len(messages) < 50
+
+
+def test_tokens_are_not_held_until_another_event_comes(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    outbox.put((Started("a", 3, 0), _token("first")))
+    far.receive()
+    outbox.put((_token("second"),))
+    assert far.receive() == (_token("second"),)
+
+
+def test_the_first_token_of_a_text_waits_for_none_of_another(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    outbox.put((Started("a", 3, 0), _token("first")))
+    outbox.put((Started("b", 3, 0),))
+    outbox.put((_token("first", "b"),))
+    outbox.put((_token("second", "b"),))
+    outbox.close()
+    received: list[tuple[Event, ...]] = []
+    while sum(len(one) for one in received) < 5:
+        received.append(far.receive())
+    assert received[-1] == (_token("second", "b"),)  # alone: what was put before had gone
+
+
+def test_what_is_left_is_sent_before_the_end(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    outbox.put((Started("a", 3, 0), _token("first")))
+    far.receive()
+    outbox.put((_token("second"),))
+    outbox.close()
+    assert far.receive() == (_token("second"),)

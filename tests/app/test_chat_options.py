@@ -1,9 +1,12 @@
+"""What is typed for a chat: the prompt, and options of sampling."""
+
 from __future__ import annotations
 
 from dataclasses import fields
 
 import pytest
 
+from app.cli.chat.prompt import checked, decoded, join_prompt
 from app.cli.chat.sampling_options import SamplingOptions
 from core.values.errors import BadRequest
 from core.values.request import SamplingParams
@@ -40,3 +43,34 @@ def test_lists_take_their_shape_in_a_request() -> None:
 def test_a_bad_value_is_refused_before_anything_starts(options: SamplingOptions, sentence: str) -> None:
     with pytest.raises(BadRequest, match=sentence):
         options.fields()
+
+
+def never() -> str:
+    raise AssertionError("standard input was read")
+
+
+def test_words_are_joined_and_standard_input_is_left_alone() -> None:
+    assert join_prompt(["Tell", "me a story"], never) == "Tell me a story"
+
+
+def test_without_words_standard_input_is_the_prompt() -> None:
+    assert join_prompt([], lambda: "hi\nthere") == "hi\nthere"
+
+
+def test_a_dash_puts_standard_input_below_the_words() -> None:
+    assert join_prompt(["Sum up:", "-"], lambda: "a text") == "Sum up:\n\na text"
+    assert join_prompt(["-"], lambda: "a text") == "a text"
+
+
+@pytest.mark.parametrize(("words", "piped"), [([], ""), ([""], "x"), (["-"], " \n"), ([" ", "-"], "")])
+def test_an_empty_prompt_is_refused(words: list[str], piped: str) -> None:
+    with pytest.raises(BadRequest, match="empty"):
+        join_prompt(words, lambda: piped)
+
+
+def test_bytes_that_are_not_utf8_are_named() -> None:
+    assert decoded("\ufeffGrüße\n".encode()) == "Grüße"
+    with pytest.raises(BadRequest, match="0xff at offset 2"):
+        decoded(b"ab\xff")
+    with pytest.raises(BadRequest, match="character 3"):
+        checked("ab\udcff")

@@ -1,0 +1,28 @@
+"""Commands as a user types them, in processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def command(*words: str) -> list[str]:
+    """Return the command line of this program with these words; run it in ``ROOT``."""
+    return [sys.executable, "-m", "app", *words]
+
+
+def started(*words: str, **options: Any) -> subprocess.Popen[str]:
+    """Begin a command whose output and errors are read as text."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command(*words), cwd=ROOT, stdout=pipe, stderr=pipe, text=True, **options)
+
+
+def ran(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        command(*words), cwd=ROOT, capture_output=True, text=True, timeout=100, check=False, **options
+    )
