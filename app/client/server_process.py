@@ -20,6 +20,8 @@ from core.values.errors import SlipstreamError
 
 API_KEY_VARIABLE = "SLIPSTREAM_API_KEY"
 READY_PREFIX = "SLIPSTREAM READY "
+# Variables that `serve` reads where a user starts it; a server for one caller is as that caller wants it.
+_OF_LLAMA_SERVER = ("LLAMA_ARG_", "LLAMA_API_KEY")
 _ROOT = Path(__file__).resolve().parents[2]
 _GRACE_SECONDS = 5.0
 _KEPT_LINES = 40
@@ -46,7 +48,8 @@ def serve_command(options: Sequence[str] = ()) -> list[str]:
 def serve_environment(api_key: str, *, listed: bool = False) -> dict[str, str]:
     """Return the environment of such a server: the key goes here because command lines are visible to everyone."""
     path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
-    environment = {**os.environ, API_KEY_VARIABLE: api_key, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OF_LLAMA_SERVER)}
+    environment = {**kept, API_KEY_VARIABLE: api_key, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
     environment.pop(UNLISTED_VARIABLE, None)
     return environment if listed else {**environment, UNLISTED_VARIABLE: "1"}
 
