@@ -76,6 +76,12 @@ class EnginePair:
         if self._spark is not None:
             self._spark.cancel(request_id)
 
+    def end_thoughts(self, request_id: str) -> None:
+        """Let a request whose thoughts are bounded go on to its answer; unknown ids are ignored."""
+        self.main.end_thoughts(request_id)
+        if self._spark is not None:
+            self._spark.end_thoughts(request_id)
+
     @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
