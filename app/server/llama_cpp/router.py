@@ -85,7 +85,7 @@ async def model_events(http: HttpRequest) -> Response:
 
 
 async def _events(pool: ModelPool, library: LibraryWorker) -> AsyncGenerator[bytes, None]:
-    told = _Told(pool)
+    told = _Told(pool, set(await asyncio.to_thread(pool.names)))
     async with aclosing(library.news()) as news:
         yield PING  # the client sees that it is connected
         coming = asyncio.ensure_future(anext(news, None))
@@ -111,11 +111,10 @@ async def _events(pool: ModelPool, library: LibraryWorker) -> AsyncGenerator[byt
 class _Told:
     """What one client was told, so that it hears of changes alone."""
 
-    def __init__(self, pool: ModelPool) -> None:
-        self._pool = pool
+    def __init__(self, pool: ModelPool, names: set[str]) -> None:
+        self._pool, self._names = pool, names
         self._engines = dict(_engines(pool))
         self._downloads: dict[Pull, PullState] | None = None  # before the first list
-        self._names: set[str] = set(pool.names())
 
     def of_engines(self) -> Iterator[dict[str, Any]]:
         """Yield what is new of the engines."""
