@@ -25,7 +25,7 @@ from app.server.calls.model_pool import ModelPool
 from app.server.http.docs_page import docs_page
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.keys import ApiKeys
-from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
+from app.server.http.limits import AllowedOrigins, BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
 from app.server.http.sse import ClientGone
 from app.server.library.routes import handler_of, library_events
 from app.server.library.worker import LibraryWorker
@@ -202,12 +202,12 @@ LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("G
 def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys | None = None) -> FastAPI:
     """Return the application; it attaches to the engine when it starts up."""
     keys = keys or ApiKeys(settings)
-    remotes = Remotes(RemoteStore())
+    remotes, origins = Remotes(RemoteStore()), AllowedOrigins(settings.cors)
     application = FastAPI(
         title="Slipstream",
         version=__version__,
         lifespan=_lifespan,
-        middleware=_middleware(settings, keys, remotes),
+        middleware=_middleware(settings, keys, remotes, origins),
         exception_handlers={
             ApiError: _on_error,
             SlipstreamError: _on_error,
@@ -233,7 +233,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
         application,
         lambda: _n_slots(pool.main),
     )
-    application.state.keys = keys
+    application.state.keys, application.state.origins = keys, origins
     application.state.meters = Meters()
     application.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
     for method, path, handler in ROUTES:
@@ -252,12 +252,14 @@ def _n_slots(host: ModelHost) -> int:
     return host.model.n_slots if host.model is not None else host.settings.n_slots
 
 
-def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes) -> list[Middleware]:
+def _middleware(
+    settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origins: AllowedOrigins
+) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
     middleware = [
         Middleware(PlainPath, routes=_SHORT, others=_PATHS),
         Middleware(HostCheck, settings=settings, keys=keys),
-        Middleware(OriginCheck, settings=settings, keys=keys),
+        Middleware(OriginCheck, origins=origins, keys=keys),
         Middleware(BearerAuth, keys=keys),
         Middleware(JsonOnly),
         Middleware(BodyLimit),
