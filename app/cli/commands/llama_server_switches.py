@@ -330,9 +330,10 @@ class ServeCommand(TyperCommand):
     def _given(self, typed: Iterable[str]) -> list[Given]:
         own = [option for option in self.params if isinstance(option, TyperOption)]
         options = {name: option for option in own for name in names_of(option)}
-        # Our own variable of the key goes before theirs.
-        has_key = bool(os.environ.get(str(options["--api-key"].envvar)))
-        return given_by(os.environ, options, [*typed, *(["--api-key"] if has_key else [])])
+        names = [one if one in options else one[:2] for one in typed]  # a value can follow a letter, as in -c1024
+        if os.environ.get(str(options["--api-key"].envvar)):  # our own variable of the key goes before theirs
+            names.append("--api-key")
+        return given_by(os.environ, options, names)
 
 
 _TYPED, _GIVEN = "slipstream.typed", "slipstream.given"
