@@ -252,9 +252,7 @@ def _n_slots(host: ModelHost) -> int:
     return host.model.n_slots if host.model is not None else host.settings.n_slots
 
 
-def _middleware(
-    settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origins: AllowedOrigins
-) -> list[Middleware]:
+def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origins: AllowedOrigins) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
     middleware = [
         Middleware(PlainPath, routes=_SHORT, others=_PATHS),

@@ -278,9 +278,7 @@ class Embedder:
     def _next_lane(self) -> Lane | None:
         """Return the lane whose turn it is, by the rule of requests that generate; None if no text waits."""
         waiting = [lane for lane, turns in self._turns.items() if turns]
-        return min(
-            waiting, key=lambda lane: (self._served_at[lane] + MAX_WAIT_SECONDS[lane], lane.rank), default=None
-        )
+        return min(waiting, key=lambda lane: (self._served_at[lane] + MAX_WAIT_SECONDS[lane], lane.rank), default=None)
 
     def _run(self, context: EmbeddingContext, n_most: int) -> tuple[DecodeStatus, int, bool]:
         """Evaluate the batch, or its next ``n_most`` rows; return how many, and whether all were."""

@@ -83,9 +83,7 @@ class Given(NamedTuple):
     arguments: list[str]
 
 
-def given_by(
-    environment: Mapping[str, str], options: Mapping[str, TyperOption], typed: Collection[str]
-) -> list[Given]:
+def given_by(environment: Mapping[str, str], options: Mapping[str, TyperOption], typed: Collection[str]) -> list[Given]:
     """Return what variables say of ``options``, which are by each of their names; ``typed`` are the names typed.
 
     Empty variables say nothing. Raises BadOption for a switch that is neither on nor off.

@@ -155,7 +155,9 @@ def _function(tool: AnthropicTool) -> dict[str, Any]:
 def _text(content: Any, where: str) -> str:
     if isinstance(content, str):
         return content
-    return "\n\n".join(_string(block, "text", where) for block in _blocks(content, where) if block.get("type") == "text")
+    return "\n\n".join(
+        _string(block, "text", where) for block in _blocks(content, where) if block.get("type") == "text"
+    )
 
 
 def _blocks(content: Any, where: str) -> list[Block]:

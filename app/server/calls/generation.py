@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.http.errors import RequestFailed
-from core.values.messages import Ended, FinishReason, PromptRead, PromptScored, RequestEvent, Started, Token, TokenLogprob
+from core.values.messages import (
+    Ended,
+    FinishReason,
+    PromptRead,
+    PromptScored,
+    RequestEvent,
+    Started,
+    Token,
+    TokenLogprob,
+)
 from core.values.request import Request
 
 _numbers = itertools.count()

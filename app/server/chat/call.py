@@ -35,7 +35,6 @@ from core.values.receipt import Receipt
 from core.values.request import Constraint, PromptImage, ThinkingBudget
 from core.values.tokens import Tokenized, TokenizeRequest
 
-
 # A budget that no thoughts spend: they can be ended by the client.
 ENDLESS = 2**31 - 1
 
@@ -156,8 +155,8 @@ class ChatUpdate:
     """What is new of one choice. ``pieces`` are certain; ``n_tokens`` counts the tokens behind this update.
 
     ``drafted`` has for each piece its drafted spans, where they are asked for.
-    ``started`` says how long the prompt is and how much of it was cached, ``read`` how much was read since, where that is
-    asked for.
+    ``started`` says how long the prompt is and how much of it was cached, and ``read``, where it is asked for, how much
+    was read since.
     """
 
     index: int

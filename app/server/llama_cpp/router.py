@@ -159,9 +159,10 @@ def _engines(pool: ModelPool) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         phase, data = host.state.phase, {"status": _STATUSES[host.state.phase]}
         if data["status"] == "loading":
-            yield host.name, data | {
-                "progress": {"stages": [_STAGE], "current": _STAGE, "value": round(host.state.progress, 3)}
-            }
+            yield (
+                host.name,
+                data | {"progress": {"stages": [_STAGE], "current": _STAGE, "value": round(host.state.progress, 3)}},
+            )
         elif data["status"] == "unloaded":
             yield host.name, data | {"exit_code": int(phase is EnginePhase.FAILED)}
         else:

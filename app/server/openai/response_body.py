@@ -67,7 +67,9 @@ class ResponseBody(Body):
             json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         except (ValueError, RecursionError):
             name = info.field_name
-            raise ValueError(f"{name} holds a number that is not finite, half of a surrogate pair, or too deep") from None
+            raise ValueError(
+                f"{name} holds a number that is not finite, half of a surrogate pair, or too deep"
+            ) from None
         return value
 
     @field_validator("input")

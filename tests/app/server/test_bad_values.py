@@ -115,7 +115,10 @@ FULL: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     ("/v1/completions", {"prompt": [[300, 301], [302]], "max_tokens": 1, "stop": ["x"], "logit_bias": {"5": 1}}),
-    ("/completion", {"prompt": ["a", [300, 301]], "n_predict": 1, "logit_bias": [[5, False]], "response_fields": ["a"]}),
+    (
+        "/completion",
+        {"prompt": ["a", [300, 301]], "n_predict": 1, "logit_bias": [[5, False]], "response_fields": ["a"]},
+    ),
     ("/infill", {"input_prefix": "a", "input_extra": [{"text": "b", "filename": "c"}], "n_predict": 1}),
     ("/v1/embeddings", {"input": ["a", "b"], "encoding_format": "base64", "dimensions": 8}),
     ("/tokenize", {"content": ["a", 300], "with_pieces": True}),
@@ -167,7 +170,12 @@ FULL: tuple[tuple[str, dict[str, Any]], ...] = (
                         {"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": "4"}]},
                         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}},
                         {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "c"}]}},
-                        {"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "r"}]},
+                        {
+                            "type": "search_result",
+                            "source": "s",
+                            "title": "t",
+                            "content": [{"type": "text", "text": "r"}],
+                        },
                     ],
                 },
             ],
@@ -209,7 +217,22 @@ FULL: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
     ("/v1/rerank", {"query": "a", "documents": ["b", {"text": "c"}]}),
 )
-INSIDE = ("null", "true", "-1", "1e308", "NaN", "1e999", '""', '"\\ud800"', '"x"', "[]", "[null]", '[["x"]]', "{}", "[5]")
+INSIDE = (
+    "null",
+    "true",
+    "-1",
+    "1e308",
+    "NaN",
+    "1e999",
+    '""',
+    '"\\ud800"',
+    '"x"',
+    "[]",
+    "[null]",
+    '[["x"]]',
+    "{}",
+    "[5]",
+)
 
 
 class Case(NamedTuple):
@@ -255,7 +278,9 @@ def problem(case: Case, answer: httpx.Response) -> str | None:
 
 def places(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield where in a body a value stands, from the outside in."""
-    for name, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
         yield (*before, name)
         yield from places(inner, (*before, name))
 

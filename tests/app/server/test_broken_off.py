@@ -77,7 +77,9 @@ def last_words(deep: RunningServer, path: str, stream: bool) -> str:
     """The last thing that is said of a call, whatever the form: an event, a line, or the whole body."""
     answer = deep.http.post(path, content=body(path, stream), headers={"Content-Type": "application/json"})
     ends = (":", "data: [DONE]", 'data: {"type":"chat.end"')  # what comes after the last word
-    lines = [line for line in answer.text.splitlines() if line and not line.startswith(ends) and "event: chat.end" != line]
+    lines = [
+        line for line in answer.text.splitlines() if line and not line.startswith(ends) and line != "event: chat.end"
+    ]
     return lines[-1].removeprefix("data: ")
 
 

@@ -125,7 +125,7 @@ def test_a_download_of_the_router_can_be_cancelled(downloading):
         ("POST", "/models", {"model": MODEL}, 400, "model"),
         ("POST", "/models", {"model": ""}, 400, "model"),
         ("POST", "/models", {"model": "no-such-model"}, 404, "model"),
-        ("POST", "/models", {"model": "acme/none:Q8_0"}, 404, None),
+        ("POST", "/models", {"model": "acme/none"}, 404, None),
         ("POST", "/models/unload", {"model": "acme/none:Q8_0"}, 404, "model"),
         ("DELETE", "/models", None, 400, "model"),
         ("DELETE", "/models?model=nobody", None, 404, "model"),

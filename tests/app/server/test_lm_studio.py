@@ -107,7 +107,7 @@ def test_a_chat_answers_as_openais_does(server):
 
 
 def test_it_is_told_how_much_of_a_long_prompt_was_read(server):
-    named = events(server, input=f"{server.url} {'one two three four ' * 500}", store=False)
+    named = events(server, input=f"{server.url} {'one two three four ' * 250}", store=False)
     shares = [data["progress"] for name, data in named if name == "prompt_processing.progress"]
     assert len(shares) > 2
     assert shares == sorted(set(shares))
