@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
+from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text, checked_text
 from app.server.http.body import LenientBody
 from app.server.http.errors import from_validation, renamed
 from core.values.errors import BadRequest
@@ -16,7 +16,7 @@ from core.values.errors import BadRequest
 Block = dict[str, Any]
 Message = dict[str, Any]
 # Blocks of an assistant's turn that only Anthropic can read.
-_UNREAD = frozenset({"redacted_thinking", "server_tool_use", "web_search_tool_result"})
+_UNREAD = ("redacted_thinking", "server_tool_use", "web_search_tool_result")
 # Fields of the chat's body by other names.
 SENT_FIELDS = {
     "max_completion_tokens": "max_tokens",
@@ -137,7 +137,7 @@ class MessageBody(LenientBody):
         kind = choice.get("type")
         if kind == "tool":
             return {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}, **single}
-        if kind not in _CHOICES:
+        if not isinstance(kind, str) or kind not in _CHOICES:
             raise BadRequest("tool_choice.type must be auto, any, tool or none.", param="tool_choice")
         return {"tool_choice": _CHOICES[kind], **single}
 
@@ -172,7 +172,10 @@ def _string(block: Block, field: str, where: str) -> str:
     value = block.get(field, "")
     if not isinstance(value, str):
         raise BadRequest(f"{where} has a block of the type {block['type']} whose {field} is no text.", param=where)
-    return value
+    try:
+        return checked_text(value)
+    except ValueError as error:
+        raise BadRequest(f"{where}: {error}.", param=where) from None
 
 
 def _said(blocks: Sequence[Block], where: str) -> list[Message]:

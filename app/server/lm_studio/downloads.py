@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from app.server.library.worker import LibraryWorker
 from app.server.remotes.chat import model_at_remote
 from models.download.progress import DownloadPhase
 
+_QUANTISATION = re.compile(r"[\w.-]{1,100}")
 _STATUSES = {
     DownloadPhase.PAUSED: "paused",
     DownloadPhase.FAILED: "failed",
@@ -36,6 +38,8 @@ class LmStudioDownloadBody(LenientBody):
 
 async def download_model(body: LmStudioDownloadBody, http: HttpRequest) -> Response:
     """Begin to download a model, and say how far that is; it goes on when the client leaves."""
+    if body.quantization is not None and not _QUANTISATION.fullmatch(body.quantization):
+        raise refuse(400, "quantization is written as Q4_K_M, or left out for what fits.", param="quantization")
     name = body.model if body.quantization is None else f"{body.model.rstrip('/')}:{body.quantization}"
     library: LibraryWorker = http.app.state.library
     if await model_at_remote(http, name) is not None:

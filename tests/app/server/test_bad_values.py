@@ -78,7 +78,7 @@ NO_NUMBER = ('"', "[", "NaN")
 
 # Errors that no single field is the cause of: a text is too long with the others, or the usual body is refused.
 OTHERWISE = re.compile(
-    "context size|too long|tokens, and this model takes|leaves no room|does not score|no file 'file-x'"
+    "context size|too long|tokens, and this model takes|leaves no room|does not score|JSON schema cannot be followed|num_predict must be|is no token|no file 'file-x'"
 )
 
 
@@ -276,6 +276,20 @@ def problem(case: Case, answer: httpx.Response) -> str | None:
     return f"{case.path} {case.field}={case.value[:60]} is not named: {answer.text[:300]}"
 
 
+def problems(server: RunningServer, every: list[Case]) -> list[str]:
+    """Send all of them, eight at once, and return what is wrong with the answers."""
+
+    def look(case: Case) -> str | None:
+        try:
+            answer = server.http.post(case.path, content=case.body, headers={"Content-Type": "application/json"})
+        except httpx.TransportError as error:
+            return f"{case.path} {case.field}={case.value[:60]}: {error!r}, for {case.body[:2_000]}"
+        return problem(case, answer)
+
+    with ThreadPoolExecutor(8) as threads:
+        return [words for words in threads.map(look, every) if words]
+
+
 def places(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield where in a body a value stands, from the outside in."""
     for name, inner in (
@@ -308,11 +322,7 @@ def cases_inside() -> Iterator[Case]:
 def test_no_value_inside_a_field_breaks_a_route(server: RunningServer) -> None:
     every = list(cases_inside())
     assert len(every) > 3_000
-    headers = {"Content-Type": "application/json"}
-    with ThreadPoolExecutor(8) as threads:
-        answers = threads.map(lambda case: server.http.post(case.path, content=case.body, headers=headers), every)
-        wrong = [words for case, answer in zip(every, answers, strict=True) if (words := problem(case, answer))]
-    assert wrong == []
+    assert problems(server, every) == []
     assert not any(slot["is_processing"] for slot in server.http.get("/slots").json())
     assert server.chat(max_tokens=1).choices[0].finish_reason == "length"
 
@@ -321,10 +331,6 @@ def test_no_value_inside_a_field_breaks_a_route(server: RunningServer) -> None:
 def test_no_value_of_any_field_breaks_a_route(server: RunningServer) -> None:
     every = list(cases(server))
     assert len(every) > 5_000
-    headers = {"Content-Type": "application/json"}
-    with ThreadPoolExecutor(8) as threads:
-        answers = threads.map(lambda case: server.http.post(case.path, content=case.body, headers=headers), every)
-        wrong = [words for case, answer in zip(every, answers, strict=True) if (words := problem(case, answer))]
-    assert wrong == []
+    assert problems(server, every) == []
     assert not any(slot["is_processing"] for slot in server.http.get("/slots").json())
     assert server.chat(max_tokens=1).choices[0].finish_reason == "length"

@@ -119,6 +119,12 @@ def test_a_download_of_the_router_can_be_cancelled(downloading):
     events.until(lambda one: one == {"model": slow, "event": "download_failed", "data": {}})
 
 
+def test_a_stream_without_an_end_is_asked_for_its_head_alone(downloading):
+    for path in ("/models/sse", "/slipstream/events"):
+        assert downloading.http.head(path).status_code == 200
+        assert downloading.http.get("/health").status_code == 200, "on the same connection"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "param"),
     [

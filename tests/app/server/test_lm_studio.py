@@ -107,9 +107,9 @@ def test_a_chat_answers_as_openais_does(server):
 
 
 def test_it_is_told_how_much_of_a_long_prompt_was_read(server):
-    named = events(server, input=f"{server.url} {'one two three four ' * 250}", store=False)
+    named = events(server, input=f"{server.url} {'one two three four ' * 120}", store=False)
     shares = [data["progress"] for name, data in named if name == "prompt_processing.progress"]
-    assert len(shares) > 2
+    assert len(shares) > 1
     assert shares == sorted(set(shares))
     assert shares[-1] == 1.0
     names = [name for name, _ in named]
