@@ -20,6 +20,8 @@ from core.values.errors import SlipstreamError
 
 API_KEY_VARIABLE = "SLIPSTREAM_API_KEY"
 READY_PREFIX = "SLIPSTREAM READY "
+# Variables that `serve` reads where a user starts it; a server for one caller is as that caller wants it.
+_OF_LLAMA_SERVER = ("LLAMA_ARG_", "LLAMA_API_KEY")
 _ROOT = Path(__file__).resolve().parents[2]
 _GRACE_SECONDS = 5.0
 _KEPT_LINES = 40
@@ -45,7 +47,8 @@ def serve_command(options: Sequence[str] = ()) -> list[str]:
 
 def serve_environment(api_key: str, *, listed: bool = False) -> dict[str, str]:
     """Return the environment of such a server: the key goes here because command lines are visible to everyone."""
-    environment = {**_environment(), API_KEY_VARIABLE: api_key}
+    kept = {name: value for name, value in _environment().items() if not name.startswith(_OF_LLAMA_SERVER)}
+    environment = {**kept, API_KEY_VARIABLE: api_key}
     environment.pop(UNLISTED_VARIABLE, None)
     return environment if listed else {**environment, UNLISTED_VARIABLE: "1"}
 

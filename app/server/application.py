@@ -25,10 +25,10 @@ from app.server.calls.model_pool import ModelPool
 from app.server.http.docs_page import docs_page
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.keys import ApiKeys
-from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
+from app.server.http.limits import AllowedOrigins, BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
 from app.server.http.sse import ClientGone
-from app.server.library_routes import handler_of, library_events
-from app.server.library_worker import LibraryWorker
+from app.server.library.routes import handler_of, library_events
+from app.server.library.worker import LibraryWorker
 from app.server.live import cancel_request, events, list_requests
 from app.server.llama_cpp.completion import completion
 from app.server.llama_cpp.embeddings import embedding
@@ -37,9 +37,10 @@ from app.server.llama_cpp.lora import list_adapters, scale_adapters
 from app.server.llama_cpp.metrics import metrics
 from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
 from app.server.llama_cpp.rerank import rerank
-from app.server.llama_cpp.router import load_model, unload_model
+from app.server.llama_cpp.router import download_model, load_model, model_events, remove_model, unload_model
 from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
 from app.server.lm_studio import calls as lm_studio
+from app.server.lm_studio import downloads as lm_studio_downloads
 from app.server.lm_studio import models as lm_studio_models
 from app.server.lm_studio.chat import chat as lm_studio_chat
 from app.server.meters import Meters, get_machine
@@ -49,7 +50,7 @@ from app.server.ollama.embed import embed
 from app.server.ollama.embed import embeddings as ollama_embeddings
 from app.server.ollama.library import delete, no_blob, pull, unsupported
 from app.server.openai.audio import audio
-from app.server.openai.chat import chat_completions
+from app.server.openai.chat import chat_completions, control
 from app.server.openai.chat import count_input_tokens as count_chat_tokens
 from app.server.openai.completions import completions
 from app.server.openai.embeddings import embeddings
@@ -80,9 +81,12 @@ ROUTES = (
     ("GET", "/health", health),
     ("GET", "/v1/health", health),
     ("GET", "/v1/models", list_models),
+    ("POST", "/v1/models", download_model),
+    ("DELETE", "/v1/models", remove_model),
     ("GET", "/v1/models/{model_id:path}", get_model),
     ("POST", "/v1/chat/completions", chat_completions),
     ("POST", "/v1/completions", completions),
+    ("POST", "/v1/chat/completions/control", control),
     ("POST", "/v1/chat/completions/input_tokens", count_chat_tokens),
     ("POST", "/v1/responses", create_response),
     ("POST", "/v1/responses/input_tokens", count_input_tokens),
@@ -115,6 +119,7 @@ ROUTES = (
     ("POST", "/apply-template", apply_template),
     ("GET", "/lora-adapters", list_adapters),
     ("POST", "/lora-adapters", scale_adapters),
+    ("GET", "/models/sse", model_events),
     ("POST", "/models/load", load_model),
     ("POST", "/models/unload", unload_model),
     ("GET", "/props", properties),
@@ -147,6 +152,8 @@ ROUTES = (
     ("GET", "/api/v1/models", lm_studio_models.list_models_v1),
     ("POST", "/api/v1/models/load", lm_studio_models.load_model),
     ("POST", "/api/v1/models/unload", lm_studio_models.unload_model),
+    ("POST", "/api/v1/models/download", lm_studio_downloads.download_model),
+    ("GET", "/api/v1/models/download/status/{job_id}", lm_studio_downloads.download_status),
     ("POST", "/api/v1/chat", lm_studio_chat),
     ("GET", "/slipstream/state", state),
     ("GET", "/slipstream/events", events),
@@ -195,12 +202,12 @@ LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("G
 def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys | None = None) -> FastAPI:
     """Return the application; it attaches to the engine when it starts up."""
     keys = keys or ApiKeys(settings)
-    remotes = Remotes(RemoteStore())
+    remotes, origins = Remotes(RemoteStore()), AllowedOrigins(settings.cors)
     application = FastAPI(
         title="Slipstream",
         version=__version__,
         lifespan=_lifespan,
-        middleware=_middleware(settings, keys, remotes),
+        middleware=_middleware(settings, keys, remotes, origins),
         exception_handlers={
             ApiError: _on_error,
             SlipstreamError: _on_error,
@@ -226,7 +233,7 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
         application,
         lambda: _n_slots(pool.main),
     )
-    application.state.keys = keys
+    application.state.keys, application.state.origins = keys, origins
     application.state.meters = Meters()
     application.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
     for method, path, handler in ROUTES:
@@ -245,12 +252,12 @@ def _n_slots(host: ModelHost) -> int:
     return host.model.n_slots if host.model is not None else host.settings.n_slots
 
 
-def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes) -> list[Middleware]:
+def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origins: AllowedOrigins) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
     middleware = [
         Middleware(PlainPath, routes=_SHORT, others=_PATHS),
         Middleware(HostCheck, settings=settings, keys=keys),
-        Middleware(OriginCheck, settings=settings, keys=keys),
+        Middleware(OriginCheck, origins=origins, keys=keys),
         Middleware(BearerAuth, keys=keys),
         Middleware(JsonOnly),
         Middleware(BodyLimit),

@@ -127,7 +127,7 @@ def _serve(
         if interrupts.came:
             server.stop()
             return
-        application.state.open_port = OpenPort(server, keys)
+        application.state.open_port = OpenPort(server, keys, application.state.origins)
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
         _announce(settings, keys, pool.main, port)
 

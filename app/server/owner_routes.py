@@ -15,19 +15,23 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from app.environment.paths import log_folder
+from app.server.calls.schemas import Text
 from app.server.http.body import Body
 from app.server.http.errors import refuse
 from app.server.http.http_server import HttpServer
 from app.server.http.keys import ApiKeys
+from app.server.http.limits import AllowedOrigins
 from app.server.http.listening_socket import PortTaken, listen
 from app.server.http.owner import check_owner
 from app.settings.api_keys import endpoint_key
 from app.settings.server_settings import DEFAULT_PORT
 from core.values.errors import BadOption, SlipstreamError
+from core.values.web_origin import origins_of
 from models.formatting.sentence import Sentence, joined
 
 HERE, EVERYWHERE = "127.0.0.1", "0.0.0.0"
 _MOST_LINES = 1_000
+_MOST_ORIGINS = 64
 
 
 class EndpointBody(Body):
@@ -37,6 +41,7 @@ class EndpointBody(Body):
     lan: bool = False
     port: int = Field(default=DEFAULT_PORT, ge=1_024, le=65_535)
     new_key: bool = False
+    origins: list[Text] | None = Field(default=None, max_length=_MOST_ORIGINS)
 
 
 class KeyBody(Body):
@@ -51,13 +56,18 @@ class OpenPort:
 
     server: HttpServer
     keys: ApiKeys
+    allowed: AllowedOrigins
     is_open: bool = False
     is_lan: bool = False
     port: int = DEFAULT_PORT
     key: str = ""
+    origins: tuple[str, ...] = ()
 
     async def set(self, body: EndpointBody) -> None:
         """Open or shut it. Raises PortTaken, BadOption and SlipstreamError; then it is as before, or shut."""
+        if body.origins is not None:
+            self.origins = origins_of(body.origins)
+            self.allowed.choose(self.origins)
         wanted = (body.open, body.lan, body.port)
         if body.open:
             key = await asyncio.to_thread(endpoint_key, anew=body.new_key)
@@ -83,6 +93,7 @@ class OpenPort:
             "port": self.port,
             "urls": urls,
             "key": self.key if self.is_open else None,
+            "origins": list(self.origins),
         }
 
 
@@ -107,6 +118,10 @@ async def set_endpoint(body: EndpointBody, http: HttpRequest) -> Response:
     """Open the port for other programs of this machine, or of its network, or shut it."""
     check_owner(http, "The endpoint is changed", by_name=False)
     port = _port(http)
+    try:
+        origins_of(body.origins or ())
+    except BadOption as error:
+        raise refuse(400, error.message, param="origins", code="invalid_origin") from None
     try:
         await port.set(body)
     except PortTaken as taken:

@@ -117,6 +117,8 @@ class Committer:
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
             slot.n_resident = sequence.n_past = sequence.n_past + share.n_rows
+            if sequence.request.reports_progress and not sequence.n_generated:
+                events.append(sequence.progress(now))
             if sequence.n_past == sequence.tokens.size or sequence.is_scoring:
                 outputs.append(share)
         results = self._sample(outputs, reading, events, now) if outputs else {}

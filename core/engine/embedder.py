@@ -16,6 +16,7 @@ from core.llama.embedding_context import EmbeddingContext, EmbeddingOptions, Row
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.scheduler.input_processor import PreparedRequest, checked_tokens, convert
+from core.scheduler.scheduler import ABOVE_BATCH, MAX_WAIT_SECONDS
 from core.values.embedding import Embedded, EmbedRequest
 from core.values.engine_options import Pooling
 from core.values.errors import BadRequest, InputTooLong
@@ -28,7 +29,7 @@ from core.values.messages import (
     RequestEvent,
     StepRequest,
 )
-from core.values.request import Request
+from core.values.request import Lane, Request
 from core.values.snapshot import Snapshot
 from core.values.tokens import DetokenizeRequest, TokenizeRequest
 
@@ -65,6 +66,10 @@ class _EmbeddingJob:
     @property
     def id(self) -> str:
         return self.prepared.request.id
+
+    @property
+    def lane(self) -> Lane:
+        return self.prepared.request.lane
 
     @property
     def next_text(self) -> npt.NDArray[np.int32]:
@@ -122,8 +127,9 @@ class Embedder:
         # Opened by the input thread for a longer text; taken by the engine's thread between batches.
         self._longer: EmbeddingContext | None = None
         self._jobs: dict[str, _EmbeddingJob] = {}
-        # Jobs with texts to begin: each begins one in its turn, so that a long job holds up no short one.
-        self._turns: deque[_EmbeddingJob] = deque()
+        # Jobs with texts to begin, by lane: each begins one in its turn, so that a long job holds up no short one.
+        self._turns: dict[Lane, deque[_EmbeddingJob]] = {lane: deque() for lane in Lane}
+        self._served_at = dict.fromkeys(Lane, 0.0)  # or when its first job came
         self._batch: list[_EmbeddingText] = []
         self._cancelled: list[str] = []
         self._row_seconds = 0.0
@@ -192,7 +198,9 @@ class Embedder:
         assert isinstance(prepared, PreparedEmbedding)
         job = _EmbeddingJob(prepared)
         self._jobs[job.id] = job
-        self._turns.append(job)
+        if not self._turns[job.lane]:
+            self._served_at[job.lane] = self._clock()
+        self._turns[job.lane].append(job)
 
     def cancel(self, request_id: str) -> None:
         """End a request at the next step; unknown ids are ignored."""
@@ -203,6 +211,13 @@ class Embedder:
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
         return not self._jobs
+
+    @property
+    def can_wait(self) -> bool:
+        """True if only texts of the batch lane wait, which was served lately: requests that generate go first."""
+        if self._batch or self._cancelled or any(self._turns[lane] for lane in ABOVE_BATCH):
+            return False
+        return self._clock() < self._served_at[Lane.BATCH] + MAX_WAIT_SECONDS[Lane.BATCH]
 
     @property
     def activity_count(self) -> int:
@@ -246,17 +261,24 @@ class Embedder:
 
     def _fill(self, n_tokens: int) -> None:
         """Put texts into the batch: at least one, and up to ``n_tokens`` tokens altogether."""
-        while self._turns and len(self._batch) < MAX_TEXTS:
-            job = self._turns[0]
+        while len(self._batch) < MAX_TEXTS and (lane := self._next_lane()) is not None:
+            turns = self._turns[lane]
+            job = turns[0]
             tokens = job.next_text
             n_tokens -= len(tokens)
             if self._batch and n_tokens < 0:
                 return
-            self._turns.popleft()
+            turns.popleft()
+            self._served_at[lane] = self._clock()
             self._batch.append(_EmbeddingText(job, tokens, len(self._batch)))
             job.n_begun += 1
             if job.n_begun < len(job.prepared.tokens):
-                self._turns.append(job)
+                turns.append(job)
+
+    def _next_lane(self) -> Lane | None:
+        """Return the lane whose turn it is, by the rule of requests that generate; None if no text waits."""
+        waiting = [lane for lane, turns in self._turns.items() if turns]
+        return min(waiting, key=lambda lane: (self._served_at[lane] + MAX_WAIT_SECONDS[lane], lane.rank), default=None)
 
     def _run(self, context: EmbeddingContext, n_most: int) -> tuple[DecodeStatus, int, bool]:
         """Evaluate the batch, or its next ``n_most`` rows; return how many, and whether all were."""
@@ -314,8 +336,8 @@ class Embedder:
 
     def _drop(self, job: _EmbeddingJob) -> None:
         del self._jobs[job.id]
-        if job in self._turns:
-            self._turns.remove(job)
+        if job in self._turns[job.lane]:
+            self._turns[job.lane].remove(job)
         self._batch = [text for text in self._batch if text.job is not job]
 
     def write_back(self) -> float | None:

@@ -123,6 +123,11 @@ class Engine:
         if request_id in self.scheduler:
             self._cancelled.add(request_id)
 
+    def end_thoughts(self, request_id: str) -> None:
+        """Let a request whose thoughts are bounded go on to its answer; unknown ids are ignored."""
+        if request_id in self.scheduler:
+            self.scheduler[request_id].sampler.end_thoughts()
+
     def replace_speculator(self, speculator: Speculator) -> None:
         """Draft with ``speculator`` from now on, and close the one before."""
         if self.speculator is not None:

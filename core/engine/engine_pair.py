@@ -76,6 +76,12 @@ class EnginePair:
         if self._spark is not None:
             self._spark.cancel(request_id)
 
+    def end_thoughts(self, request_id: str) -> None:
+        """Let a request whose thoughts are bounded go on to its answer; unknown ids are ignored."""
+        self.main.end_thoughts(request_id)
+        if self._spark is not None:
+            self._spark.end_thoughts(request_id)
+
     @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
@@ -99,10 +105,11 @@ class EnginePair:
             self.main.book_pause(seconds)
         embedder = self._embedder
         if embedder is not None and not embedder.is_idle and self.main.can_pause(_LONGEST_BATCH):
-            began = self._clock()
             is_alone = self.main.is_idle and (spark is None or spark.is_idle)
-            events += embedder.step(None if is_alone else _LONGEST_BATCH)
-            self.main.book_pause(self._clock() - began)
+            if is_alone or not embedder.can_wait:
+                began = self._clock()
+                events += embedder.step(None if is_alone else _LONGEST_BATCH)
+                self.main.book_pause(self._clock() - began)
         return events
 
     def write_back(self) -> float | None:

@@ -18,6 +18,7 @@ from core.values.messages import (
     AnyRequest,
     Cancel,
     Ended,
+    EndThoughts,
     EnginePhase,
     EngineState,
     Event,
@@ -170,6 +171,12 @@ class Supervisor:
                 self._tell((Ended(request_id, FinishReason.CANCELLED),))
             elif request_id in self._live and self._process is not None:
                 self._process.send(Cancel(request_id))
+
+    def end_thoughts(self, request_id: str) -> None:
+        """Let a running request whose thoughts are bounded go on to its answer; other ids are ignored."""
+        with self._lock:
+            if request_id in self._live and self._process is not None:
+                self._process.send(EndThoughts(request_id))
 
     # -- inside -------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from core.values.messages import (
     Cancel,
     Command,
     Ended,
+    EndThoughts,
     EnginePhase,
     EngineState,
     Event,
@@ -227,7 +228,7 @@ class Worker:
         self._engines = engines
         self._pipe = pipe
         self._outbox = outbox
-        self._inbox: queue.SimpleQueue[ArrivedRequest | Cancel] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[ArrivedRequest | Cancel | EndThoughts] = queue.SimpleQueue()
         self._input = InputThread(engines, self._inbox.put, outbox.put)
         threading.Thread(target=self._read, name="reader", daemon=True).start()
 
@@ -255,6 +256,9 @@ class Worker:
             timeout = 0.0
             if isinstance(command, Cancel):
                 self._engines.cancel(command.request_id)
+            elif isinstance(command, EndThoughts):
+                if isinstance(self._engines, EnginePair):
+                    self._engines.end_thoughts(command.request_id)
             else:
                 self._submit(command)
 
@@ -278,6 +282,8 @@ class Worker:
                     case Cancel(request_id):
                         if not self._input.cancel(request_id):
                             self._inbox.put(command)
+                    case EndThoughts():
+                        self._inbox.put(command)
         except PipeClosed:
             os._exit(0)  # the server is gone
         except Exception:  # an engine that receives nothing would leave its requests without an end

@@ -13,7 +13,7 @@ from core.llama.sampler_chain import Candidates, SamplerChain
 from core.llama.vocab import Vocab
 from core.sampling.grammar import GrammarLost
 from core.sampling.keyed_noise import gumbel, uniform
-from core.sampling.thinking import Guide
+from core.sampling.thinking import Guide, ThinkingGuide
 from core.values.errors import BrokenLogits
 from core.values.messages import Logprob, TokenLogprob
 from core.values.request import SamplingParams
@@ -188,6 +188,11 @@ class Sampler:
             # A token that only the grammar allowed has no finite surprise: skip it.
             if math.isfinite(surprise):
                 self._mirostat_mu -= self.params.mirostat_eta * (float(surprise) - self.params.mirostat_tau)
+
+    def end_thoughts(self) -> None:
+        """Let thoughts that are bounded end now."""
+        if isinstance(self.grammar, ThinkingGuide):
+            self.grammar.end()
 
     def logprobs(self, logits: Logits, token: int) -> TokenLogprob:
         """Return the log probabilities before any sampler: of ``token`` and of the ``top_logprobs`` most likely."""

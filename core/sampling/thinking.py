@@ -133,6 +133,12 @@ class ThinkingGuide:
                 self._tail = self._tail[-len(markers.open) :] if at < 0 else b""
         self._look()
 
+    def end(self) -> None:
+        """Let the thoughts end as if their budget were spent; without effect after them."""
+        if self._is_inside:
+            self._n_left = 0
+            self._look()
+
     def _look(self) -> None:
         """Require the closing marker if the budget is spent."""
         if not self._is_inside or self._due or self._n_left > 0 or _is_in_character(self._tail):

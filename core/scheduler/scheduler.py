@@ -292,6 +292,8 @@ class Admission:
             sequence.n_cached = sequence.n_past
             sequence.cache_miss = self._cache_miss(sequence.divergence)
             events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
+            if sequence.request.reports_progress:
+                events.append(sequence.progress(now))
             if sequence.request.prompt_logprobs:
                 token = int(sequence.tokens.view[0])
                 first = Logprob(token, self._vocab.pieces[token], math.nan)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.kv_cache.slot import TokenBuffer
 from core.sampling.text_stream import TextStream
+from core.values.messages import PromptRead
 from core.values.receipt import Receipt
 
 if TYPE_CHECKING:
@@ -155,6 +156,10 @@ class Sequence:
         """True when ``max_tokens`` is used up."""
         limit = self.request.max_tokens
         return limit is not None and self.n_generated >= limit
+
+    def progress(self, now: float) -> PromptRead:
+        """Return how much of the prompt is in the cache."""
+        return PromptRead(self.id, self.n_prompt, self.n_cached, self.n_past, now - self.started_at)
 
     def receipt(self, now: float) -> Receipt:
         """Return the receipt up to ``now``."""

@@ -147,6 +147,19 @@ class Started:
     n_cached: int
 
 
+class PromptRead(NamedTuple):
+    """How much of a prompt is in the KV cache, for a request that reports it: ``n_read`` of ``n_prompt`` tokens.
+
+    ``n_cached`` of them needed no prefill; it has taken ``seconds`` so far.
+    """
+
+    request_id: str
+    n_prompt: int
+    n_cached: int
+    n_read: int
+    seconds: float
+
+
 class PromptScored(NamedTuple):
     """Log probabilities of the next tokens of a prompt, in order; that of its first token is not a number."""
 
@@ -222,7 +235,7 @@ StepRequest = Request | EmbedRequest
 AnyRequest = StepRequest | TokenizeRequest | DetokenizeRequest
 Answer = Tokenized | Detokenized | Embedded
 """The answer to a request that generates nothing; it comes before its ``Ended``."""
-RequestEvent = Started | PromptScored | Token | Answer | Ended
+RequestEvent = Started | PromptRead | PromptScored | Token | Answer | Ended
 Event = RequestEvent | EngineState | MeasurementsTaken | Snapshot
 
 
@@ -252,4 +265,11 @@ class Cancel:
     request_id: str
 
 
-Command = LoadModel | Submit | Cancel
+@dataclass(frozen=True, slots=True)
+class EndThoughts:
+    """Let a request that bounds its thoughts go on to the answer."""
+
+    request_id: str
+
+
+Command = LoadModel | Submit | Cancel | EndThoughts

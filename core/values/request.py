@@ -218,7 +218,8 @@ class Request:
     priority. ``by_draft`` lets the draft model answer instead. Special tokens that are in one of the ``markers`` are
     part of the reply's text; the text leaves out all others. ``thinking`` bounds the thoughts before the answer.
     ``lora`` are the scales of the engine's LoRA adapters; empty for the usual ones. ``prompt_logprobs`` also gives the
-    log probabilities of the prompt's tokens, all of which are evaluated then.
+    log probabilities of the prompt's tokens, all of which are evaluated then. ``reports_progress`` also says how much
+    of the prompt was read, after each step.
     """
 
     id: str
@@ -235,6 +236,7 @@ class Request:
     thinking: ThinkingBudget | None = None
     images: tuple[PromptImage, ...] = ()
     prompt_logprobs: bool = False
+    reports_progress: bool = False
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:

@@ -175,7 +175,7 @@ def test_workloads_have_names_of_their_own() -> None:
         ("caution that grows with the loss", SimulatedWorkload("slow", "right for one text", 4, 1.5), 0.9),
         ("probes", SimulatedWorkload("cpu", "always right"), 0.7),
         ("rests", SimulatedWorkload("cpu", "never right", thought=0.0003), 0.99),
-        ("gain learnt by source", SimulatedWorkload("slow", "always right", is_repeating=True), 0.98),
+        ("worth of evidence", SimulatedWorkload("cpu", "right 3 of 4 times", knows_itself=True), 0.8),
         ("worth of a second", SimulatedWorkload("cpu", "always right", is_repeating=True), 0.95),
     ],
 )

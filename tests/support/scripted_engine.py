@@ -46,6 +46,8 @@ class ScriptedEngine:
     def cancel(self, request_id: str) -> None:
         self.cancelled.append(request_id)
 
+    def end_thoughts(self, request_id: str) -> None: ...
+
     def close(self) -> None:
         self.is_available = False
 

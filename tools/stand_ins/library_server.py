@@ -16,7 +16,7 @@ from app.server.application import create_application
 from app.server.calls.model_pool import ModelPool
 from app.server.http.http_server import HttpServer
 from app.server.http.listening_socket import listen
-from app.server.library_worker import LibraryWorker
+from app.server.library.worker import LibraryWorker
 from app.settings.server_settings import ServerSettings
 
 SECONDS = 60.0

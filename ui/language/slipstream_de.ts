@@ -4933,6 +4933,21 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Web pages</source>
+      <translation>Webseiten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>none, or as https://example.com</source>
+      <translation>keine, oder etwa https://example.com</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Pages of these addresses may use the server from a browser, with the key; several with commas</source>
+      <translation>Seiten dieser Adressen dürfen den Server aus einem Browser benutzen, mit dem Schlüssel; mehrere mit Kommas</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>New key</source>
       <translation>Neuer Schlüssel</translation>
     </message>
@@ -7014,12 +7029,12 @@ Klicke für mehr.</translation>
       <translation>Hier gibt es kein Modell {name}. Es gibt: {known}.</translation>
     </message>
     <message>
-      <location filename="../../app/server/library_worker.py" />
+      <location filename="../../app/server/library/worker.py" />
       <source>The library cannot start: {words}</source>
       <translation>Die Bibliothek kann nicht starten: „{words}“</translation>
     </message>
     <message>
-      <location filename="../../app/server/library_worker.py" />
+      <location filename="../../app/server/library/worker.py" />
       <source>The server is stopping.</source>
       <translation>Der Server hält gerade an.</translation>
     </message>
@@ -7907,6 +7922,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/model_settings.py" />
       <source>A saved setting is not used: {message}</source>
       <translation>Eine gespeicherte Einstellung gilt nicht: {message}</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/web_origin.py" />
+      <source>{text} is no address of web pages: write it as https://example.com or http://localhost:3000, without what follows behind the name.</source>
+      <translation>{text} ist keine Adresse von Webseiten: Schreibe sie wie https://example.com oder http://localhost:3000, ohne das, was hinter dem Namen folgt.</translation>
     </message>
     <message>
       <location filename="../../core/values/worker_address.py" />

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 from urllib.parse import quote
@@ -10,6 +11,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 
+from core.values.errors import BadOption
+from core.values.web_origin import origins_of
 from ui.client.api import Api, ServerState
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
@@ -63,6 +66,15 @@ class ConnectView(PageColumn):
         self.port.setFixedWidth(scaled(76))
         self.port.setToolTip(tr("Programs keep the address: change it only where another program has this port"))
         self.port.editingFinished.connect(self._on_changed)
+        self.origins = QLineEdit()
+        self.origins.setAccessibleName(tr("Web pages"))
+        self.origins.setPlaceholderText(tr("none, or as https://example.com"))
+        self.origins.setToolTip(
+            tr("Pages of these addresses may use the server from a browser, with the key; several with commas")
+        )
+        self.origins.editingFinished.connect(self._on_changed)
+        self.origins_problem = plain_label(tone="problem")
+        self.origins_problem.hide()
         self.new_key = TextButton(tr("New key"))
         self.new_key.setToolTip(tr("Make another key; programs that have the old one are refused"))
         self.new_key.clicked.connect(lambda: self._change(new_key=True))
@@ -87,8 +99,13 @@ class ConnectView(PageColumn):
         ports.addWidget(self.port)
         ports.addStretch()
         ports.addWidget(self.new_key)
+        pages_label = QLabel(tr("Web pages"))
+        pages_label.setProperty("tone", "caption")
         grid.addWidget(port_label, 3, 0)
         grid.addLayout(ports, 3, 1)
+        grid.addWidget(pages_label, 4, 0)
+        grid.addWidget(self.origins, 4, 1)
+        grid.addWidget(self.origins_problem, 5, 1)
         self.off = plain_label(OFF, "caption")
         for widget in (self.switch, self.off, self.problem, self.grid, self.lan, self.lan_note):
             section.addWidget(widget)
@@ -166,16 +183,30 @@ class ConnectView(PageColumn):
 
     def _change(self, new_key: bool = False) -> None:
         now = self._endpoint.state
-        wanted = (self.switch.isChecked(), self.lan.isChecked(), self.port.value())
-        if new_key or wanted != (now.is_open, now.is_lan, now.port):
+        wanted = (self.switch.isChecked(), self.lan.isChecked(), self.port.value(), self._wanted_origins())
+        if new_key or wanted != (now.is_open, now.is_lan, now.port, now.origins):
             self.problem.hide()
-            self._endpoint.change(is_open=wanted[0], is_lan=wanted[1], port=wanted[2], new_key=new_key)
+            is_open, is_lan, port, origins = wanted
+            self._endpoint.change(is_open=is_open, is_lan=is_lan, port=port, origins=origins, new_key=new_key)
+
+    def _wanted_origins(self) -> tuple[str, ...]:
+        """Return the web pages that were entered, or those of before where one cannot be; then it is said why."""
+        try:
+            found = origins_of(one for one in re.split(r"[,\s]+", self.origins.text()) if one)
+        except BadOption as error:
+            self.origins_problem.setText(error.message)
+            self.origins_problem.show()
+            return self._endpoint.state.origins
+        self.origins_problem.hide()
+        return found
 
     def _show_endpoint(self, state: EndpointState) -> None:
         self._is_filling = True
         self.switch.setChecked(state.is_open)
         self.lan.setChecked(state.is_lan)
         self.port.setValue(state.port)
+        if not self.origins_problem.isVisibleTo(self):
+            self.origins.setText(", ".join(state.origins))
         self._is_filling = False
         if state.is_open:
             self.problem.hide()

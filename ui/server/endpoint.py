@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -15,13 +15,17 @@ PORT = 8642  # the one that `serve` has
 
 @dataclass(frozen=True, slots=True)
 class EndpointState:
-    """Whether other programs may use the server; ``urls`` are the addresses here and, with ``is_lan``, outside."""
+    """Whether other programs may use the server; ``urls`` are the addresses here and, with ``is_lan``, outside.
+
+    ``origins`` are those of web pages that may use it from a browser.
+    """
 
     is_open: bool = False
     is_lan: bool = False
     port: int = PORT
     urls: tuple[str, ...] = ()
     key: str = ""
+    origins: tuple[str, ...] = ()
 
     @classmethod
     def from_object(cls, found: dict[str, Any]) -> EndpointState:
@@ -32,6 +36,7 @@ class EndpointState:
             int(found.get("port") or PORT),
             tuple(str(url) for url in found.get("urls") or ()),
             str(found.get("key") or ""),
+            tuple(str(origin) for origin in found.get("origins") or ()),
         )
 
 
@@ -46,16 +51,20 @@ class Endpoint(QObject):
         self._api, self._kept = api, kept
         is_wanted, is_lan = (kept.is_on(name, usually=False) for name in ("endpoint", "endpointLan"))
         port = str(kept.value("endpointPort"))
-        self._wanted = EndpointState(is_wanted, is_lan, int(port) if port.isdigit() else PORT)
-        self.state = EndpointState(port=self._wanted.port, is_lan=is_lan)
+        origins = tuple(str(kept.value("endpointOrigins") or "").split())
+        self._wanted = EndpointState(is_wanted, is_lan, int(port) if port.isdigit() else PORT, origins=origins)
+        self.state = replace(self._wanted, is_open=False)
         api.connected.connect(self._on_connected)
 
-    def change(self, *, is_open: bool, is_lan: bool, port: int, new_key: bool = False) -> None:
+    def change(
+        self, *, is_open: bool, is_lan: bool, port: int, origins: tuple[str, ...], new_key: bool = False
+    ) -> None:
         """Open or shut the port, now and at the next start."""
-        self._wanted = EndpointState(is_open, is_lan, port)
+        self._wanted = EndpointState(is_open, is_lan, port, origins=origins)
         self._kept.keep("endpoint", is_open)
         self._kept.keep("endpointLan", is_lan)
         self._kept.keep("endpointPort", port)
+        self._kept.keep("endpointOrigins", " ".join(origins))
         self._tell(new_key)
 
     def _on_connected(self) -> None:
@@ -63,7 +72,9 @@ class Endpoint(QObject):
             self._tell()
 
     def _tell(self, new_key: bool = False) -> None:
-        body = {"open": self._wanted.is_open, "lan": self._wanted.is_lan, "port": self._wanted.port, "new_key": new_key}
+        wanted = self._wanted
+        body = {"open": wanted.is_open, "lan": wanted.is_lan, "port": wanted.port, "origins": list(wanted.origins)}
+        body["new_key"] = new_key
         self._api.ask("POST", "/slipstream/endpoint", body, self._on_answer, self._on_failure)
 
     def _on_answer(self, found: dict[str, Any]) -> None:
@@ -72,6 +83,6 @@ class Endpoint(QObject):
 
     def _on_failure(self, sentence: str) -> None:
         # What is kept stays: the port may be free at the next start.
-        self.state = EndpointState(port=self._wanted.port, is_lan=self._wanted.is_lan)
+        self.state = replace(self._wanted, is_open=False)
         self.changed.emit(self.state)
         self.failed.emit(sentence)

@@ -51,8 +51,9 @@ def batch(
     """Run a file of requests, one per line, in the batch lane.
 
     IN is in OpenAI's batch format, {"custom_id", "method": "POST", "url", "body"} per line, with the url
-    /v1/chat/completions, /v1/completions, /v1/responses, /v1/embeddings or /v1/messages. OUT is in its output format,
-    in the order in which lines are finished. A line that cannot be answered gets its error there, and the rest runs.
+    /v1/chat/completions, /v1/completions, /v1/responses, /v1/embeddings, /v1/rerank or /v1/messages. OUT is in its
+    output format, in the order in which lines are finished. A line that cannot be answered gets its error there, and
+    the rest runs.
     --model answers every line with that model, whatever the line names. A line runs in the batch lane, where it lets
     others go first, unless it has a speed or service_tier of its own.
 

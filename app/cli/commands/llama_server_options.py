@@ -18,6 +18,7 @@ from app.settings.server_settings import DEFAULT_MODELS
 from core.values.engine_options import KvType, Pooling, Speculation
 from core.values.errors import BadOption
 from core.values.request import ReasoningFormat
+from core.values.web_origin import origins_of
 
 _PANEL = "As llama-server has them"
 
@@ -203,8 +204,8 @@ class LlamaServerChoice:
         return own
 
     def origins(self, own: Sequence[str]) -> tuple[str, ...]:
-        """Return the origins whose pages are let in; ``own`` is what ``--cors`` says."""
-        return (*own, *_listed(self.cors_origins or ""))
+        """Return the origins whose pages are let in; ``own`` is what ``--cors`` says. Raises BadOption."""
+        return origins_of([*own, *_listed(self.cors_origins or "")])
 
     def idle_seconds(self, own: float | None) -> float | None:
         """Return after how long an unused model leaves memory; ``own`` is what ``--idle-unload`` says."""

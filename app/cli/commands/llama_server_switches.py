@@ -6,16 +6,19 @@ llama-server lists, and a few that older ones had.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperOption
 
+from app.cli.commands.llama_server_variables import Given, given_by, names_of, with_variables
 from app.cli.terminal.text import say_on_stderr
 from core.values.engine_options import MAX_LAYERS
-from core.values.errors import BadOption
+from core.values.errors import BadOption, BadRequest
 from models.formatting.program import PROGRAM
 
 
@@ -289,7 +292,7 @@ _SILENT = {
 
 
 class ServeCommand(TyperCommand):
-    """A command that knows llama-server's options too, by all of their names."""
+    """A command that knows llama-server's options too, by all of their names, and the variables it reads."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -298,12 +301,52 @@ class ServeCommand(TyperCommand):
         self.params += [_parameter(number, switch) for number, switch in enumerate(SWITCHES)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments."""
-        ctx.meta[_TYPED] = {one.partition("=")[0] for one in args}
-        return super().parse_args(ctx, _with_values(args))
+        """Read the arguments, and before them the variables that say what was not typed."""
+        typed = {one.partition("=")[0] for one in args}
+        given = [] if typed & set(ctx.help_option_names) else self._given(typed)
+        ctx.meta[_TYPED], ctx.meta[_GIVEN] = typed, given
+        ahead = [argument for one in given for argument in one.arguments]
+        try:
+            rest = super().parse_args(ctx, _with_values([*ahead, *args]))
+        except typer.BadParameter as error:
+            variable = _variable_of(error.param, given)
+            error.param_hint = repr(variable) if variable else error.param_hint
+            raise
+        told = [one.variable for one in given if not _is_switch(one.option)]
+        if told:
+            say_on_stderr(f"From the environment: {', '.join(told)}.")
+        return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error about an option says which variable gave it."""
+        try:
+            return super().invoke(ctx)
+        except (BadOption, BadRequest) as error:
+            sentence = with_variables(error.message, ctx.meta[_GIVEN])
+            if sentence == error.message:
+                raise
+            raise BadOption(sentence) from None
+
+    def _given(self, typed: Iterable[str]) -> list[Given]:
+        own = [option for option in self.params if isinstance(option, TyperOption)]
+        options = {name: option for option in own for name in names_of(option)}
+        names = [one if one in options else one[:2] for one in typed]  # a value can follow a letter, as in -c1024
+        if os.environ.get(str(options["--api-key"].envvar)):  # our own variable of the key goes before theirs
+            names.append("--api-key")
+        return given_by(os.environ, options, names)
 
 
-_TYPED = "slipstream.typed"
+_TYPED, _GIVEN = "slipstream.typed", "slipstream.given"
+_SWITCH = "llama_server_"
+
+
+def _is_switch(option: TyperOption) -> bool:
+    """Return whether an option is one of ``SWITCHES``, which say themselves what becomes of them."""
+    return (option.name or "").startswith(_SWITCH)
+
+
+def _variable_of(option: Any, given: Iterable[Given]) -> str | None:
+    return next((one.variable for one in given if one.option is option), None)
 
 
 def _with_values(args: Sequence[str]) -> list[str]:
@@ -317,13 +360,14 @@ def _with_values(args: Sequence[str]) -> list[str]:
 
 
 def _parameter(number: int, switch: LlamaServerSwitch) -> TyperOption:
-    def meet(ctx: Any, _parameter: Any, value: Any) -> None:
+    def meet(ctx: Any, option: Any, value: Any) -> None:
         if value:
-            typed = next((name for name in switch.names if name in ctx.meta[_TYPED]), switch.names[0])
-            switch.met(typed, value if isinstance(value, str) else "")
+            typed = next((name for name in switch.names if name in ctx.meta[_TYPED]), None)
+            named = typed or _variable_of(option, ctx.meta[_GIVEN]) or switch.names[0]
+            switch.met(named, value if isinstance(value, str) else "")
 
     return TyperOption(
-        param_decls=[f"llama_server_{number}", *switch.names],
+        param_decls=[f"{_SWITCH}{number}", *switch.names],
         is_flag=not switch.metavar,
         metavar=switch.metavar or None,
         nargs=len(switch.metavar.split()) or 1,

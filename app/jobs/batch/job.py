@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _MESSAGES = "/v1/messages"
-URLS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", _MESSAGES)
+URLS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/rerank", _MESSAGES)
 
 
 class BadBatchLine(Exception):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
+from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text, checked_text
 from app.server.http.body import LenientBody
 from app.server.http.errors import from_validation, renamed
 from core.values.errors import BadRequest
@@ -16,7 +16,7 @@ from core.values.errors import BadRequest
 Block = dict[str, Any]
 Message = dict[str, Any]
 # Blocks of an assistant's turn that only Anthropic can read.
-_UNREAD = frozenset({"redacted_thinking", "server_tool_use", "web_search_tool_result"})
+_UNREAD = ("redacted_thinking", "server_tool_use", "web_search_tool_result")
 # Fields of the chat's body by other names.
 SENT_FIELDS = {
     "max_completion_tokens": "max_tokens",
@@ -113,7 +113,7 @@ class MessageBody(LenientBody):
     def _messages(self) -> list[Message]:
         messages: list[Message] = []
         if self.system:
-            messages.append({"role": "system", "content": _text(self.system)})
+            messages.append({"role": "system", "content": _text(self.system, "system")})
         for index, sent in enumerate(self.messages):
             blocks = [{"type": "text", "text": sent.content}] if isinstance(sent.content, str) else sent.content
             where = f"messages[{index}]"
@@ -137,7 +137,7 @@ class MessageBody(LenientBody):
         kind = choice.get("type")
         if kind == "tool":
             return {"tool_choice": {"type": "function", "function": {"name": choice.get("name")}}, **single}
-        if kind not in _CHOICES:
+        if not isinstance(kind, str) or kind not in _CHOICES:
             raise BadRequest("tool_choice.type must be auto, any, tool or none.", param="tool_choice")
         return {"tool_choice": _CHOICES[kind], **single}
 
@@ -152,10 +152,30 @@ def _function(tool: AnthropicTool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _text(blocks: str | Sequence[Block]) -> str:
-    if isinstance(blocks, str):
-        return blocks
-    return "\n\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+def _text(content: Any, where: str) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(
+        _string(block, "text", where) for block in _blocks(content, where) if block.get("type") == "text"
+    )
+
+
+def _blocks(content: Any, where: str) -> list[Block]:
+    """Return content that is a list of blocks; raises BadRequest."""
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+        raise BadRequest(f"{where} has content that is neither text nor a list of blocks.", param=where)
+    return content
+
+
+def _string(block: Block, field: str, where: str) -> str:
+    """Return a text of a block, "" where it has none; raises BadRequest."""
+    value = block.get(field, "")
+    if not isinstance(value, str):
+        raise BadRequest(f"{where} has a block of the type {block['type']} whose {field} is no text.", param=where)
+    try:
+        return checked_text(value)
+    except ValueError as error:
+        raise BadRequest(f"{where}: {error}.", param=where) from None
 
 
 def _said(blocks: Sequence[Block], where: str) -> list[Message]:
@@ -164,10 +184,12 @@ def _said(blocks: Sequence[Block], where: str) -> list[Message]:
     for block in blocks:
         kind = block.get("type")
         if kind == "text":
-            turn["content"] = turn.get("content", "") + str(block.get("text", ""))
+            turn["content"] = turn.get("content", "") + _string(block, "text", where)
         elif kind == "thinking":
-            turn["reasoning_content"] = turn.get("reasoning_content", "") + str(block.get("thinking", ""))
+            turn["reasoning_content"] = turn.get("reasoning_content", "") + _string(block, "thinking", where)
         elif kind == "tool_use":
+            if not isinstance(block.get("input") or {}, dict):
+                raise BadRequest(f"{where} has a block of the type tool_use whose input is no object.", param=where)
             function = {
                 "name": block.get("name"),
                 "arguments": json.dumps(block.get("input") or {}, ensure_ascii=False),
@@ -197,7 +219,7 @@ def _asked(role: str, blocks: Sequence[Block], where: str) -> list[Message]:
 def _result(block: Block, where: str) -> Message:
     content = block.get("content") or ""
     if not isinstance(content, str):
-        parts = [_part(part, where) for part in content]
+        parts = [_part(part, where) for part in _blocks(content, where)]
         content = "".join(part["text"] for part in parts) if all(part["type"] == "text" for part in parts) else parts
     if block.get("is_error") and isinstance(content, str):
         content = f"Error: {content}"
@@ -207,29 +229,31 @@ def _result(block: Block, where: str) -> Message:
 def _part(block: Block, where: str) -> Block:
     kind = block.get("type")
     if kind == "text":
-        return {"type": "text", "text": block.get("text", "")}
+        return {"type": "text", "text": _string(block, "text", where)}
     if kind == "image":
-        source = block.get("source") or {}
+        source = block.get("source")
+        if not isinstance(source, dict):
+            raise BadRequest(f"{where} has a block of the type image without a source.", param=where)
         url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
         return {"type": "image_url", "image_url": {"url": url}}
-    text = _text_of(block)
+    text = _text_of(block, where)
     if text is not None:
         return {"type": "text", "text": text}
     raise _unreadable(kind, where)
 
 
-def _text_of(block: Block) -> str | None:
+def _text_of(block: Block, where: str) -> str | None:
     """Return the text of a block that is one in another shape; None where it has none that can be read."""
     kind, source = block.get("type"), block.get("source")
     if kind == "tool_reference":
         return str(block.get("tool_name", ""))
     if kind == "search_result" and isinstance(block.get("content"), list):
-        return f"{block.get('title', '')}\n{source}\n{_text(block['content'])}"
+        return f"{block.get('title', '')}\n{source}\n{_text(block['content'], where)}"
     if kind != "document" or not isinstance(source, dict):
         return None
     content = source.get("content") if source.get("type") == "content" else None
     if isinstance(content, str | list):
-        return _text(content)
+        return _text(content, where)
     return str(source.get("data", "")) if source.get("type") == "text" else None
 
 

@@ -15,6 +15,7 @@ from app.jobs.batch.job import URLS
 from app.server.batches.batch_runner import OPEN, BatchRunner
 from app.server.batches.file_store import FileStore, Record
 from app.server.calls.generation import new_id
+from app.server.calls.schemas import Text
 from app.server.http.body import Body
 from app.server.http.errors import ApiError, refuse
 
@@ -71,7 +72,7 @@ class BatchBody(Body):
     input_file_id: str
     endpoint: str
     completion_window: Literal["24h"]
-    metadata: dict[str, str] | None = None
+    metadata: dict[Text, Text] | None = None
 
 
 async def create_batch(body: BatchBody, http: HttpRequest) -> Response:

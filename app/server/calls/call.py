@@ -74,6 +74,11 @@ class Call(ABC, Generic[_Body]):
         return False
 
     @property
+    def reports_progress(self) -> bool:
+        """Whether it is told how much of the prompts was read."""
+        return bool(self.body.stream and self.body.return_progress)
+
+    @property
     def speculates(self) -> bool:
         """Whether tokens may be drafted for the replies."""
         return True
@@ -125,6 +130,7 @@ class Call(ABC, Generic[_Body]):
                         lora=lora,
                         speculates=self.speculates,
                         prompt_logprobs=self.scores_prompts,
+                        reports_progress=self.reports_progress,
                     )
                     for prompt, shape in zip(prompts, shapes, strict=True)
                     for one in params

@@ -59,6 +59,9 @@ class EngineHandle(Protocol):
     def cancel(self, request_id: str) -> None:
         """End a request early."""
 
+    def end_thoughts(self, request_id: str) -> None:
+        """Let a request whose thoughts are bounded go on to its answer."""
+
     def close(self) -> None:
         """End everything."""
 
@@ -66,9 +69,10 @@ class EngineHandle(Protocol):
 class Channel:
     """The events of one call's requests, in order; ``streams`` False wakes the call only when all have ended."""
 
-    __slots__ = ("_events", "_streams", "_waiter", "open_ids")
+    __slots__ = ("_events", "_streams", "_waiter", "first_id", "open_ids")
 
     def __init__(self, request_ids: Sequence[str], streams: bool) -> None:
+        self.first_id = request_ids[0]  # by which the call is known
         self.open_ids = set(request_ids)
         self._streams = streams
         self._events: list[RequestEvent] = []
@@ -236,6 +240,11 @@ class EngineBridge:
         """End one request early; its channel still hears of its end."""
         if self._engine is not None:
             self._engine.cancel(request_id)
+
+    def end_thoughts(self, request_id: str) -> None:
+        """Let a request whose thoughts are bounded go on to its answer."""
+        if self._engine is not None:
+            self._engine.end_thoughts(request_id)
 
     def end_all(self, message: str) -> None:
         """End every request with a sentence: the server is leaving."""

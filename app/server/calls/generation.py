@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.http.errors import RequestFailed
-from core.values.messages import Ended, FinishReason, PromptScored, RequestEvent, Started, Token, TokenLogprob
+from core.values.messages import (
+    Ended,
+    FinishReason,
+    PromptRead,
+    PromptScored,
+    RequestEvent,
+    Started,
+    Token,
+    TokenLogprob,
+)
 from core.values.request import Request
 
 _numbers = itertools.count()
@@ -23,7 +32,7 @@ def new_id(prefix: str) -> str:
 
 @dataclass(slots=True)
 class ChoiceUpdate:
-    """What is new of one choice: that it has begun, text of how many tokens, their logprobs, its end.
+    """What is new of one choice: that it has begun, what was read, text of how many tokens, their logprobs, its end.
 
     ``prompt_logprobs`` are those of the prompt's next tokens, ``drafted`` the spans of the text that were drafted.
     """
@@ -35,6 +44,7 @@ class ChoiceUpdate:
     prompt_logprobs: list[TokenLogprob] = field(default_factory=list)
     drafted: list[tuple[int, int]] = field(default_factory=list)
     started: Started | None = None
+    read: PromptRead | None = None
     end: Ended | None = None
 
 
@@ -87,6 +97,8 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ch
             texts.setdefault(index, []).append(event.text)
         elif type(event) is PromptScored:
             news.setdefault(index, ChoiceUpdate(index)).prompt_logprobs.extend(event.logprobs)
+        elif type(event) is PromptRead:
+            news.setdefault(index, ChoiceUpdate(index)).read = event
         elif type(event) is Started:
             news.setdefault(index, ChoiceUpdate(index)).started = event
     for index, parts in texts.items():

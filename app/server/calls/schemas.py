@@ -173,6 +173,7 @@ class GenerationBody(Body):
     model: str | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    return_progress: bool | None = None
     n: int | None = Field(default=None, ge=1, le=MAX_CHOICES)
     stop: Text | list[Text] | None = None
     seed: int | None = None
@@ -494,6 +495,7 @@ class ChatCompletionBody(GenerationBody):
     enable_thinking: bool | None = None
     reasoning_budget: int | None = Field(default=None, ge=-1)
     thinking_budget_tokens: int | None = Field(default=None, ge=-1)
+    reasoning_control: bool | None = None
     reasoning_format: ReasoningFormat | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool | None = None

@@ -30,10 +30,13 @@ from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
 from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer, Turn
-from core.values.messages import Ended, FinishReason, LoadedModel, Started, TokenLogprob
+from core.values.messages import Ended, FinishReason, LoadedModel, PromptRead, Started, TokenLogprob
 from core.values.receipt import Receipt
 from core.values.request import Constraint, PromptImage, ThinkingBudget
 from core.values.tokens import Tokenized, TokenizeRequest
+
+# A budget that no thoughts spend: they can be ended by the client.
+ENDLESS = 2**31 - 1
 
 
 class ChatCall(Call[ChatCompletionBody]):
@@ -87,6 +90,8 @@ class ChatCall(Call[ChatCompletionBody]):
         n_tokens, thinking = self.body.thinking_budget, None
         if n_tokens is None:
             n_tokens = self.pool.settings.reasoning_budget
+        if n_tokens < 0 and self.body.reasoning_control:
+            n_tokens = ENDLESS
         if n_tokens >= 0 and form.thinking is not None and thought is not None:
             markers = form.thinking
             thinking = ThinkingBudget(n_tokens, markers.open, markers.close, markers.then, begins_inside=self._thinks)
@@ -150,7 +155,8 @@ class ChatUpdate:
     """What is new of one choice. ``pieces`` are certain; ``n_tokens`` counts the tokens behind this update.
 
     ``drafted`` has for each piece its drafted spans, where they are asked for.
-    ``started`` says how long the prompt is and how much of it was cached.
+    ``started`` says how long the prompt is and how much of it was cached, and ``read``, where it is asked for, how much
+    was read since.
     """
 
     index: int
@@ -160,6 +166,7 @@ class ChatUpdate:
     started: Started | None = None
     end: Ended | None = None
     drafted: Sequence[list[Span]] = ()
+    read: PromptRead | None = None
 
 
 Updates = AsyncGenerator[list[ChatUpdate], None]
@@ -187,7 +194,9 @@ class ChatChoice:
         """Keep what is new; return it as pieces."""
         pieces = self._parsed(news)
         drafted = self._drafted(news, pieces) if self.drafted is not None else ()
-        update = ChatUpdate(news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end, drafted)
+        update = ChatUpdate(
+            news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end, drafted, news.read
+        )
         self.keep(update)
         return update
 

@@ -65,7 +65,8 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
         return {"error": error.message}
     body = error.body()
     if path.startswith(LM_STUDIO_1):
-        kind = "model_not_found" if status == 404 else "invalid_request" if status < 500 else "internal_error"
+        not_found = "job_not_found" if error.answer.code == "job_not_found" else "model_not_found"
+        kind = not_found if status == 404 else "invalid_request" if status < 500 else "internal_error"
         body["error"]["type"] = kind
     elif error.sizes is not None and not path.startswith(PREFIX):  # llama-server's own routes
         body["error"]["type"] = "exceed_context_size_error"

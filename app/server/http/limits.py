@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import socket
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,6 +15,8 @@ from app.server.http.errors import ApiError, is_ollama, refuse
 from app.server.http.keys import ApiKeys, caller
 from app.server.http.listening_socket import is_socket_path
 from app.settings.server_settings import ServerSettings
+from core.values.web_origin import ALL
+from models.formatting.program import advice
 
 # Six photographs of 4 MB, as base64.
 MAX_BODY = 32 * 1024 * 1024
@@ -117,6 +119,20 @@ def _is_address(name: str) -> bool:
 PROGRAM_SCHEMES = ("app", "vscode-webview", "tauri", "chrome-extension", "moz-extension")
 
 
+class AllowedOrigins:
+    """The origins that the user names: at the start, and in the window while the server runs."""
+
+    def __init__(self, given: Iterable[str] = ()) -> None:
+        self._given, self._chosen = frozenset(given), frozenset[str]()
+
+    def choose(self, origins: Iterable[str]) -> None:
+        """Let pages of these in too, instead of those that were chosen before."""
+        self._chosen = frozenset(origins)
+
+    def __contains__(self, origin: object) -> bool:
+        return any(origin in named or ALL in named for named in (self._given, self._chosen))
+
+
 class OriginCheck:
     """Refuse requests that a browser sends for a page of another origin, and answer preflights of those that may.
 
@@ -124,9 +140,8 @@ class OriginCheck:
     pages of this machine.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, keys: ApiKeys) -> None:
-        self._app, self._keys = app, keys
-        self._named = {origin.rstrip("/").lower() for origin in settings.cors}
+    def __init__(self, app: ASGIApp, origins: AllowedOrigins, keys: ApiKeys) -> None:
+        self._app, self._origins, self._keys = app, origins, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, answer a preflight, or answer 403."""
@@ -135,10 +150,9 @@ class OriginCheck:
             await self._app(scope, receive, send)
             return
         if not self._is_allowed(origin.decode("latin-1").lower()):
-            message = (
-                f"Requests from web pages of {origin.decode('latin-1')[:80]} are refused: start the server with "
-                f"--cors {origin.decode('latin-1')[:80]} to let that page in."
-            )
+            shown = origin.decode("latin-1")[:80]
+            let_in = advice(f"start the server with --cors {shown}", "add it under Web pages on the page Server")
+            message = f"Requests from web pages of {shown} are refused: {let_in} to let that page in."
             await send_error(scope, send, refuse(403, message, code="foreign_origin"))
             return
         fields = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
@@ -158,7 +172,7 @@ class OriginCheck:
 
     def _is_allowed(self, origin: str) -> bool:
         scheme, _, authority = origin.partition("://")
-        if origin in self._named or "*" in self._named:
+        if origin in self._origins:
             return True
         return self._keys.is_needed and (scheme in PROGRAM_SCHEMES or is_loopback_name(host_name(authority)))
 

@@ -84,6 +84,11 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Stream until the generator ends or the client goes away."""
         self._path = str(scope["path"])
+        if scope.get("method") == "HEAD":  # a stream may have no end
+            await self._start(send)
+            await send({"type": "http.response.body", "body": b""})
+            await self._events.aclose()
+            return
         pinging = asyncio.ensure_future(self._ping(send))
         try:
             await while_connected(receive, self._send_all(send))

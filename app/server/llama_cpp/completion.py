@@ -18,7 +18,7 @@ from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, c
 from app.server.calls.speed import ReplySpeed
 from app.server.http.sse import EventStream, encode_event, while_connected
 from app.server.llama_cpp.properties import settings_of
-from app.server.openai.timings import LOWEST, timings
+from app.server.openai.timings import LOWEST, prompt_progress, timings
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, TokenLogprob
 from core.values.receipt import Receipt
@@ -225,7 +225,7 @@ class LlamaReply:
         shown, text = self.take(news), self._texts[news.index]
         if news.end is not None:
             return encode_event(self.whole(news.index) | {"content": shown, "tokens": self._ids(news.logprobs)})
-        if not shown and not news.logprobs:
+        if not shown and not news.logprobs and news.read is None:
             return b""
         event: dict[str, Any] = {
             "index": news.index,
@@ -236,6 +236,8 @@ class LlamaReply:
             "tokens_predicted": text.n_tokens,
             "tokens_evaluated": text.n_prompt,
         }
+        if news.read is not None:
+            event["prompt_progress"] = prompt_progress(news.read)
         if self._body.n_probs and news.logprobs:
             event["completion_probabilities"] = [_probability(one) for one in news.logprobs]
         if self._body.timings_per_token:

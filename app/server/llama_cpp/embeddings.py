@@ -9,19 +9,18 @@ from fastapi.responses import Response
 from pydantic import Field, model_validator
 
 from app.server.calls.generation import new_id
-from app.server.http.body import Body
-from app.server.openai.embeddings import base64_of, floats_of, inputs_of, json_response, vectors_of
+from app.server.http.errors import renamed
+from app.server.openai.embeddings import VectorsBody, base64_of, floats_of, inputs_of, json_response, vectors_of
 from core.values.embedding import EUCLIDEAN, EmbedRequest
 
 
-class EmbeddingBody(Body):
+class EmbeddingBody(VectorsBody):
     """The body: ``content`` or ``input`` is a text, token ids, or a list of these."""
 
     content: Any = None
     input: Any = None
     embd_normalize: int = Field(default=EUCLIDEAN, ge=-1, le=64)
     encoding_format: Literal["float", "base64"] = "float"
-    model: str | None = None
 
     @model_validator(mode="after")
     def _has_one_input(self) -> EmbeddingBody:
@@ -34,8 +33,9 @@ class EmbeddingBody(Body):
 
 async def embedding(body: EmbeddingBody, http: HttpRequest) -> Response:
     """Return a list with the vectors of each input: one, or with pooling none one of each token."""
-    request = EmbedRequest(new_id("embd"), body.content, norm=body.embd_normalize)
-    found = await vectors_of(http, request, body.model)
+    request = EmbedRequest(new_id("embd"), body.content, norm=body.embd_normalize, lane=body.lane)
+    with renamed({"input": "content" if body.input is None else "input"}):
+        found = await vectors_of(http, request, body.model)
     write = base64_of if body.encoding_format == "base64" else floats_of
     answers = [[write(vector) for vector in vectors] for vectors in found.answer.vectors]
     return json_response([{"index": index, "embedding": vectors} for index, vectors in enumerate(answers)])

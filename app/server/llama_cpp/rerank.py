@@ -11,7 +11,8 @@ from pydantic import Field, model_validator
 from app.server.calls.generation import new_id
 from app.server.calls.schemas import Text
 from app.server.http.body import Body
-from app.server.openai.embeddings import MAX_INPUTS, floats_of, json_response, vectors_of
+from app.server.http.errors import renamed
+from app.server.openai.embeddings import MAX_INPUTS, VectorsBody, floats_of, json_response, vectors_of
 from core.values.embedding import EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
@@ -23,7 +24,7 @@ class TextDocument(Body):
     text: Text
 
 
-class RerankBody(Body):
+class RerankBody(VectorsBody):
     """The body; ``texts`` instead of ``documents`` is answered in the shape of Text Embeddings Inference (TEI)."""
 
     query: Text = Field(min_length=1)
@@ -32,7 +33,6 @@ class RerankBody(Body):
     top_n: int | None = Field(default=None, ge=1)
     return_documents: bool = False
     return_text: bool = False
-    model: str | None = None
 
     @model_validator(mode="after")
     def _has_documents(self) -> RerankBody:
@@ -52,7 +52,9 @@ class RerankBody(Body):
 async def rerank(body: RerankBody, http: HttpRequest) -> Response:
     """Return the scores of the documents, best first."""
     given = body.given
-    found = await vectors_of(http, EmbedRequest(new_id("rank"), given, query=body.query), body.model, _check)
+    request = EmbedRequest(new_id("rank"), given, query=body.query, lane=body.lane)
+    with renamed({"input": "documents" if body.texts is None else "texts"}):
+        found = await vectors_of(http, request, body.model, _check)
     scores = [floats_of(one[0])[0] for one in found.answer.vectors]
     order = sorted(range(len(given)), key=lambda index: -scores[index])[: body.top_n]
     if body.texts is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Annotated, Any, Literal
 
@@ -98,6 +98,8 @@ class LmStudioChatBody(Body):
             "messages": messages_of(None, items, _NO_TOOLS),
             "max_completion_tokens": self.max_output_tokens,
         }
+        if self.stream:
+            fields |= {"stream": True, "return_progress": True}
         if self.reasoning in ("on", "off"):
             fields["enable_thinking"] = self.reasoning == "on"
         elif self.reasoning is not None:
@@ -131,6 +133,7 @@ class LmStudioReply:
         self._name = body.model
         self._run: RunningChat | None = None
         self._load_seconds: float | None = None  # where the model was not there
+        self._share_read: float | None = 0.0  # of the prompt; None where it was read
 
     async def whole(self) -> dict[str, Any]:
         """Return the answer as one object."""
@@ -174,10 +177,8 @@ class LmStudioReply:
                 self._name = self._call.name
                 starts = self._event("chat.start") if self._load_seconds is None else b""
                 yield starts + _event("prompt_processing.start")
-                ends = _event("prompt_processing.end")
                 async for batch in updates:
-                    said = ends + b"".join(event for update in batch for event in self._take(update))
-                    ends = b""
+                    said = b"".join(event for update in batch for event in (*self._read(update), *self._take(update)))
                     if said:
                         yield said
                 self._name = self._call.name  # another model may have stepped in for a remote's
@@ -212,6 +213,17 @@ class LmStudioReply:
     def _check(self) -> None:
         if self._body.reasoning not in (None, "off") and isinstance(self._call, ChatCall) and not self._call.can_think:
             raise refuse(400, f"{self._call.name} does not reason: leave reasoning out.", param="reasoning")
+
+    def _read(self, update: ChatUpdate) -> Iterator[bytes]:
+        """Yield the events that tell how much of the prompt was read, and at last that all was."""
+        if self._share_read is None:
+            return
+        if update.read is not None and (share := update.read.n_read / update.read.n_prompt) > self._share_read:
+            self._share_read = share
+            yield _event("prompt_processing.progress", progress=round(share, 3))
+        if update.n_tokens or update.end is not None:
+            self._share_read = None
+            yield _event("prompt_processing.end")
 
     def _take(self, update: ChatUpdate) -> list[bytes]:
         """Keep what is new, and return the events that tell it. There are no calls: no tools were sent."""

@@ -250,7 +250,8 @@ class PullBody(ModelBody):
 
 
 def _limit(value: Any) -> int | None:
-    if type(value) not in (int, float) or value != int(value) or (value < 1 and value not in _AS_MANY_AS_FIT):
+    is_whole = type(value) is int or (isinstance(value, float) and value.is_integer())
+    if not is_whole or (value < 1 and value not in _AS_MANY_AS_FIT):
         raise BadRequest(
             f"num_predict must be a number of tokens, or -1 for as many as there is room for, not {value!r}.",
             param="options.num_predict",

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
+from pydantic import Field
 
+from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatChoice, ChatRun, ChatUpdate
+from app.server.http.body import LenientBody
 from app.server.http.sse import EventStream, encode_text, while_connected
 from app.server.openai.reply import Reply, identity
 from app.server.openai.timings import chat_logprobs
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from core.values.receipt import Receipt
+
+_REPLY_ID = "chatcmpl"
 
 
 async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Response:
@@ -28,6 +33,32 @@ async def count_input_tokens(body: ChatCompletionBody, http: HttpRequest) -> Res
     call = ChatCall(body, http.app.state.pool, http.app.state.renderer)
     n_tokens = await while_connected(http.receive, call.count_tokens())
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
+
+
+class ControlBody(LenientBody):
+    """The body of POST /v1/chat/completions/control, as llama-server has it."""
+
+    id: str = Field(min_length=1)
+    action: Literal["reasoning_end"]
+
+
+async def control(body: ControlBody, http: HttpRequest) -> Response:
+    """Let a chat that is being answered go on from its thoughts to the answer."""
+    pool: ModelPool = http.app.state.pool
+    number = body.id.removeprefix(f"{_REPLY_ID}-")
+    name = f"{ChatCall.ID_PREFIX}-{number}"
+    found = [(host, live) for host, live in pool.live if live.channel.first_id == name and live.slot is not None]
+    thinking = [(host, live) for host, live in found if live.request.thinking is not None]
+    for host, live in thinking:
+        host.bridge.end_thoughts(live.request.id)
+    if thinking:
+        return JSONResponse({"success": True})
+    why = (
+        "Its thoughts cannot be ended: send reasoning_control true with the chat, to a model that thinks."
+        if found
+        else f"No chat of the id {body.id[:80]!r} is being answered: send the id that its chunks have."
+    )
+    return JSONResponse({"success": False, "message": why})
 
 
 async def respond(body: ChatCompletionBody, http: HttpRequest, kind: type[ChatReply]) -> Response:
@@ -70,7 +101,8 @@ class ChatReply(Reply[ChatChoice]):
 
     def __init__(self, call: ChatCall, run: ChatRun) -> None:
         body = call.body
-        who = identity(call, "chatcmpl", f"chat.completion{'.chunk' if body.stream else ''}", run.model)
+        kind = f"chat.completion{'.chunk' if body.stream else ''}"
+        who = identity(call, _REPLY_ID, kind, run.model, run.requests[0].id)
         super().__init__(body, who, run.choices)
         self._deep = run.deep
         self._has_logprobs = bool(body.logprobs)
@@ -89,6 +121,11 @@ class ChatReply(Reply[ChatChoice]):
 
     def chunks(self, update: ChatUpdate) -> bytes:
         """Return the chunks for what is new of a choice."""
+        if update.read is None:
+            return self._said(update)
+        return self._progress(update.index, {"delta": {}}, update.read) + self._said(update)
+
+    def _said(self, update: ChatUpdate) -> bytes:
         pieces, n_tokens = update.pieces, self._choices[update.index].n_tokens
         if update.end is None and not update.logprobs and not any(update.drafted):
             if not pieces:

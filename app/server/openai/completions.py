@@ -125,7 +125,7 @@ class TextReply(Reply[TextChoice]):
     def __init__(self, call: CompletionCall, begun: Begun) -> None:
         body = call.body
         self._echoes = call.echoes or [""] * len(begun.requests)
-        who = identity(call, "cmpl", "text_completion", begun.model)
+        who = identity(call, "cmpl", "text_completion", begun.model, begun.requests[0].id)
         super().__init__(body, who, [TextChoice() for _ in self._echoes])
         self._has_logprobs = body.logprobs is not None
         self._heads = [f'{self._head},"choices":[{{"index":{i},"text":' for i in range(len(self._choices))]
@@ -151,6 +151,11 @@ class TextReply(Reply[TextChoice]):
 
     def chunks(self, news: ChoiceUpdate) -> bytes:
         """Return the chunks for what is new of a choice."""
+        if news.read is None:
+            return self._said(news)
+        return self._progress(news.index, {"text": ""}, news.read) + self._said(news)
+
+    def _said(self, news: ChoiceUpdate) -> bytes:
         found = news.prompt_logprobs + news.logprobs
         if news.end is None and not found:
             # The common case is put together by hand: it runs for every token of every stream.

@@ -9,13 +9,13 @@ from typing import Any, Literal, NamedTuple
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core import to_json
 
 from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
 from app.server.calls.model_pool import ModelPool
-from app.server.calls.schemas import PromptInput
+from app.server.calls.schemas import HINTS, PromptInput
 from app.server.calls.speed import ReplySpeed, wanted_speed
 from app.server.http.body import Body
 from app.server.http.sse import while_connected
@@ -27,28 +27,41 @@ from core.values.request import Lane
 MAX_INPUTS = 2_048  # as at OpenAI
 
 
-class EmbeddingsBody(Body):
+class VectorsBody(Body):
+    """What requests for vectors and for scores have in common: the model, and how soon they are wanted."""
+
+    model: str | None = None
+    speed: str | None = None
+    service_tier: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_hints(cls, value: Any) -> Any:
+        """Leave out what other servers know and what changes nothing here."""
+        if not isinstance(value, dict):
+            return value
+        return {name: one for name, one in value.items() if name in cls.model_fields or name not in HINTS}
+
+    @property
+    def lane(self) -> Lane:
+        """The engine's lane. Raises BadRequest."""
+        speed = wanted_speed(self.speed, self.service_tier)
+        if speed in (ReplySpeed.SPARK, ReplySpeed.DEEP):
+            raise BadRequest(f"speed {speed} is for texts: vectors have standard, fast and batch.", param="speed")
+        return speed.lane
+
+
+class EmbeddingsBody(VectorsBody):
     """The body of POST /v1/embeddings; ``input`` is a text, a list of texts, token ids, or a list of such lists."""
 
     input: Any
-    model: str | None = None
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(default=None, ge=1)
-    speed: str | None = None
-    user: str | None = None
 
     @field_validator("input")
     @classmethod
     def _is_input(cls, value: Any) -> tuple[PromptInput, ...]:
         return inputs_of(value, "input")
-
-    @property
-    def lane(self) -> Lane:
-        """The engine's lane. Raises BadRequest."""
-        speed = wanted_speed(self.speed, None)
-        if speed in (ReplySpeed.SPARK, ReplySpeed.DEEP):
-            raise BadRequest(f"speed {speed} is for texts: vectors have standard, fast and batch.", param="speed")
-        return speed.lane
 
 
 def inputs_of(value: Any, field: str) -> tuple[PromptInput, ...]:

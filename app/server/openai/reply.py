@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from app.server.calls.call import Call
-from app.server.calls.generation import new_id
 from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import marks
 from app.server.http.sse import DONE, encode_event
-from app.server.openai.timings import Identity, fingerprint, timings, usage
-from core.values.messages import Ended, LoadedModel
+from app.server.openai.timings import Identity, fingerprint, prompt_progress, timings, usage
+from core.values.messages import Ended, LoadedModel, PromptRead
 from core.values.receipt import Receipt
 
 
@@ -26,10 +25,10 @@ class ReplyChoice(Protocol):
 _Choice = TypeVar("_Choice", bound=ReplyChoice)
 
 
-def identity(call: Call[Any], id_prefix: str, kind: str, model: LoadedModel) -> Identity:
-    """Return what every object of the answer repeats."""
+def identity(call: Call[Any], id_prefix: str, kind: str, model: LoadedModel, request_id: str) -> Identity:
+    """Return what every object of the answer repeats; its id is that of the first request, with another beginning."""
     served = marks(model, call.body.wanted_speed, call.body.service_tier)
-    return Identity(new_id(id_prefix), kind, call.host.name, fingerprint(model), served)
+    return Identity(f"{id_prefix}-{request_id.partition('-')[2]}", kind, call.host.name, fingerprint(model), served)
 
 
 class Reply(ABC, Generic[_Choice]):
@@ -55,6 +54,10 @@ class Reply(ABC, Generic[_Choice]):
         if not self._includes_usage:
             return DONE
         return encode_event(self._identity.head() | {"choices": [], **self._cost()}) + DONE
+
+    def _progress(self, index: int, content: dict[str, Any], read: PromptRead | None) -> bytes:
+        """Return a chunk with how much of the prompt was read; nothing where that is not new."""
+        return b"" if read is None else self._chunk(index, content, prompt_progress=prompt_progress(read))
 
     @abstractmethod
     def _wire(self, index: int, choice: _Choice) -> dict[str, Any]: ...

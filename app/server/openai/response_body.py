@@ -6,12 +6,11 @@ What is not translated here goes on as it is: the chat's body knows it, ignores 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
 from app.server.http.body import Body
@@ -46,7 +45,7 @@ class ResponseBody(Body):
     model: Text | None = None
     stream: bool | None = None
     store: bool | None = None
-    metadata: dict[str, str] | None = None
+    metadata: dict[Text, Text] | None = None
     previous_response_id: Text | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     tools: list[Item] | None = Field(default=None, max_length=MAX_TOOLS)
@@ -59,6 +58,19 @@ class ResponseBody(Body):
     conversation: None = None
     prompt: None = None
     stream_options: Item | None = None
+
+    @field_validator("input", "tools", "tool_choice", "reasoning", "text")
+    @classmethod
+    def _can_be_told_again(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse what a reply, which repeats it, could not say: numbers that are not finite, and no text."""
+        try:
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, RecursionError):
+            name = info.field_name
+            raise ValueError(
+                f"{name} holds a number that is not finite, half of a surrogate pair, or too deep"
+            ) from None
+        return value
 
     @field_validator("input")
     @classmethod
@@ -146,7 +158,8 @@ class ToolNames:
             return {"tools": self.functions or None, "tool_choice": choice if self.functions else None}
         kind = choice.get("type")
         if kind == "allowed_tools":
-            names = {self.seen(str(one.get("name")), one.get("namespace")) for one in choice.get("tools") or ()}
+            listed = _objects(choice.get("tools"), "tool_choice", "tools")
+            names = {self.seen(str(one.get("name")), one.get("namespace")) for one in listed}
             allowed = [tool for tool in self.functions if tool["function"]["name"] in names]
             return {"tools": allowed or None, "tool_choice": choice.get("mode", "auto") if allowed else None}
         if kind not in ("function", "custom"):
@@ -159,7 +172,7 @@ class ToolNames:
         if kind in _HOSTED_SEARCH:
             return
         if kind == "namespace":
-            for one in tool.get("tools") or ():
+            for one in _objects(tool.get("tools"), "tools", "tools"):
                 self._add(one, str(name))
             return
         if kind not in ("function", "custom") or not isinstance(name, str):
@@ -174,9 +187,18 @@ class ToolNames:
         self.functions.append({"type": "function", "function": function})
 
 
+def _objects(found: Any, param: str, what: str) -> list[Item]:
+    """Return what must be a list of objects, or nothing; raises BadRequest."""
+    if not isinstance(found or [], list) or not all(isinstance(one, dict) for one in found or ()):
+        raise BadRequest(f"{param}: {what} must be a list of objects.", param=param)
+    return found or []
+
+
 def _text_function(tool: Item) -> Item:
     """Return a custom tool, which takes free text, as a function of one text."""
     description, form = tool.get("description") or "", tool.get("format") or {}
+    if not (isinstance(description, str) and isinstance(form, dict)):
+        raise BadRequest("tools: the description of a tool is text, and its format an object.", param="tools")
     if form.get("type") == "grammar":
         description += f"\nThe input follows this {form.get('syntax')} grammar:\n{form.get('definition')}"
     properties = {"input": {"type": "string"}}
@@ -236,10 +258,10 @@ def _take_message(messages: list[Message], item: Item, where: str) -> None:
         content = _parts(content, where)
     if role == "assistant":
         turn = _turn(messages)
-        turn["content"] = f"{turn.get('content', '')}{_plain(content)}"
+        turn["content"] = f"{turn.get('content', '')}{_plain(content, where)}"
     elif role in ("system", "developer") and all(message["role"] == "system" for message in messages):
         before = f"{messages[0]['content']}\n\n" if messages else ""
-        messages[:] = [{"role": "system", "content": before + _plain(content)}]
+        messages[:] = [{"role": "system", "content": before + _plain(content, where)}]
     else:
         messages.append({"role": role, "content": content})
 
@@ -251,8 +273,11 @@ def _turn(messages: list[Message]) -> Message:
     return messages[-1]
 
 
-def _plain(content: str | list[Item]) -> str:
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+def _plain(content: str | list[Item], where: str) -> str:
+    texts = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+    if not all(isinstance(text, str) for text in texts):
+        raise BadRequest(f"{where} has a part whose text is no text.", param="input")
+    return "".join(texts)
 
 
 def _parts(content: Any, where: str) -> list[Item]:
@@ -282,9 +307,10 @@ def reasoning_of(item: Item) -> str:
     """Return the text of a reasoning item; "" where it holds none that can be read."""
     parts = item.get("content")
     if isinstance(parts, list) and parts:
-        return _plain([part for part in parts if isinstance(part, dict)])
+        texts = [part.get("text") for part in parts if isinstance(part, dict)]
+        return "".join(text for text in texts if isinstance(text, str))
     try:
         kept = base64.b64decode(item.get("encrypted_content") or "", validate=True)
         return kept.removeprefix(_SEALED).decode() if kept.startswith(_SEALED) else ""
-    except (binascii.Error, UnicodeDecodeError, TypeError):
+    except (ValueError, TypeError):
         return ""

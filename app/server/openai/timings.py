@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app import __version__
-from core.values.messages import LoadedModel, Logprob, TokenLogprob
+from core.values.messages import LoadedModel, Logprob, PromptRead, TokenLogprob
 from core.values.receipt import Receipt
 
 
@@ -88,6 +88,12 @@ def _as_llama_server(receipts: Sequence[Receipt], prefill: float, decode: float)
         "draft_n": sum(receipt.n_drafted for receipt in receipts),
         "draft_n_accepted": sum(receipt.n_accepted for receipt in receipts),
     }
+
+
+def prompt_progress(read: PromptRead) -> dict[str, Any]:
+    """Return how much of a prompt was read, in the fields of llama-server."""
+    counts = {"total": read.n_prompt, "cache": read.n_cached, "processed": read.n_read}
+    return {**counts, "time_ms": round(read.seconds * 1_000)}
 
 
 def cache_miss(receipts: Sequence[Receipt]) -> dict[str, Any] | None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PATHS = frozenset(
     {
         "/v1/chat/completions",
+        "/v1/chat/completions/control",
         "/v1/chat/completions/input_tokens",
         "/v1/completions",
         "/v1/responses",

@@ -19,6 +19,7 @@ OLLAMA = {"model": "ember-q8_0", "stream": False, "options": {"num_predict": 1}}
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": USER, "max_tokens": 1},
     "/v1/chat/completions/input_tokens": {"messages": USER},
+    "/v1/chat/completions/control": {"id": "chatcmpl-x", "action": "reasoning_end"},
     "/v1/completions": {"prompt": "Hi", "max_tokens": 1},
     "/v1/responses": {"input": "Hi", "max_output_tokens": 1, "store": False},
     "/v1/responses/input_tokens": {"input": "Hi"},
@@ -34,9 +35,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "/tokenize": {"content": "Hi"},
     "/detokenize": {"tokens": [300]},
     "/apply-template": {"messages": USER},
+    "/v1/models": {"model": "ember-q8_0"},
     "/models/load": {"model": "ember-q8_0"},
     "/slipstream/load": {"model": "ember-q8_0"},
     "/api/v1/models/load": {"model": "ember-q8_0"},
+    "/api/v1/models/download": {"model": "ember-q8_0"},
     "/api/v1/chat": {"model": "ember-q8_0", "input": "Hi", "max_output_tokens": 1, "store": False},
     "/api/show": {"model": "ember-q8_0"},
     "/api/chat": {"messages": USER, **OLLAMA},
@@ -75,7 +78,161 @@ NO_NUMBER = ('"', "[", "NaN")
 
 # Errors that no single field is the cause of: a text is too long with the others, or the usual body is refused.
 OTHERWISE = re.compile(
-    "context size|too long|tokens, and this model takes|leaves no room|does not score|no file 'file-x'"
+    "context size|too long|tokens, and this model takes|leaves no room|does not score|no file 'file-x'|"
+    "JSON schema cannot be followed|num_predict must be|is no token"
+)
+
+
+FUNCTION = {"name": "roll", "description": "Rolls dice.", "parameters": {"type": "object", "properties": {"n": {}}}}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "roll", "arguments": '{"n": 1}'}}
+SCHEMA = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"]}
+CHAT = {
+    "messages": [
+        {"role": "system", "content": [{"type": "text", "text": "Be kind."}]},
+        {"role": "user", "content": "Roll.", "name": "Ana"},
+        {"role": "assistant", "content": None, "reasoning_content": "Dice.", "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "4"},
+    ],
+    "tools": [{"type": "function", "function": FUNCTION}],
+    "max_tokens": 1,
+}
+# Bodies with something in most of what they can hold.
+FULL: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("/v1/chat/completions", CHAT | {"tool_choice": {"type": "function", "function": {"name": "roll"}}}),
+    ("/v1/chat/completions", CHAT | {"stream": True, "stream_options": {"include_usage": True}}),
+    (
+        "/v1/chat/completions",
+        {
+            "messages": USER,
+            "max_tokens": 1,
+            "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}},
+            "logit_bias": {"5": 1.5},
+            "lora": [],
+            "reasoning": {"effort": "low", "max_tokens": 5},
+            "samplers": ["top_k"],
+            "stop": ["x"],
+            "chat_template_kwargs": {"a": 1},
+            "dry_sequence_breakers": ["\n"],
+        },
+    ),
+    ("/v1/completions", {"prompt": [[300, 301], [302]], "max_tokens": 1, "stop": ["x"], "logit_bias": {"5": 1}}),
+    (
+        "/completion",
+        {"prompt": ["a", [300, 301]], "n_predict": 1, "logit_bias": [[5, False]], "response_fields": ["a"]},
+    ),
+    ("/infill", {"input_prefix": "a", "input_extra": [{"text": "b", "filename": "c"}], "n_predict": 1}),
+    ("/v1/embeddings", {"input": ["a", "b"], "encoding_format": "base64", "dimensions": 8}),
+    ("/tokenize", {"content": ["a", 300], "with_pieces": True}),
+    (
+        "/v1/responses",
+        {
+            "input": [
+                {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be kind."}]},
+                {"role": "user", "content": "Roll."},
+                {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Dice."}]},
+                {"type": "reasoning", "summary": [], "encrypted_content": "abcd"},
+                {"type": "function_call", "call_id": "call_1", "name": "roll", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "call_1", "output": [{"type": "input_text", "text": "4"}]},
+                {"type": "custom_tool_call", "call_id": "call_2", "name": "shell", "input": "ls"},
+                {"type": "custom_tool_call_output", "call_id": "call_2", "output": "a"},
+                {"role": "assistant", "content": [{"type": "output_text", "text": "Four.", "annotations": []}]},
+                {"role": "user", "content": "Again."},
+            ],
+            "tools": [
+                {"type": "function", "parameters": {}, "strict": False, "name": "roll"},
+                {"type": "custom", "name": "shell", "description": "d", "format": {"type": "text"}},
+                {"type": "namespace", "name": "space", "tools": [{"type": "function", "name": "f"}]},
+            ],
+            "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "roll"}]},
+            "text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}, "verbosity": "low"},
+            "reasoning": {"effort": "low"},
+            "metadata": {"a": "b"},
+            "include": ["reasoning.encrypted_content"],
+            "max_output_tokens": 1,
+            "store": True,
+        },
+    ),
+    (
+        "/v1/messages",
+        {
+            "system": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}],
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "Roll."}]},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "Dice.", "signature": "s"},
+                        {"type": "tool_use", "id": "call_1", "name": "roll", "input": {"n": 1}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": "4"}]},
+                        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "d"}},
+                        {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "c"}]}},
+                        {
+                            "type": "search_result",
+                            "source": "s",
+                            "title": "t",
+                            "content": [{"type": "text", "text": "r"}],
+                        },
+                    ],
+                },
+            ],
+            "tools": [{"name": "roll", "input_schema": SCHEMA}],
+            "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+            "thinking": {"type": "enabled", "budget_tokens": 1},
+            "stop_sequences": ["x"],
+            "max_tokens": 1,
+        },
+    ),
+    (
+        "/api/chat",
+        {
+            "messages": [
+                {"role": "user", "content": "Roll."},
+                {
+                    "role": "assistant",
+                    "thinking": "Dice.",
+                    "tool_calls": [{"function": {"name": "roll", "arguments": {"n": 1}}}],
+                },
+                {"role": "tool", "content": "4", "tool_name": "roll"},
+            ],
+            "tools": [{"type": "function", "function": FUNCTION}],
+            "format": SCHEMA,
+            **OLLAMA,
+            "options": {"num_predict": 1, "stop": ["x"], "temperature": 0, "seed": 1, "num_ctx": 512},
+        },
+    ),
+    ("/api/generate", {"prompt": "Hi", "context": [300], **OLLAMA}),
+    (
+        "/api/v1/chat",
+        {
+            "model": "ember-q8_0",
+            "input": [{"type": "text", "content": "Hi"}],
+            "max_output_tokens": 1,
+            "store": True,
+            "stream": True,
+        },
+    ),
+    ("/v1/rerank", {"query": "a", "documents": ["b", {"text": "c"}]}),
+)
+INSIDE = (
+    "null",
+    "true",
+    "-1",
+    "1e308",
+    "NaN",
+    "1e999",
+    '""',
+    '"\\ud800"',
+    '"x"',
+    "[]",
+    "[null]",
+    '[["x"]]',
+    "{}",
+    "[5]",
 )
 
 
@@ -115,19 +272,68 @@ def problem(case: Case, answer: httpx.Response) -> str | None:
     if not message:
         return f"{case.path} {case.field}={case.value[:60]}: no message"
     named = message if is_ollama(case.path) else f"{error.get('param')} {message}"
-    if case.field in named or OTHERWISE.search(message):
+    if any(name in named for name in case.field.split("/")) or OTHERWISE.search(message):
         return None
     return f"{case.path} {case.field}={case.value[:60]} is not named: {answer.text[:300]}"
+
+
+def problems(server: RunningServer, every: list[Case]) -> list[str]:
+    """Send all of them, eight at once, and return what is wrong with the answers."""
+
+    def look(case: Case) -> str | None:
+        try:
+            answer = server.http.post(case.path, content=case.body, headers={"Content-Type": "application/json"})
+        except httpx.TransportError as error:
+            return f"{case.path} {case.field}={case.value[:60]}: {error!r}, for {case.body[:2_000]}"
+        return problem(case, answer)
+
+    with ThreadPoolExecutor(8) as threads:
+        return [words for words in threads.map(look, every) if words]
+
+
+def places(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where in a body a value stands, from the outside in."""
+    for name, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield (*before, name)
+        yield from places(inner, (*before, name))
+
+
+def changed(value: Any, place: tuple[Any, ...], to: str) -> str:
+    """Return a body as JSON with other JSON in a place."""
+    copy = json.loads(json.dumps(value))
+    inner = copy
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = "@here@"
+    return json.dumps(copy).replace('"@here@"', to)
+
+
+def cases_inside() -> Iterator[Case]:
+    for path, body in FULL:
+        yield Case(path, "", "", json.dumps(body))
+        for place in places(body):
+            is_unbounded = not UNBOUNDED.isdisjoint(map(str, place[:1])) and place[-1] in (*UNBOUNDED, "num_predict")
+            for value in (one for one in INSIDE if not is_unbounded or one.startswith(NO_NUMBER)):
+                yield Case(
+                    path, "/".join(name for name in place if isinstance(name, str)), value, changed(body, place, value)
+                )
+
+
+@pytest.mark.slow
+def test_no_value_inside_a_field_breaks_a_route(server: RunningServer) -> None:
+    every = list(cases_inside())
+    assert len(every) > 3_000
+    assert problems(server, every) == []
+    assert not any(slot["is_processing"] for slot in server.http.get("/slots").json())
+    assert server.chat(max_tokens=1).choices[0].finish_reason == "length"
 
 
 @pytest.mark.slow
 def test_no_value_of_any_field_breaks_a_route(server: RunningServer) -> None:
     every = list(cases(server))
     assert len(every) > 5_000
-    headers = {"Content-Type": "application/json"}
-    with ThreadPoolExecutor(8) as threads:
-        answers = threads.map(lambda case: server.http.post(case.path, content=case.body, headers=headers), every)
-        wrong = [words for case, answer in zip(every, answers, strict=True) if (words := problem(case, answer))]
-    assert wrong == []
+    assert problems(server, every) == []
     assert not any(slot["is_processing"] for slot in server.http.get("/slots").json())
     assert server.chat(max_tokens=1).choices[0].finish_reason == "length"

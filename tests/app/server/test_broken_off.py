@@ -31,6 +31,7 @@ ENDLESS: dict[str, dict[str, Any]] = {
     "/completion": {"prompt": "Once", **LONG},
     "/infill": {"input_prefix": "a", "input_suffix": "b", **LONG},
     "/api/chat": {"model": "deep", "messages": USER, "options": STORY},
+    "/api/v1/chat": {"input": "Tell me a story.", "store": False, **LONG},
     "/api/generate": {"model": "deep", "prompt": USER[0]["content"], "options": STORY},
 }
 # Of each route that writes nothing a body that takes seconds.
@@ -75,7 +76,10 @@ def sent(running: RunningServer, path: str, text: str) -> Iterator[socket.socket
 def last_words(deep: RunningServer, path: str, stream: bool) -> str:
     """The last thing that is said of a call, whatever the form: an event, a line, or the whole body."""
     answer = deep.http.post(path, content=body(path, stream), headers={"Content-Type": "application/json"})
-    lines = [line for line in answer.text.splitlines() if line and not line.startswith((":", "data: [DONE]"))]
+    ends = (":", "data: [DONE]", 'data: {"type":"chat.end"')  # what comes after the last word
+    lines = [
+        line for line in answer.text.splitlines() if line and not line.startswith(ends) and line != "event: chat.end"
+    ]
     return lines[-1].removeprefix("data: ")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +56,14 @@ def test_the_usage_counts_the_tokens(encoder):
     assert (found.usage.prompt_tokens, found.usage.total_tokens, found.model) == (4, 4, "tiny-bert")
 
 
+@pytest.mark.parametrize("lane", [{"speed": "fast"}, {"speed": "batch"}, {"service_tier": "flex"}, {"priority": 3}])
+def test_vectors_of_each_lane_are_the_same(encoder, lane):
+    expected = vectors(encoder)
+    np.testing.assert_allclose(vectors(encoder, extra_body=lane), expected, atol=1e-6)
+    found = encoder.http.post("/embedding", json={"content": TEXTS} | lane).json()
+    np.testing.assert_allclose([one["embedding"][0] for one in found], expected, atol=1e-6)
+
+
 def test_llama_servers_routes_have_its_shapes(encoder):
     expected = vectors(encoder)
     for route, field in (("/embedding", "content"), ("/embeddings", "input")):
@@ -76,6 +86,11 @@ def test_llama_servers_routes_have_its_shapes(encoder):
         ("/v1/embeddings", {"input": "a", "encoding_format": "hex"}, "encoding_format"),
         ("/v1/embeddings", {"input": [[5] * 300]}, "input"),
         ("/v1/embeddings", {"input": [99_999]}, "input"),
+        ("/v1/embeddings", {"input": "a", "speed": "deep"}, "speed"),
+        ("/v1/embeddings", {"input": "a", "service_tier": "soon"}, "service_tier"),
+        ("/v1/embeddings", {"input": "a", "lane": "batch"}, "lane"),
+        ("/embedding", {"content": "a", "speed": "spark"}, "speed"),
+        ("/embedding", {"content": [[5] * 300]}, "content"),
         ("/v1/embeddings", {}, "input"),
         ("/embedding", {}, "content"),
         ("/embedding", {"content": "a", "embd_normalize": -2}, "embd_normalize"),
@@ -144,7 +159,9 @@ def test_documents_named_texts_are_answered_as_tei_does(reranker):
         ({"query": "q", "documents": []}, "documents"),
         ({"query": "q", "documents": [3]}, "documents[0]"),
         ({"query": "q", "documents": ["a"], "top_n": 0}, "top_n"),
-        ({"query": "q", "documents": ["a " * 300]}, "input"),
+        ({"query": "q", "documents": ["a " * 300]}, "documents"),
+        ({"query": "q", "texts": ["a " * 300]}, "texts"),
+        ({"query": "q", "documents": ["a"], "speed": "fast", "service_tier": "flex"}, "speed"),
     ],
 )
 def test_a_bad_rerank_is_a_400_that_names_the_field(reranker, body, param):
@@ -159,3 +176,18 @@ def test_each_kind_of_model_says_what_it_is_not_for(reranker, encoder):
     ):
         answer = server.http.post(route, json=body)
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, "model"), answer.text
+
+
+def test_scores_are_the_same_in_each_lane_and_in_a_batch(reranker):
+    expected = ranked(reranker, documents=TEXTS)
+    assert ranked(reranker, documents=TEXTS, service_tier="priority") == expected
+    line = {"custom_id": "ranked", "method": "POST", "url": "/v1/rerank"}
+    text = json.dumps(line | {"body": {"query": "Where is the fox?", "documents": TEXTS}})
+    client = reranker.client
+    file = client.files.create(file=("lines.jsonl", text.encode()), purpose="batch")
+    batch = client.batches.create(input_file_id=file.id, endpoint="/v1/rerank", completion_window="24h")  # type: ignore[arg-type]
+    deadline = time.monotonic() + 60
+    while (batch := client.batches.retrieve(batch.id)).status != "completed":
+        assert time.monotonic() < deadline, batch
+        time.sleep(0.05)
+    assert json.loads(client.files.content(batch.output_file_id).text)["response"]["body"] == expected

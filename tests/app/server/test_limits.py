@@ -10,9 +10,10 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from app.server.http.keys import ApiKeys
-from app.server.http.limits import BodyLimit, HostCheck, OriginCheck
+from app.server.http.limits import AllowedOrigins, BodyLimit, HostCheck, OriginCheck
 from app.settings.api_keys import KeyStore
 from app.settings.server_settings import ServerSettings
+from core.values.web_origin import origins_of
 
 
 async def read_all(_scope, receive, _send):
@@ -152,6 +153,10 @@ def test_without_a_key_only_known_names_are_let_in(settings, name, status):
     assert status == 200 or "--allow-host" in answer.json()["error"]["message"]
 
 
+def origin_check(app, settings: ServerSettings, keys: ApiKeys) -> OriginCheck:
+    return OriginCheck(app, AllowedOrigins(origins_of(settings.cors)), keys)
+
+
 @pytest.mark.parametrize(
     ("settings", "origin", "is_allowed"),
     [
@@ -168,9 +173,9 @@ def test_without_a_key_only_known_names_are_let_in(settings, name, status):
     ],
 )
 def test_pages_of_other_origins_are_let_in_where_the_user_or_a_key_says_so(settings, origin, is_allowed):
-    answer = through(OriginCheck, ServerSettings(**settings), origin=origin)
+    answer = through(origin_check, ServerSettings(**settings), origin=origin)
     asked = {"access_control_request_method": "POST", "access_control_request_headers": "authorization,content-type"}
-    preflight = through(OriginCheck, ServerSettings(**settings), "OPTIONS", origin=origin, **asked)
+    preflight = through(origin_check, ServerSettings(**settings), "OPTIONS", origin=origin, **asked)
     if not is_allowed:
         assert (answer.status_code, preflight.status_code) == (403, 403)
         assert "--cors" in answer.json()["error"]["message"]

@@ -39,6 +39,25 @@ def test_a_completion_has_the_text_of_openais_and_llama_servers_fields(server, s
     assert story["tokens"] == []
 
 
+@pytest.mark.parametrize("route", ["/v1/chat/completions", "/v1/completions", "/completion"])
+def test_a_stream_tells_how_much_of_its_prompt_was_read(server, route):
+    text = f"{route} {'one two three four ' * 120}"
+    prompt = {"messages": [{"role": "user", "content": text}]} if "chat" in route else {"prompt": text}
+    body = {"max_tokens": 2, "stream": True, "temperature": 0, **prompt}
+
+    def chunks(**fields) -> list[dict]:
+        with server.http.stream("POST", route, json=body | fields) as answer:
+            return [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: {")]
+
+    told = [chunk["prompt_progress"] for chunk in chunks(return_progress=True) if "prompt_progress" in chunk]
+    counts = [one["processed"] for one in told]
+    assert len(counts) > 1
+    assert counts == sorted(counts)
+    assert counts[-1] == told[-1]["total"] > 480
+    assert told[-1]["time_ms"] > 0
+    assert not any("prompt_progress" in chunk for chunk in chunks())
+
+
 def test_a_stream_has_the_same_text_and_ends_with_the_figures(server, story):
     *chunks, last = events(server)
     assert "".join(chunk["content"] for chunk in [*chunks, last]) == story["content"]

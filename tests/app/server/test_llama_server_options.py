@@ -17,8 +17,9 @@ from typer.main import get_group
 
 from app.cli.commands.llama_server_options import LlamaServerChoice
 from app.cli.commands.llama_server_switches import SWITCHES, LlamaServerSwitch
+from app.cli.commands.llama_server_variables import VARIABLES
 from app.cli.main import build, main
-from app.client.server_process import ServerProcess, own_folder, serve_command
+from app.client.server_process import ServerProcess, own_folder, serve_command, serve_environment
 from app.environment.exit_codes import ExitCode
 from app.library.hub_access import LibraryError
 from app.settings.server_settings import ServerSettings
@@ -175,12 +176,12 @@ def test_options_that_cannot_be_met_end_the_start_with_a_sentence(home, argument
     assert sentence in " ".join(ended.stderr.split())
 
 
-LISTED = [
-    name
-    for line in (Path(__file__).parent / "llama_server_options.txt").read_text(encoding="utf-8").splitlines()
-    if not line.startswith("#")
-    for name in line.split()
-]
+def lines_of(name: str) -> list[list[str]]:
+    text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+    return [line.split() for line in text.splitlines() if not line.startswith("#")]
+
+
+LISTED = [name for line in lines_of("llama_server_options.txt") for name in line]
 
 
 @pytest.fixture
@@ -300,6 +301,89 @@ def test_options_have_their_meaning_from_there(served, options, fields):
 def test_values_that_cannot_be_are_refused_by_name(served, capsys, options, sentence):
     assert main(["serve", *options.split()]) == ExitCode.USAGE
     assert sentence in capsys.readouterr().err
+
+
+def test_every_variable_of_llama_server_stands_for_its_option():
+    of = {variable: name for name, variable in VARIABLES.items()}
+    listed = lines_of("llama_server_variables.txt")
+    assert {variable for variable, *_ in listed} == set(of)
+    for variable, *names in listed:
+        assert of[variable] in names
+    (command,) = get_group(build(is_pretty=False, typed=["serve"])).commands.values()
+    assert set(VARIABLES) <= {name for option in command.params for name in option.opts}
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "fields"),
+    [
+        ("CTX_SIZE=4096 N_PARALLEL=2 THREADS=3", "", {"n_ctx": 2048, "n_slots": 2, "n_threads": 3}),
+        ("CTX_SIZE=4096 N_PARALLEL=2", "-c 1024", {"n_ctx": 512, "n_slots": 2}),
+        ("CTX_SIZE=4096", "-c1024", {"n_ctx": 256}),
+        ("CTX_SIZE=4096", "--ctx 64", {"n_ctx": 64}),
+        ("MODEL=one HF_REPO=acme/two", "-m three", {"model": "three"}),
+        ("MODEL=one ALIAS=a,b", "--alias c", {"model": "one", "aliases": (("c", ""),)}),
+        ("HOST=127.0.0.1,::1 PORT=9999", "", {"host": "127.0.0.1", "more_hosts": ("::1",), "port": 9999}),
+        ("FLASH_ATTN=1 CACHE_RAM=512 TOP_K=7", "", {"flash_attention": "on", "cache_ram": 512 << 20}),
+        ("FLASH_ATTN=off CPU_MOE=true", "", {"flash_attention": "off", "n_cpu_moe": 512}),
+        ("CPU_MOE=0 MMPROJ_AUTO=0", "", {"n_cpu_moe": None, "uses_projector": False}),
+        ("NO_MMPROJ_AUTO=1", "", {"uses_projector": False}),
+        ("REASONING_PRESERVE=false", "", {"template_variables": {"preserve_reasoning": False}}),
+        ("REASONING=enabled", "--no-reasoning-preserve", {"reasoning_budget": -1}),
+        ("RERANKING=on CORS_ORIGINS=https://a.b", "", {"pooling": "rank", "cors": ("https://a.b",)}),
+        ("CTX_SIZE= MODEL= JINJA= N_PREDICT=-1", "", {"n_ctx": None, "model": None, "n_predict": None}),
+    ],
+)
+def test_variables_are_options_that_nobody_typed(served, monkeypatch, variables, options, fields):
+    for one in variables.split():
+        name, _, value = one.partition("=")
+        monkeypatch.setenv(f"LLAMA_ARG_{name}", value)
+    settings = served(*options.split())
+    assert {name: getattr(settings, name) for name in fields} == fields
+
+
+def test_keys_of_variables_count_where_ours_is_not_set(served, monkeypatch, capsys):
+    monkeypatch.setenv("LLAMA_API_KEY", "secret")
+    assert served().api_key == "secret"
+    told = capsys.readouterr().err
+    assert "From the environment: LLAMA_API_KEY." in told
+    assert "secret" not in told
+    monkeypatch.setenv("SLIPSTREAM_API_KEY", "ours")
+    assert served().api_keys == ("ours",)
+    assert served("--api-key", "typed").api_keys == ("typed",)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("LLAMA_ARG_CTX_SIZE", "much", "'LLAMA_ARG_CTX_SIZE': 'much' is not a valid int"),
+        ("LLAMA_ARG_PORT", "70000", "'LLAMA_ARG_PORT': 70000 is not in the range"),
+        ("LLAMA_ARG_CTX_SIZE", "20", "The variable LLAMA_ARG_CTX_SIZE gives --ctx-size."),
+        ("LLAMA_ARG_CACHE_RAM", "much", "The variable LLAMA_ARG_CACHE_RAM gives --cache-ram."),
+        ("LLAMA_ARG_TEMPERATURE", "900", "The variable LLAMA_ARG_TEMPERATURE gives --temperature."),
+        ("LLAMA_ARG_REASONING", "maybe", "The variable LLAMA_ARG_REASONING gives --reasoning."),
+        ("LLAMA_ARG_OFFLINE", "maybe", "LLAMA_ARG_OFFLINE is on or off"),
+        ("LLAMA_ARG_JINJA", "2", "LLAMA_ARG_JINJA is on or off"),
+        ("LLAMA_ARG_JINJA", "0", "LLAMA_ARG_JINJA is llama-server's and not followed here"),
+        ("LLAMA_ARG_NUMA", "distribute", "LLAMA_ARG_NUMA is llama-server's and not followed here"),
+        ("LLAMA_ARG_NO_REPACK", "1", "LLAMA_ARG_NO_REPACK is llama-server's and not followed here"),
+    ],
+)
+def test_a_variable_that_cannot_be_followed_is_named(served, monkeypatch, capsys, variable, value, sentence):
+    monkeypatch.setenv(variable, value)
+    assert main(["serve"]) == ExitCode.USAGE
+    assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_variable_that_changes_nothing_is_taken_with_a_word(served, monkeypatch, capsys):
+    monkeypatch.setenv("LLAMA_ARG_ENDPOINT_METRICS", "1")
+    served()
+    assert "LLAMA_ARG_ENDPOINT_METRICS changes nothing here: /metrics is always there." in capsys.readouterr().err
+
+
+def test_a_server_of_our_own_reads_none_of_them(monkeypatch):
+    monkeypatch.setenv("LLAMA_ARG_HOST", "0.0.0.0")
+    monkeypatch.setenv("LLAMA_API_KEY", "theirs")
+    assert not [name for name in serve_environment("ours") if name.startswith("LLAMA_")]
 
 
 def test_a_model_of_the_hub_is_downloaded_once_and_then_served_without_asking_it(hub_server):

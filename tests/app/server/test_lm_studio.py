@@ -93,9 +93,10 @@ def test_a_chat_answers_as_openais_does(server):
     assert told["stats"]["tokens_per_second"] > 0
     assert told["response_id"].startswith("resp_")
     named = events(server, input=[{"type": "message", "content": "Tell me a story about a fox."}])
-    assert [name for name, _ in named][:4] == [
+    assert list(dict.fromkeys(name for name, _ in named))[:5] == [
         "chat.start",
         "prompt_processing.start",
+        "prompt_processing.progress",
         "prompt_processing.end",
         "message.start",
     ]
@@ -103,6 +104,16 @@ def test_a_chat_answers_as_openais_does(server):
     assert all(name == data["type"] for name, data in named)
     assert "".join(data["content"] for name, data in named if name == "message.delta") == told["output"][0]["content"]
     assert named[-1][1]["result"]["output"] == told["output"]
+
+
+def test_it_is_told_how_much_of_a_long_prompt_was_read(server):
+    named = events(server, input=f"{server.url} {'one two three four ' * 120}", store=False)
+    shares = [data["progress"] for name, data in named if name == "prompt_processing.progress"]
+    assert len(shares) > 1
+    assert shares == sorted(set(shares))
+    assert shares[-1] == 1.0
+    names = [name for name, _ in named]
+    assert names.index("prompt_processing.end") == names.index("message.start") - 1 == 2 + len(shares)
 
 
 def test_a_chat_goes_on_from_what_was_stored(server):

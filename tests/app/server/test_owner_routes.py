@@ -41,6 +41,32 @@ def test_the_port_is_open_to_those_with_its_key_until_it_is_shut(server, endpoin
         models(url, endpoint["key"])
 
 
+def test_pages_of_named_origins_are_let_in_until_they_are_taken_back(server, endpoint):
+    (url,) = endpoint["urls"]
+
+    def answer(origin: str) -> int:
+        fields = {"Authorization": f"Bearer {endpoint['key']}", "Origin": origin}
+        return httpx.get(f"{url}/v1/models", headers=fields).status_code
+
+    def named(*origins: str) -> dict:
+        body = {"open": True, "port": endpoint["port"], "origins": list(origins)}
+        return server.http.post("/slipstream/endpoint", json=body).json()
+
+    assert answer("https://pages.example") == 403
+    assert named("HTTPS://Pages.example/", "https://pages.example:443")["origins"] == ["https://pages.example"]
+    assert (answer("https://pages.example"), answer("https://other.example")) == (200, 403)
+    error = named("https://other.example", "pages.example")["error"]
+    assert (error["param"], error["code"]) == ("origins", "invalid_origin")
+    assert "'pages.example' is no address" in error["message"]
+    same = server.http.post("/slipstream/endpoint", json={"open": True, "port": endpoint["port"]}).json()
+    assert same["origins"] == ["https://pages.example"]
+    assert answer("https://other.example") == 403
+    assert named("*")["origins"] == ["*"]
+    assert answer("https://other.example") == 200
+    assert named()["origins"] == []
+    assert answer("https://pages.example") == 403
+
+
 def test_a_port_that_is_taken_is_said_with_one_that_is_free(server):
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]

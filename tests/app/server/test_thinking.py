@@ -74,6 +74,34 @@ def test_a_stream_tells_thoughts_apart_too(thinker):
     assert "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas) == whole.reasoning_content
 
 
+def test_a_client_ends_the_thoughts_of_a_chat_that_runs(thinker):
+    fields = {"reasoning_budget": -1, "reasoning_control": True, "ignore_eos": True}
+
+    def control(chat_id: str) -> dict:
+        body = {"id": chat_id, "action": "reasoning_end", "model": MODEL}
+        answer = thinker.http.post("/v1/chat/completions/control", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    reasoning, content, ended = "", "", False
+    with thinker.chat(stream=True, max_tokens=600, extra_body=fields) as chunks:
+        for chunk in chunks:
+            delta = chunk.choices[0].delta
+            reasoning += getattr(delta, "reasoning_content", None) or ""
+            content += delta.content or ""
+            if reasoning and not ended:
+                assert control(chunk.id) == {"success": True}
+                ended = True
+    assert content
+    assert OPEN not in content
+    assert CLOSE not in reasoning + content
+    assert "is being answered" in control(chunk.id)["message"]
+    with thinker.chat(stream=True, max_tokens=600, extra_body=fields | {"reasoning_control": False}) as chunks:
+        told = next(control(chunk.id) for chunk in chunks if getattr(chunk.choices[0].delta, "reasoning_content", None))
+    assert not told["success"]
+    assert "reasoning_control" in told["message"]
+
+
 def test_without_a_bound_the_model_thinks_as_long_as_it_likes(thinker):
     for fields in ({}, {"reasoning_effort": "high"}):
         choice = thinker.chat(max_tokens=20, extra_body=fields).choices[0]

@@ -21,7 +21,7 @@ from core.values.embedding import Embedded, EmbedRequest
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import Ended, FinishReason, RequestEvent, Token
-from core.values.request import Request, SamplingParams
+from core.values.request import Lane, Request, SamplingParams
 from tests.support.engines import EMBER, open_engine
 from tools.model_factory.embedder_factory import bert
 
@@ -147,6 +147,29 @@ def test_a_short_request_is_not_behind_a_long_one_and_a_cancelled_one_ends_once(
     assert order == ["gone", "one", "many"]
 
 
+def test_texts_of_higher_lanes_go_first_unless_a_lower_one_waits_for_long(embedder: Embedder) -> None:
+    now = 100.0
+    embedder._clock = lambda: now
+
+    def submit(name: str, lane: Lane) -> None:
+        embedder.submit(embedder.prepare(EmbedRequest(name, TEXTS[:1], lane=lane)))
+
+    def order() -> list[str]:
+        ended: list[str] = []
+        while not embedder.is_idle:
+            ended += [event.request_id for event in embedder.step() if isinstance(event, Ended)]
+        return ended
+
+    for lane in reversed(Lane):
+        submit(lane.value, lane)
+    assert order() == ["fast", "standard", "batch"]
+    submit("old", Lane.BATCH)
+    now += 26
+    submit("new", Lane.STANDARD)
+    submit("urgent", Lane.FAST)
+    assert order() == ["urgent", "old", "new"]
+
+
 def test_a_model_that_cannot_write_refuses_a_prompt(embedder: Embedder) -> None:
     with pytest.raises(BadRequest, match="cannot write"):
         embedder.prepare(Request("a", "text"))  # type: ignore[arg-type]
@@ -179,6 +202,28 @@ def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tup
         cosine = (vectors @ expected.T).item() / np.linalg.norm(vectors) / np.linalg.norm(expected)
         assert cosine > 0.999
     assert engines.is_idle
+
+
+def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tuple[EnginePair, int]) -> None:
+    engines, _ = pair
+    embedder = engines._embedder
+    assert embedder is not None
+    story = Request("story", "Once upon a time", 12, sampling=SamplingParams(temperature=0, ignore_eos=True))
+
+    def order(request: EmbedRequest) -> list[str]:
+        return [event.request_id for event in _events(engines, story, request) if isinstance(event, Ended)]
+
+    assert order(EmbedRequest("later", TEXTS[:1], lane=Lane.BATCH)) == ["story", "later"]
+    assert order(EmbedRequest("beside", TEXTS[:1])) == ["beside", "story"]
+    engines.submit(engines.prepare(story))
+    engines.submit(engines.prepare(EmbedRequest("long ago", TEXTS[:1], lane=Lane.BATCH)))
+    clock = embedder._clock
+    embedder._clock = lambda: clock() + 60.0
+    ended: list[str] = []
+    while not engines.is_idle:
+        ended += [event.request_id for event in engines.step() if isinstance(event, Ended)]
+    embedder._clock = clock
+    assert ended == ["long ago", "story"]
 
 
 def _events(engines: EnginePair, *requests: Request | EmbedRequest) -> list[RequestEvent]:

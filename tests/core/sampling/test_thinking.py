@@ -51,6 +51,20 @@ def test_drafts_do_not_change_where_thoughts_end(engine):
     assert len(texts) == 1
 
 
+def test_thoughts_end_when_somebody_says_so(engine):
+    guide = guide_of(engine, ThinkingBudget(2**31 - 1, "<think>", "</think>", begins_inside=True))
+    for token in tokens_of(engine, "x y z"):
+        guide.accept(token)
+    assert guide.forced() == []
+    guide.end()
+    closing = tokens_of(engine, "</think>")
+    assert guide.forced() == closing
+    for token in closing:
+        guide.accept(token)
+    guide.end()
+    assert guide.forced() == [], "they are over"
+
+
 def test_thoughts_that_end_by_themselves_leave_the_budget(engine):
     """Also where the budget ends inside the marker."""
     guide = guide_of(engine, BUDGET)

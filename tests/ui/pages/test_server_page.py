@@ -99,6 +99,31 @@ def test_other_machines_are_let_in_with_a_warning(qtbot, view: ConnectView) -> N
     qtbot.waitUntil(lambda: not view.lan_note.isVisible())
 
 
+def test_web_pages_are_let_in_by_their_address_and_a_wrong_one_is_said(
+    qtbot, served: MainWindow, view: ConnectView
+) -> None:
+    def answer(origin: str) -> int:
+        fields = {"Authorization": f"Bearer {view.key.field.text()}", "Origin": origin}
+        return httpx.get(f"{view.address.field.text()}/models", headers=fields).status_code
+
+    assert answer("https://pages.example") == 403
+    view.origins.setText("Pages.example")
+    view.origins.editingFinished.emit()
+    assert "as https://example.com" in view.origins_problem.text()
+    assert view.origins_problem.isVisible()
+    assert view.origins.text() == "Pages.example", "what was typed can be mended"
+    view.origins.setText("https://Pages.example/ http://localhost:3000")
+    view.origins.editingFinished.emit()
+    qtbot.waitUntil(lambda: view.origins.text() == "https://pages.example, http://localhost:3000")
+    assert not view.origins_problem.isVisible()
+    assert answer("https://pages.example") == 200
+    assert served.kept.value("endpointOrigins") == "https://pages.example http://localhost:3000"
+    view.origins.clear()
+    view.origins.editingFinished.emit()
+    qtbot.waitUntil(lambda: served.endpoint.state.origins == ())
+    assert answer("https://pages.example") == 403
+
+
 def test_a_taken_port_is_said_where_another_is_chosen(qtbot, page: ServerPage, real_server: ServerProcess) -> None:
     view = page.connect_view
     taken = httpx.URL(real_server.wait_listening()).port

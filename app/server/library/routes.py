@@ -20,7 +20,7 @@ from app.server.calls.model_pool import ModelPool
 from app.server.http.body import Body, wants_facts
 from app.server.http.errors import ApiError, from_validation, refuse
 from app.server.http.sse import DONE, EventStream, encode_event
-from app.server.library_worker import LibraryWorker
+from app.server.library.worker import LibraryWorker
 from core.values.errors import SlipstreamError
 from models.formatting.sentence import without_facts
 from models.library.requests import MoveModels, RemoveModel, Route

@@ -1,0 +1,134 @@
+"""Downloads that the protocols of other servers ask for: what a name means, and how far its download is."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from app.server.calls.model_host import Entry
+from app.server.calls.model_pool import ModelPool
+from app.server.http.errors import ModelNotFound, refuse
+from app.server.library.worker import LibraryWorker
+from models.catalog.curated import curated
+from models.download.progress import AT_REST, DownloadPhase
+from models.formatting.json_values import value_of
+
+_HUB_NAMES = re.compile(r"(?:https?://)?(?:hf\.co|huggingface\.co)/(.+)", re.IGNORECASE)
+_REPOSITORY = re.compile(r"([\w.-]+/[\w.-]+?)(?::([\w./-]+))?")
+
+
+class Pull(NamedTuple):
+    """What is downloaded: a file or a quantisation of a repository of the Hub."""
+
+    repo_id: str
+    wanted: str
+
+    @property
+    def digest(self) -> str:
+        """What tells it from other downloads; the hash of the file is not known before it is here."""
+        return hashlib.sha256(f"{self.repo_id}:{self.wanted}".encode()).hexdigest()
+
+
+class PullState(NamedTuple):
+    """How far a download is, as the library lists it: ``problem`` is why it does not go on, "" where it does."""
+
+    pull: Pull
+    number: int
+    phase: DownloadPhase
+    n_done: int
+    n_total: int
+    bytes_per_second: float
+    eta: float | None
+    problem: str
+    files: tuple[str, ...]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come of it by itself."""
+        return self.phase in AT_REST
+
+
+async def asked(library: LibraryWorker, request: str, **fields: Any) -> Any:
+    """Return an answer of the library that comes in one part."""
+    parts = [part async for part in library.ask(request, fields)]
+    return parts[-1] if parts else None
+
+
+async def meant(library: LibraryWorker, pool: ModelPool, name: str) -> Pull | None:
+    """Return what a name stands for; None for a model that is here. Raises ApiError."""
+    try:
+        await asyncio.to_thread(pool.find, name.removesuffix(":latest"))
+    except ModelNotFound:
+        pass
+    else:
+        return None
+    on_hub = _HUB_NAMES.fullmatch(name)
+    found = _REPOSITORY.fullmatch(on_hub[1].rstrip("/") if on_hub else name)
+    if found is None:
+        plain = _plain(name.removesuffix(":latest"))
+        model = next((model for model in curated().models if _plain(model.title) == plain), None)
+        if model is None:
+            raise refuse(
+                404,
+                f"No model is known as {name[:200]!r}: name a repository of the Hugging Face Hub, as "
+                "hf.co/OWNER/REPOSITORY:QUANTISATION, or a model of /slipstream/library/suggestions, as qwen3.5:4b.",
+                param="model",
+            )
+        return Pull(model.repo_id, model.files[0].quantisation)
+    repo_id, wanted = found[1], found[2] or ""
+    if wanted in ("", "latest"):
+        advice = await asked(library, "Recommend", repo_id=repo_id)
+        if advice["name"] is None:
+            raise refuse(400, value_of(str, advice["sentence"]), param="model")
+        wanted = advice["name"]
+    return Pull(repo_id, wanted)
+
+
+async def begin(library: LibraryWorker, pull: Pull) -> None:
+    """Start a download, or go on with it. Raises ApiError."""
+    await asked(library, "StartDownload", repo_id=pull.repo_id, wanted=pull.wanted)
+
+
+async def remove(library: LibraryWorker, pool: ModelPool, entry: Entry) -> None:
+    """Move a downloaded model to the trash; calls that have it are waited for. Raises ApiError."""
+    async with pool.without(lambda file: file == entry.path and not entry.is_toy):
+        await asked(library, "RemoveModel", name=entry.name)
+
+
+async def states(library: LibraryWorker) -> list[PullState]:
+    """Return the downloads that are listed. Raises ApiError."""
+    return [state_of(job) for job in await asked(library, "ListDownloads")]
+
+
+async def state(library: LibraryWorker, pull: Pull) -> PullState | None:
+    """Return how far a download is; None where it was taken off the list. Raises ApiError."""
+    found = [one for one in await states(library) if one.pull == pull]
+    return max(found, key=lambda one: one.number, default=None)
+
+
+def state_of(job: Mapping[str, Any]) -> PullState:
+    """Return what the library lists of a download."""
+    progress, phase = job["progress"], DownloadPhase(job["progress"]["phase"])
+    problem = ""
+    if job["trouble"]:
+        problem = value_of(str, job["trouble"]["sentence"])
+    elif phase in AT_REST and phase is not DownloadPhase.DONE:
+        problem = f"The download of {job['repo_id']} is {phase.value}."
+    return PullState(
+        Pull(job["repo_id"], job["wanted"]),
+        int(job["number"]),
+        phase,
+        progress["n_done"],
+        progress["n_total"],
+        progress["bytes_per_second"],
+        progress["eta"],
+        problem,
+        tuple(job["done"]["files"]) if job["done"] else (),
+    )
+
+
+def _plain(title: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", title.lower()).strip("-")

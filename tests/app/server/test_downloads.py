@@ -1,0 +1,151 @@
+"""Downloads that LM Studio's and llama-server's routes begin, and the events in which llama-server's router tells."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.client.server_process import ServerProcess
+from models.catalog.catalog import STARTER_FOLDER
+from tests.app.server.conftest import MODEL, RunningServer
+from tools.stand_ins.hub_server import Fault, HubServer
+
+FOX = "acme/fox-GGUF:Q8_0"
+
+
+class Events:
+    """What a client of GET /models/sse hears."""
+
+    def __init__(self, server: RunningServer) -> None:
+        self.heard: list[dict] = []
+        self._connected = threading.Event()
+        threading.Thread(target=self._listen, args=(server,), daemon=True).start()
+        assert self._connected.wait(30)
+
+    def _listen(self, server: RunningServer) -> None:
+        with httpx.stream("GET", f"{server.url}/models/sse", headers=server.headers, timeout=60) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            for line in answer.iter_lines():
+                self._connected.set()
+                if line.startswith("data: "):
+                    self.heard.append(json.loads(line[6:]))
+
+    def until(self, is_so: Callable[[dict], bool]) -> dict:
+        deadline = time.monotonic() + 30
+        while not (found := [one for one in tuple(self.heard) if is_so(one)]):
+            assert time.monotonic() < deadline, self.heard
+            time.sleep(0.02)
+        return found[0]
+
+
+@pytest.fixture(scope="module")
+def downloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server in folders of its own, with a Hub that has two models."""
+    folder: Path = tmp_path_factory.mktemp("downloading")
+    hub = HubServer()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("HF_HUB_OFFLINE", raising=False)
+        patch.setenv("HF_ENDPOINT", hub.address)
+        patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+        for name in ("SLIPSTREAM_HOME", "XDG_DATA_HOME", "HF_HOME"):
+            patch.setenv(name, str(folder / name))
+        ember = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
+        hub.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
+        hub.add("acme/slow-GGUF", {"slow-Q8_0.gguf": ember})
+        hub.fault("slow-Q8_0.gguf", Fault(bytes_per_second=1e5))
+        running = RunningServer(ServerProcess(["--no-draft"]))
+        yield running
+        running.close()
+    hub.stop()
+
+
+def job(server: RunningServer, **body: str) -> dict:
+    answer = server.http.post("/api/v1/models/download", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def status(server: RunningServer, job_id: str) -> dict:
+    answer = server.http.get(f"/api/v1/models/download/status/{job_id}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_download_is_followed_until_the_model_comes_and_goes(downloading):
+    server = downloading
+    events = Events(server)
+    begun = job(server, model="https://huggingface.co/acme/fox-GGUF", quantization="Q8_0")
+    assert begun["job_id"].startswith("job_")
+    deadline = time.monotonic() + 30
+    while (told := status(server, begun["job_id"]))["status"] == "downloading":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert told["status"] == "completed"
+    assert told["downloaded_bytes"] == told["total_size_bytes"] > 0
+    assert told["completed_at"].endswith("Z")
+    events.until(lambda one: one == {"model": FOX, "event": "download_finished", "data": {}})
+    events.until(lambda one: one == {"model": "*", "event": "models_reload"})
+    assert job(server, model="acme/fox-GGUF", quantization="Q8_0") == {"status": "already_downloaded"}
+
+    assert server.http.post("/models/load", json={"model": "fox-Q8_0"}).json() == {"success": True}
+    events.until(lambda one: one["model"] == "fox-Q8_0" and one.get("data", {}).get("status") == "loaded")
+    begins = next(one for one in events.heard if one["model"] == "fox-Q8_0")
+    assert (begins["event"], begins["data"]["status"]) == ("model_status", "loading")
+    assert begins["data"]["progress"]["current"] in begins["data"]["progress"]["stages"]
+    assert server.http.post("/models/unload", json={"model": "fox-Q8_0"}).json() == {"success": True}
+    gone = {"model": "fox-Q8_0", "event": "status_change", "data": {"status": "unloaded", "exit_code": 0}}
+    events.until(lambda one: one == gone)
+
+    answer = server.http.delete("/models", params={"model": "fox-Q8_0"})
+    assert answer.json() == {"success": True}, answer.text
+    events.until(lambda one: one == {"model": "fox-Q8_0", "event": "model_remove"})
+    assert "fox-Q8_0" not in [one["id"] for one in server.http.get("/models").json()["data"]]
+
+
+def test_a_download_of_the_router_can_be_cancelled(downloading):
+    server, slow = downloading, "acme/slow-GGUF:Q8_0"
+    events = Events(server)
+    assert server.http.post("/models", json={"model": slow}).json() == {"success": True}
+    (done,) = events.until(lambda one: one["event"] == "download_progress")["data"]["progress"].values()
+    assert done["done"] <= done["total"]
+    assert job(server, model=slow)["status"] == "downloading", "the same download"
+    assert server.http.post("/models/unload", json={"model": slow}).json() == {"success": True}
+    events.until(lambda one: one == {"model": slow, "event": "download_failed", "data": {}})
+
+
+def test_a_stream_without_an_end_is_asked_for_its_head_alone(downloading):
+    for path in ("/models/sse", "/slipstream/events"):
+        assert downloading.http.head(path).status_code == 200
+        assert downloading.http.get("/health").status_code == 200, "on the same connection"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "param"),
+    [
+        ("POST", "/models", {"model": MODEL}, 400, "model"),
+        ("POST", "/models", {"model": ""}, 400, "model"),
+        ("POST", "/models", {"model": "no-such-model"}, 404, "model"),
+        ("POST", "/models", {"model": "acme/none"}, 404, None),
+        ("POST", "/models/unload", {"model": "acme/none:Q8_0"}, 404, "model"),
+        ("DELETE", "/models", None, 400, "model"),
+        ("DELETE", "/models?model=nobody", None, 404, "model"),
+        ("DELETE", f"/models?model={MODEL}", None, 400, None),
+        ("POST", "/api/v1/models/download", {}, 400, "model"),
+        ("POST", "/api/v1/models/download", {"model": "acme/fox-GGUF", "quantization": 4}, 400, "quantization"),
+        ("GET", "/api/v1/models/download/status/job_0", None, 404, "job_id"),
+    ],
+)
+def test_what_cannot_be_downloaded_is_refused(downloading, method, path, body, status, param):
+    answer = downloading.http.request(method, path, json=body)
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert error["param"] == param or param is None
+    assert error["message"]
+    if path.endswith("job_0"):
+        assert error["type"] == "job_not_found"
