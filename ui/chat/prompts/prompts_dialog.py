@@ -27,6 +27,7 @@ from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
+from ui.widgets.page_layout import open_size
 
 WIDTH, HEIGHT, LIST = 720, 520, 190
 MESSAGE, INSTRUCTIONS = tr("Text for a message"), tr("Instructions for a chat")
@@ -45,9 +46,7 @@ class PromptsDialog(QDialog):
         self._library, self._shown = library, Prompt(0, "", "")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Prompts"))
-        self.resize(
-            min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
-        )
+        open_size(self, WIDTH, HEIGHT, parent)
         self.list = QListWidget()
         self.list.setObjectName("tickList")
         self.list.setAccessibleName(tr("Prompts"))

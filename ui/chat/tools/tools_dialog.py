@@ -8,13 +8,11 @@ from functools import partial
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialog,
-    QFrame,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -27,8 +25,10 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import ScrollColumn, open_size
 
 WIDTH, HEIGHT, EXTRA_HEIGHT = 600, 480, 68
+LEAST_NAME = 120  # of a long name: the buttons behind it stay in sight
 EXTRA = tr("One on a line: TOKEN=abc for a command, Authorization: Bearer abc for an address")
 NOTE = tr(
     "MCP servers give models tools: files, calendars, searches. A command runs as a program of yours: add only what "
@@ -44,26 +44,18 @@ class ToolsDialog(QDialog):
         self._box = box
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Tools"))
-        self.resize(
-            min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
-        )
+        open_size(self, WIDTH, HEIGHT, parent)
         title, note = QLabel(tr("Tools")), QLabel(NOTE)
         title.setProperty("tone", "title")
         note.setProperty("tone", "muted")
         note.setWordWrap(True)
         self.rows: dict[str, ServerRow] = {}
         body = QWidget()
-        body.setObjectName("dialogForm")
         self._list = QVBoxLayout(body)
         self._list.setContentsMargins(0, 0, Space.S, 0)
         self._list.setSpacing(Space.M)
         self._list.addStretch()
-        area = QScrollArea()
-        area.setObjectName("dialogArea")
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(body)
+        area = ScrollColumn(body)
         self.name, self.at, self.add = QLineEdit(), QLineEdit(), QPushButton(tr("Add"))
         self.name.setPlaceholderText(tr("Name"))
         self.name.setAccessibleName(tr("Name of the server"))
@@ -154,6 +146,7 @@ class ServerRow(QWidget):
         self._box, self._server = box, ToolServer(name, "")
         self.is_on = CheckField(on_button(name))
         self.is_on.setToolTip(tr("Offer its tools to models"))
+        self.is_on.setMinimumWidth(scaled(LEAST_NAME))
         self.at, self.state = ElidedLabel(), QLabel()
         self.at.setProperty("tone", "caption")
         self.state.setProperty("tone", "caption")
