@@ -9,6 +9,7 @@ from app.environment.exit_codes import ExitCode
 from app.environment.paths import config_folder
 from core.values.errors import SlipstreamError
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 if TYPE_CHECKING:
     from models.hub.client import Hub
@@ -66,7 +67,7 @@ def change_hub(address: str | None, proxy: str | None) -> None:
         )
     except OSError as error:
         raise LibraryError(
-            Sentence("{file} cannot be written: {reason}.", file=hub_file(), reason=error.strerror),
+            Sentence("{file} cannot be written: {reason}.", file=hub_file(), reason=system_reason(error)),
             ExitCode.ERROR,
         ) from error
 

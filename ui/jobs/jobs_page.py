@@ -15,6 +15,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration
+from models.formatting.system_error import system_reason
 from ui.chat.markdown.text_tools import TextTools
 from ui.client.api import Api
 from ui.client.problems import sentence_of
@@ -156,7 +157,7 @@ class JobsPage(PageColumn):
             with path.open("rb") as file:
                 url = _url_of(file.readline(_FIRST_BYTES))
         except OSError as error:
-            self._say(tr("{name} cannot be read: {strerror}.", name=path.name, strerror=error.strerror))
+            self._say(tr("{name} cannot be read: {strerror}.", name=path.name, strerror=system_reason(error)))
             return
         if url is None:
             self._say(
@@ -353,7 +354,7 @@ class JobsPage(PageColumn):
                     tr(
                         "{path} cannot be written: {strerror}. Choose another place.",
                         path=path,
-                        strerror=error.strerror,
+                        strerror=system_reason(error),
                     )
                 )
 

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from models.formatting.figures import size
+from models.formatting.system_error import system_reason
 from models.library import requests as ask
 from models.library.values import FolderPlace, ModelRows, MoveStep, Trouble
 from ui.client.library_link import LibraryLink
@@ -388,7 +389,7 @@ class SettingsPage(QWidget):
                 tr(
                     "{models_folder} cannot be made: {strerror}.",
                     models_folder=self._models_folder,
-                    strerror=error.strerror,
+                    strerror=system_reason(error),
                 ),
                 "danger",
             )
