@@ -245,7 +245,7 @@ for model, words in details.items():
     window._show_model(model)
     until(lambda: seen(words), model)
     look(f"details of {model}")
-page.show_tab("Finden")
+page.show_tab("Suchen")
 page.finder.field.setText("fox")
 until(lambda: seen("nicht erreichbar"), "hub")
 look("hub")
