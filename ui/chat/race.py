@@ -155,7 +155,7 @@ class RaceDialog(QDialog):
         inside.addLayout(row, 1)
         inside.addWidget(self.note)
         foot = QHBoxLayout()
-        foot.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        foot.setContentsMargins(Space.L, 0, Space.XL, 0)  # flat buttons have an edge that is not seen
         foot.addWidget(self.copy)
         foot.addWidget(self.save)
         foot.addStretch()

@@ -397,7 +397,8 @@ def test_a_gated_repository_leads_to_the_settings(qtbot, page: LibraryPage, hub:
     dialog.log_in.click()
     qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text())
     assert dialog.token.text() == ""
-    dialog.close()
+    dialog.save.click()
+    qtbot.waitUntil(lambda: not dialog.isVisible())
 
 
 def test_a_small_window_shows_one_side_at_a_time_and_the_keyboard_leads_through(
