@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -18,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from models.formatting.safe_text import one_line
-from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of
+from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of, text_of
 from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
@@ -108,6 +107,7 @@ class ToolsDialog(QDialog):
         for server in self._box.servers:
             if server.name not in self.rows:
                 row = self.rows[server.name] = ServerRow(self._box, server.name)
+                row.removed.connect(self._on_removed)
                 self._list.insertWidget(self._list.count() - 1, row)
             self.rows[server.name].show_server(server)
 
@@ -115,6 +115,18 @@ class ToolsDialog(QDialog):
         self.more.hide()
         self.extra.show()
         self.extra.setFocus()
+
+    def _on_removed(self, server: ToolServer) -> None:
+        """Leave in the fields what it was, so that it can be added again."""
+        if self.name.text() or self.at.text() or self.extra.toPlainText():
+            return
+        self.name.setText(server.name)
+        self.at.setText(server.at)
+        self.extra.setPlainText(text_of(server))
+        if server.extra:
+            self.more.hide()
+            self.extra.show()
+        self.name.setFocus()
 
     def _on_add(self) -> None:
         problem = self._add()
@@ -140,6 +152,8 @@ class ToolsDialog(QDialog):
 
 class ServerRow(QWidget):
     """One server."""
+
+    removed = Signal(object)  # ToolServer
 
     def __init__(self, box: ToolBox, name: str) -> None:
         super().__init__()
@@ -169,7 +183,11 @@ class ServerRow(QWidget):
         self.is_on.clicked.connect(lambda is_on: box.save(replace(self._server, is_on=is_on)))
         self.retry.clicked.connect(lambda: box.open(self._server))
         self.forget.clicked.connect(lambda: box.save(replace(self._server, allowed=())))
-        self.remove.clicked.connect(partial(box.remove, name))
+        self.remove.clicked.connect(self._on_remove)
+
+    def _on_remove(self) -> None:
+        self._box.remove(self._server.name)
+        self.removed.emit(self._server)
 
     def show_server(self, server: ToolServer) -> None:
         """Show how it is."""
