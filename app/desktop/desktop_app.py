@@ -184,7 +184,7 @@ class _Signals:
     def __init__(self, application: QApplication, act: Callable[[], object]) -> None:
         from PySide6.QtCore import QSocketNotifier
 
-        self._act = act
+        self._application, self._act = application, act
         self._ours, self._theirs = socket.socketpair()
         for end in (self._ours, self._theirs):
             end.setblocking(False)
@@ -204,4 +204,7 @@ class _Signals:
         self._theirs.close()
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self._act()
+        from PySide6.QtCore import QTimer
+
+        # Not here: what was interrupted may hold a lock that closing needs.
+        QTimer.singleShot(0, self._application, self._act)
