@@ -116,7 +116,7 @@ class Welcome(ScrollColumn):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Leave room for what has grown in it."""
-        if watched is self.widget() and event.type() == QEvent.Type.LayoutRequest:
+        if watched is self.body and event.type() == QEvent.Type.LayoutRequest:
             self._fit()
         return super().eventFilter(watched, event)
 
@@ -132,8 +132,8 @@ class Welcome(ScrollColumn):
         self._arrange()
         # A scroll area asks for the least height at any width, where the note would have one line.
         height = self._column.heightForWidth(self.viewport().width())
-        if height != self.widget().minimumHeight():
-            self.widget().setMinimumHeight(height)
+        if height != self.body.minimumHeight():
+            self.body.setMinimumHeight(height)
 
     def _arrange(self) -> None:
         n_columns = 2 if self.width() >= TWO_COLUMNS else 1

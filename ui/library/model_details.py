@@ -69,7 +69,7 @@ class ModelDetailsPane(ScrollColumn):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self.widget())
+        column = QVBoxLayout(self.body)
         column.setContentsMargins(Space.L, Space.L, Space.L, Space.L)
         column.setSpacing(Space.XS)
         column.addWidget(self.title)

@@ -25,7 +25,6 @@ from ui.theme.tokens import (
 
 _FAMILIES = ("Inter", "Inter Variable", "Adwaita Sans", "Noto Sans", "Cantarell", "Ubuntu", "DejaVu Sans")
 _MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono", "Ubuntu Mono", "DejaVu Sans Mono")
-_POLISHED = Qt.WidgetAttribute.WA_WState_Polished
 _GENERIC = ("sans serif", "sans", "sans-serif", "mono", "monospace", "")
 
 
@@ -116,24 +115,12 @@ class Appearance(QObject):
         if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
             # To take a sheet off and put another on, Qt looks at each widget twice. To change it, it looks at each as
             # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.13 s.
-            self._undress_hidden()
             self._application.setStyleSheet("")
             if QApplication.font() != font:
                 self._application.setFont(font)
             self._application.setPalette(_qt_palette(palette))
             self._application.setStyleSheet(sheet)
         self.changed.emit(palette)
-
-    def _undress_hidden(self) -> None:
-        """Take the style off what is not seen, as if it never was: Qt dresses it when it is shown.
-
-        Most of a window's widgets are in other pages, and Qt would look at all of them in the same frame.
-        """
-        style = self._application.style()
-        for widget in self._application.allWidgets():
-            if widget.testAttribute(_POLISHED) and not widget.isVisible():
-                style.unpolish(widget)
-                widget.setAttribute(_POLISHED, False)
 
 
 def _family(kind: QFontDatabase.SystemFont, preferred: tuple[str, ...]) -> str:

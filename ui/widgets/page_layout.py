@@ -67,6 +67,7 @@ class ScrollColumn(QScrollArea):
 
     def __init__(self, body: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.body = body
         self.setObjectName("scroll")
         body.setObjectName("scrollBody")
         self.setWidgetResizable(True)
@@ -82,7 +83,7 @@ class PageColumn(ScrollColumn):
     def __init__(self, parent: QWidget | None = None, width: int = COLUMN) -> None:
         super().__init__(QWidget(), parent)
         self._width = width
-        self.column = QVBoxLayout(self.widget())
+        self.column = QVBoxLayout(self.body)
         self.column.setSpacing(Space.XL)
         self.column.addStretch(1)
 
