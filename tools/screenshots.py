@@ -6,6 +6,7 @@ it puts the pictures that are shown of these states, and leaves the others.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -1483,11 +1484,27 @@ def _first_words(layout: QLayout) -> str:
     return label.text() if isinstance(label, QLabel) else ""
 
 
+def read_arguments(typed: Sequence[str] | None = None) -> tuple[Path, list[Callable[[Stage], None]]]:
+    """Return the folder and the states to draw. Ends the program with a usage error where a name is unknown."""
+    known = {state.__name__: state for state in STATES}
+    parser = argparse.ArgumentParser(
+        "python -m tools.screenshots", description="Draws the window in its states, in light and in dark."
+    )
+    parser.add_argument("folder", nargs="?", type=Path, default=PICTURES, help="where to (default: docs/screenshots)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these states, of {', '.join(sorted(known))}")
+    found = parser.parse_args(typed)
+    if str(found.folder) in known:
+        parser.error(f"{found.folder} is a state: name the folder before it.")
+    unknown = [name for name in found.names if name not in known]
+    if unknown:
+        parser.error(f"There is no state {', '.join(unknown)}. There are {', '.join(sorted(known))}.")
+    return found.folder, [state for name, state in known.items() if not found.names or name in found.names]
+
+
 def main() -> None:
+    out, states = read_arguments()
     os.environ[IN_WINDOW] = "1"  # sentences name buttons, as in the app
     application = QApplication([])
-    out, wanted = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES, sys.argv[2:]
-    states = [state for state in STATES if not wanted or state.__name__ in wanted]
     if out.resolve() == PICTURES:
         with tempfile.TemporaryDirectory() as drawn:
             draw(application, Path(drawn), [state for state in states if state in SHOWN])

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +20,14 @@ from models.formatting.program import IN_WINDOW
 from ui.platform.display import WITHOUT_WINDOW, why_no_window
 
 if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
     from PySide6.QtWidgets import QApplication
 
     from ui.platform.single_instance import SingleInstance
     from ui.window.main_window import MainWindow
 
 LIBRARY_MS = 4_000
+THREADS_SECONDS = 5.0  # what is begun on other threads takes less; only a disk that hangs takes longer
 TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
 
 
@@ -56,12 +59,14 @@ def _open(interrupts: EarlyInterrupts, file: str) -> int:
     folder = runtime_folder()
     _make(folder)
     instance = SingleInstance(folder)
-    if not instance.claim():
-        return _show_other(instance, file)
     try:
+        if not instance.claim():
+            return _show_other(instance, file)
         return _run(application, instance, interrupts, file)
     finally:
         instance.release()
+        # Left to the end of Python, Qt would be destroyed while modules go away.
+        application.shutdown()
 
 
 def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyInterrupts, file: str) -> int:
@@ -115,7 +120,21 @@ def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyI
             QTimer.singleShot(0, application, window.quit)
         code = application.exec()
     server.stop()
+    _take_down(window, link, server, api, appearance)
     return code
+
+
+def _take_down(*parts: QObject) -> None:
+    """Destroy what the app was made of, the window first: left to Python, each could go while others still need it."""
+    import shiboken6
+
+    # A thread that writes a pasted file, or imports what draws plots, would speak to what is gone.
+    until = time.monotonic() + THREADS_SECONDS
+    for thread in threading.enumerate():
+        if type(thread) is threading.Thread and thread is not threading.current_thread():
+            thread.join(max(0.0, until - time.monotonic()))
+    for part in parts:
+        shiboken6.delete(part)
 
 
 def _serve(engine: list[str]) -> list[str]:
@@ -165,7 +184,7 @@ class _Signals:
     def __init__(self, application: QApplication, act: Callable[[], object]) -> None:
         from PySide6.QtCore import QSocketNotifier
 
-        self._act = act
+        self._application, self._act = application, act
         self._ours, self._theirs = socket.socketpair()
         for end in (self._ours, self._theirs):
             end.setblocking(False)
@@ -185,4 +204,7 @@ class _Signals:
         self._theirs.close()
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self._act()
+        from PySide6.QtCore import QTimer
+
+        # Not here: what was interrupted may hold a lock that closing needs.
+        QTimer.singleShot(0, self._application, self._act)

@@ -34,6 +34,7 @@ from core.ipc.child_process import run_module
 from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 _CHILD_SECONDS = 60
 
@@ -148,7 +149,7 @@ def check_bandwidth(measure_again: bool = False, should_stop: Callable[[], bool]
         problem = Sentence(
             "It will be measured again next time: {folder} cannot be written ({reason}).",
             folder=folder,
-            reason=error.strerror,
+            reason=system_reason(error),
         )
         return BandwidthFacts(measured.bytes_per_second, measured.n_threads, problem=problem)
     return BandwidthFacts(measured.bytes_per_second, measured.n_threads)
@@ -199,14 +200,15 @@ def write_problem(folder: Path) -> str | None:
     """Return why nothing can be written to ``folder``, or None. One that does not exist yet is judged by its parent."""
     existing = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), folder)
     if not existing.is_dir():
-        return f"{existing} is not a folder"
+        return Sentence("{existing} is not a folder", existing=existing)
     if existing != folder:
-        return None if os.access(existing, os.W_OK | os.X_OK) else f"{existing} cannot be written"
+        can_write = os.access(existing, os.W_OK | os.X_OK)
+        return None if can_write else Sentence("{existing} cannot be written", existing=existing)
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None
     except OSError as error:
-        return error.strerror or str(error)
+        return system_reason(error)
 
 
 def check_servers() -> tuple[ServerFacts, ...]:

@@ -12,6 +12,7 @@ from app.library.hub_access import LibraryError, folders_file
 from app.library.trouble import as_library_errors
 from models.formatting.program import PROGRAM
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 if TYPE_CHECKING:
     from models.catalog.imported_folders import ImportedFolder
@@ -47,7 +48,7 @@ def link_model(file: Path) -> None:
                 "{name} cannot be linked in {place}: {reason}. Import its folder in the library.",
                 name=file.name,
                 place=place,
-                reason=error.strerror or error,
+                reason=system_reason(error),
             ),
             ExitCode.ERROR,
         ) from error
@@ -81,6 +82,6 @@ def _save(folders: tuple[ImportedFolder, ...]) -> None:
         write_folders(folders_file(), folders)
     except OSError as error:
         raise LibraryError(
-            Sentence("{file} cannot be written: {reason}.", file=folders_file(), reason=error.strerror),
+            Sentence("{file} cannot be written: {reason}.", file=folders_file(), reason=system_reason(error)),
             ExitCode.ERROR,
         ) from error

@@ -16,6 +16,7 @@ from app.environment.paths import models_folder, models_place_file
 from app.library.hub_access import LibraryError
 from models.files.disk import write_whole
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 from models.library.values import MoveStep
 
 FOLDER = "Slipstream models"  # made in a chosen folder that has other files
@@ -73,7 +74,7 @@ class ModelsMove:
                 Sentence(
                     "{filename} cannot be written: {reason}. {stays}",
                     filename=error.filename or self.target,
-                    reason=error.strerror or error,
+                    reason=system_reason(error),
                     stays=_STAYS,
                 ),
                 ExitCode.ERROR,
@@ -97,7 +98,7 @@ class ModelsMove:
                 Sentence(
                     "Nothing can be written in {target}: {reason}. Choose another folder.",
                     target=self.target,
-                    reason=error.strerror or error,
+                    reason=system_reason(error),
                 ),
                 ExitCode.USAGE,
             ) from error
@@ -214,7 +215,7 @@ def _place(chosen: Path, source: Path) -> Path:
         has_others = chosen.exists() and any(chosen.iterdir())
     except OSError as error:
         raise LibraryError(
-            Sentence("{chosen} cannot be read: {reason}. Choose another.", chosen=chosen, reason=error.strerror),
+            Sentence("{chosen} cannot be read: {reason}. Choose another.", chosen=chosen, reason=system_reason(error)),
             ExitCode.USAGE,
         ) from error
     target = chosen / FOLDER if has_others else chosen

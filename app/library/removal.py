@@ -9,6 +9,7 @@ from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder
 from app.library.hub_access import LibraryError
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 if TYPE_CHECKING:
     from models.catalog.catalog import ModelEntry
@@ -35,7 +36,7 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
             _remove_file(file, for_good=for_good)
         except OSError as error:
             sentence = Sentence(
-                "{file} could not be moved to the trash: {reason}.", file=file, reason=error.strerror or error
+                "{file} could not be moved to the trash: {reason}.", file=file, reason=system_reason(error)
             )
             trouble = Trouble(sentence, remedies=(Remedy.DELETE,), about=entry.name)
             raise LibraryError(sentence, ExitCode.ERROR, trouble) from error

@@ -14,6 +14,7 @@ from models.catalog.imported_folders import ImportRefused
 from models.files.errors import ConnectionLost, DownloadError, NothingToChoose, UnsafeName
 from models.files.json_store import StoreRefused
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 from models.gguf.errors import GgufError
 from models.hub.errors import (
     BadHubSetting,
@@ -92,7 +93,7 @@ def trouble_of(error: Exception) -> Trouble:
         sentence = Sentence(
             "{filename} could not be used: {reason}.",
             filename=error.filename or Sentence("A file"),
-            reason=error.strerror or error,
+            reason=system_reason(error),
         )
     else:
         sentence = Sentence(

@@ -12,6 +12,7 @@ from app.library.hub_access import LibraryError, hub, hub_facts, hub_file, hub_s
 from app.library_service.machine import MachineService
 from models.facts.header_facts import header_facts
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 from models.hub.repository import FoundRepository, Repository
 from models.hub.settings import save_settings, saved_settings
 from models.hub.token import forget_token, keep_token
@@ -117,7 +118,7 @@ class HubService:
             )
         except OSError as error:
             raise LibraryError(
-                Sentence("{file} cannot be written: {reason}.", file=hub_file(), reason=error.strerror),
+                Sentence("{file} cannot be written: {reason}.", file=hub_file(), reason=system_reason(error)),
                 ExitCode.ERROR,
             ) from error
         self._seen.clear()

@@ -19,6 +19,7 @@ from models.library.values import RowReport
 
 _log = logging.getLogger("slipstream.library")
 SLICE_SECONDS = 0.25
+MOST_TOLD = 200  # rows of a slice: a window makes words of each
 REST = 2.0  # after each slice, so many times as long
 FRESH_SECONDS = 600.0
 
@@ -85,7 +86,7 @@ class RowReporter:
                 row = self._judged(entry, entry.facts, listed)
                 self._known[entry.path] = _Judged(entry.facts, row, time.monotonic())
                 found.append(row)
-                if time.monotonic() - begin > SLICE_SECONDS:
+                if len(found) == MOST_TOLD or time.monotonic() - begin > SLICE_SECONDS:
                     break
         if found:
             self._tell(tuple(found))

@@ -28,6 +28,7 @@ from app.settings.server_settings import DEFAULT_PORT
 from core.values.errors import BadOption, SlipstreamError
 from core.values.web_origin import origins_of
 from models.formatting.sentence import Sentence, joined
+from models.formatting.system_error import system_reason
 
 HERE, EVERYWHERE = "127.0.0.1", "0.0.0.0"
 _MOST_LINES = 1_000
@@ -171,7 +172,9 @@ def _last_lines(n_lines: int) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise SlipstreamError(f"The log {path} cannot be read: {error.strerror}.") from None
+        raise SlipstreamError(
+            Sentence("The log {path} cannot be read: {reason}.", path=path, reason=system_reason(error))
+        ) from None
 
 
 @contextmanager

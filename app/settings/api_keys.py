@@ -17,6 +17,7 @@ from app.environment.paths import config_folder, make_private
 from core.values.errors import BadOption, SlipstreamError
 from models.files.json_store import JsonStore, StoreRefused
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 _NAMES = re.compile(r"[\w][\w .@-]{0,63}")
 # The use of a key is noted so often at most: each note writes the file.
@@ -129,7 +130,7 @@ class KeyStore:
             raise SlipstreamError(str(error)) from None
         except OSError as error:
             raise SlipstreamError(
-                Sentence("{path} cannot be made private: {reason}.", path=self._path, reason=error.strerror)
+                Sentence("{path} cannot be made private: {reason}.", path=self._path, reason=system_reason(error))
             ) from None
         self._read_at = None
 
@@ -164,7 +165,9 @@ def endpoint_key(*, anew: bool = False) -> str:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(key + "\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise SlipstreamError(Sentence("The key cannot be kept in {path}: {error}.", path=path, error=error)) from None
+        raise SlipstreamError(
+            Sentence("The key cannot be kept in {path}: {error}.", path=path, error=system_reason(error))
+        ) from None
     return key
 
 

@@ -14,6 +14,7 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from core.values.worker_address import is_worker
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 
 def open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> tuple[Projector | None, str]:
@@ -52,5 +53,5 @@ def prompt_reader(projector: Projector, options: EngineOptions, n_ubatch: int) -
         return PromptReader(projector, model_key([Path(options.mmproj)]), n_ubatch)
     except OSError as error:
         raise LoadFailed(
-            Sentence("{mmproj} cannot be read again: {error}.", mmproj=options.mmproj, error=error)
+            Sentence("{mmproj} cannot be read again: {error}.", mmproj=options.mmproj, error=system_reason(error))
         ) from error

@@ -33,6 +33,7 @@ from core.values.messages import (
 from core.values.snapshot import Snapshot
 from core.values.worker_address import LOST_WORKER
 from models.formatting.sentence import Sentence, joined
+from models.formatting.system_error import system_reason
 
 _log = logging.getLogger(__name__)
 
@@ -204,7 +205,8 @@ class Supervisor:
         try:
             process = process or EngineProcess(self._log_path())
         except OSError as error:
-            self._fail(Sentence("The engine process could not be started: {error}", error=error), self._next_wait())
+            problem = Sentence("The engine process could not be started: {error}", error=system_reason(error))
+            self._fail(problem, self._next_wait())
             return
         self._process = process
         process.send(LoadModel(self._safer(self._options), self._cache_folder, self._measured))

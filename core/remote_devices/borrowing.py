@@ -14,6 +14,7 @@ from models.estimate.speed.machine import DeviceKind, Lent, Link
 from models.estimate.speed.probe import Probe
 from models.formatting.json_values import value_of
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 # A worker whose client has just left frees its memory first, which takes a while for a large model.
 _BUSY_SECONDS = 10.0
@@ -92,7 +93,7 @@ def _connect(address: str) -> socket.socket:
                 "The worker {address} cannot be reached ({reason}). Check the address, and whether that "
                 "machine lends its devices now.",
                 address=address,
-                reason=error.strerror or error,
+                reason=system_reason(error),
             )
         ) from error
 

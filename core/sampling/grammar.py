@@ -17,6 +17,7 @@ from core.llama.vocab import Vocab
 from core.sampling.gbnf import to_lark
 from core.values.errors import BadRequest, SlipstreamError
 from core.values.request import Constraint
+from models.formatting.sentence import Sentence
 
 # Compiled grammars that are kept.
 _MOST_KEPT = 32
@@ -281,4 +282,5 @@ def _cut(text: str) -> str:
 
 def _refused(constraint: Constraint, said: str) -> BadRequest:
     reason = reason_clause(said, has_lines=constraint.kind == "lark" and constraint.is_as_sent)
-    return BadRequest(f"The {constraint.name} cannot be followed: {reason}.", param=constraint.field)
+    message = Sentence("The {name} cannot be followed: {reason}.", name=constraint.name, reason=reason)
+    return BadRequest(message, param=constraint.field)

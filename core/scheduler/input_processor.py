@@ -19,6 +19,7 @@ from core.sampling.thinking import Guide, ThinkingGuide, ThinkingMarkers
 from core.values.errors import BadRequest, PromptTooLong
 from core.values.request import Request
 from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+from models.formatting.sentence import Sentence
 
 # To see whether a long text fits, this many characters per token of context are tokenised first; English has about four
 # per token.
@@ -120,7 +121,7 @@ class InputProcessor:
         else:
             tokens = checked_tokens(request.prompt, self.vocab, "prompt")
         if not len(tokens):
-            raise BadRequest("The prompt is empty: send at least one token of text.", param="prompt")
+            raise BadRequest(Sentence("The prompt is empty: send at least one token of text."), param="prompt")
         if len(tokens) >= self.n_ctx:
             raise PromptTooLong(len(tokens), self.n_ctx)
         return tokens

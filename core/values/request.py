@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Literal, get_args
 
 from core.values.errors import BadRequest
+from models.formatting.sentence import Sentence
 
 # OpenAI's limit.
 MAX_TOP_LOGPROBS = 20
@@ -137,7 +138,12 @@ class Constraint:
             raise BadRequest(f"The {self.name} is empty: leave the field out for a free reply.", param=self.field)
         if len(self.text) > MAX_CHARACTERS:
             raise BadRequest(
-                f"The {self.name} has {len(self.text):,} characters, at most {MAX_CHARACTERS:,} are allowed.",
+                Sentence(
+                    "The {name} has {n:,} characters, at most {most:,} are allowed.",
+                    name=self.name,
+                    n=len(self.text),
+                    most=MAX_CHARACTERS,
+                ),
                 param=self.field,
             )
 
@@ -246,13 +252,14 @@ class Request:
         if any(not text or len(text) > MAX_STOP_LENGTH for text in self.stop):
             raise BadRequest(f"Each stop string must have 1 to {MAX_STOP_LENGTH} characters.", param="stop")
         if not self.prompt:
-            raise BadRequest("The prompt is empty: send at least one token of text.", param="prompt")
+            raise BadRequest(Sentence("The prompt is empty: send at least one token of text."), param="prompt")
         if self.images:
             self._check_images(self.images)
 
     def _check_images(self, images: tuple[PromptImage, ...]) -> None:
         if len(images) > MAX_IMAGES:
-            raise BadRequest(f"A prompt takes at most {MAX_IMAGES} images, not {len(images)}.", param="messages")
+            message = Sentence("A prompt takes at most {most} images, not {n}.", most=MAX_IMAGES, n=len(images))
+            raise BadRequest(message, param="messages")
         if not isinstance(self.prompt, str):
             raise BadRequest("Images need a prompt of text, not of token ids.", param="prompt")
         offsets = [image.offset for image in images]

@@ -16,6 +16,7 @@ from models.facts.header_facts import HeaderFacts, header_facts
 from models.facts.model_facts import ModelFacts, read_model
 from models.facts.split_files import is_listed, model_name, parts
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 from models.gguf.header import GgufError
 
 STARTER_FOLDER = Path(__file__).resolve().parents[1] / "starter"
@@ -220,7 +221,7 @@ class _Scan:
             sentence = Sentence(
                 "The folder {folder} cannot be read: {reason}. Check its permissions.",
                 folder=folder,
-                reason=error.strerror or error,
+                reason=system_reason(error),
             )
             self.problems.append(FolderProblem(folder, sentence))
             return [], []

@@ -13,6 +13,7 @@ from pathlib import Path
 from models.files.disk import write_whole
 from models.formatting.json_values import plain, value_of
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 # Limits far above any real folder of Ollama's.
 MAX_MANIFESTS = 5_000
@@ -68,7 +69,9 @@ def recognise(folder: Path) -> ImportedFolder:
         os.listdir(folder)
     except OSError as error:
         raise ImportRefused(
-            Sentence("{folder} cannot be read: {reason}. Check its permissions.", folder=folder, reason=error.strerror)
+            Sentence(
+                "{folder} cannot be read: {reason}. Check its permissions.", folder=folder, reason=system_reason(error)
+            )
         ) from error
     for below in ("", "models", "hub", "llamacpp/models"):
         place = folder / below

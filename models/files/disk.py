@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from models.files.errors import FolderRefused, NoSpace, Stopped
+from models.formatting.system_error import system_reason
 
 # Seconds between two tries to get a lock.
 _LOOK_SECONDS = 0.1
@@ -62,7 +63,7 @@ def hold_folder_lock(path: Path, stop: threading.Event, waiting: Callable[[], No
                 if stop.wait(_LOOK_SECONDS):
                     raise Stopped from None
     except OSError as error:
-        raise FolderRefused(path.parent, error.strerror or os.strerror(error.errno or 0)) from error
+        raise FolderRefused(path.parent, system_reason(error)) from error
     try:
         yield
     finally:

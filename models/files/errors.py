@@ -17,6 +17,7 @@ import errno
 from pathlib import Path
 
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 _KEPT = Sentence("What has arrived is kept: begin again, and it goes on from there.")
 
@@ -97,7 +98,7 @@ class ConnectionLost(DownloadError):
     """Nothing arrived for ``DownloadOptions.patience`` seconds."""
 
     def __init__(self, seconds: float, reason: str) -> None:
-        why = f" ({reason})" if reason else ""
+        why = Sentence(" ({reason})", reason=reason) if reason else ""
         super().__init__(
             Sentence(
                 "Nothing has arrived for {seconds:.0f} seconds{why}. Check the network. {kept}",
@@ -141,4 +142,4 @@ def as_download_errors(error: OSError, folder: Path, missing: int) -> DownloadEr
     """The error of a failed write; ``missing`` bytes were still to come."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(folder, missing)
-    return FolderRefused(folder, error.strerror or str(error))
+    return FolderRefused(folder, system_reason(error))

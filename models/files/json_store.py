@@ -11,6 +11,7 @@ from typing import Any
 
 from models.files.disk import write_whole
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 # Seconds to wait for another program, and bytes of a file that Slipstream has surely not written.
 _LOCK_SECONDS = 10.0
@@ -60,7 +61,7 @@ class JsonStore:
                     )
                 ) from None
             except OSError as error:
-                reason = error.strerror or str(error)
+                reason = system_reason(error)
                 raise StoreRefused(
                     Sentence(
                         "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
@@ -81,7 +82,7 @@ class JsonStore:
             return {}
         except OSError as error:
             self.problem = Sentence(
-                "{path} cannot be read: {reason}. Check its permissions.", path=self.path, reason=error.strerror
+                "{path} cannot be read: {reason}. Check its permissions.", path=self.path, reason=system_reason(error)
             )
             return {}
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -106,7 +107,7 @@ class JsonStore:
             self.problem = Sentence(
                 "{path} is damaged and cannot be moved away: {reason}. Delete it.",
                 path=self.path,
-                reason=error.strerror,
+                reason=system_reason(error),
             )
             return
         self.problem = Sentence(

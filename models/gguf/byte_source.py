@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 from models.gguf.errors import UnreadableFile
 
 
@@ -70,4 +71,4 @@ def _sentence(path: Path, error: OSError) -> str:
         return Sentence(
             "{path} may not be read by you. Change its permissions, or copy it to a folder of yours.", path=path
         )
-    return Sentence("{path} cannot be read: {reason}.", path=path, reason=error.strerror or error)
+    return Sentence("{path} cannot be read: {reason}.", path=path, reason=system_reason(error))

@@ -24,7 +24,7 @@ from models.hub.errors import (
 )
 from models.hub.grouping import group
 from models.hub.repository import Access, FoundRepository, RemoteFile, Repository
-from models.hub.session import open_session
+from models.hub.session import open_session, reason
 from models.hub.settings import HubSettings
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def as_hub_errors(settings: HubSettings, repo_id: str = "", revision: str | None
         code = error.response.headers.get("X-Error-Code")
         raise refusal(settings, status, code, repo_id, revision) from error
     except OSError as error:
-        raise Unreachable(settings.address, str(error)[:120]) from error
+        raise Unreachable(settings.address, reason(error)) from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         # The library raises these if an answer is not as expected.
         raise HubFault(Sentence("its answer cannot be understood: {kind}", kind=type(error).__name__)) from error

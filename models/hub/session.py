@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 from models.hub.errors import HubFault, RateLimited, TimedOut, Unreachable
 from models.hub.settings import HubSettings
 
@@ -100,8 +102,8 @@ def _moment(date: str) -> float | None:
 
 def reason(error: Exception) -> str:
     """Why a connection failed, in a few words."""
-    text = str(error).strip() or type(error).__name__
-    return re.sub(r"^\[[^]]*\]\s*", "", text)[:120]
+    found = system_reason(error)
+    return found if isinstance(found, Sentence) else re.sub(r"^\[[^]]*\]\s*", "", found.strip())[:120]
 
 
 def _origin(request: httpx2.Request) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from models.files.json_store import JsonStore
 from models.formatting.json_values import value_of
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 from models.gguf.errors import UnreadableFile
 
 By = Literal["user", "test"]
@@ -140,6 +141,6 @@ def file_id(path: Path) -> str:
             start = file.read(_HEADER_BYTES)
     except OSError as error:
         raise UnreadableFile(
-            Sentence("{path} cannot be read: {reason}.", path=path, reason=error.strerror or error)
+            Sentence("{path} cannot be read: {reason}.", path=path, reason=system_reason(error))
         ) from error
     return f"{status.st_size}-{status.st_mtime_ns}-{hashlib.sha256(start).hexdigest()[:16]}"

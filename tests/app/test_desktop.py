@@ -15,7 +15,7 @@ import pytest
 from app.client.discovery import RunningServer, running_servers
 from app.desktop import desktop_app as desktop
 from app.environment.exit_codes import ExitCode
-from app.environment.paths import starter_folder, usage_file
+from app.environment.paths import config_folder, starter_folder, usage_file
 from app.settings.model_settings_store import UsageStore
 from models.catalog.catalog import STARTER_FOLDER
 from models.library.requests import PREFIX
@@ -83,6 +83,22 @@ def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind
         first.communicate(timeout=60)
     assert first.returncode == 0
     until(lambda: not psutil.pid_exists(server.pid))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.parametrize("page", ["chat", "speed"])  # the latter imports what draws plots on a thread
+def test_it_ends_in_order_also_when_it_has_just_begun(home: Path, page: str) -> None:
+    kept = config_folder() / "window.ini"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(f"[General]\npage={page}\n")
+    variables = environment(home, QT_QPA_PLATFORM="offscreen", PYTHONFAULTHANDLER="1")
+    app = subprocess.Popen(COMMAND, cwd=ROOT, env=variables, stderr=subprocess.PIPE, text=True)
+    assert app.stderr is not None
+    assert "window shown after" in app.stderr.readline()
+    app.send_signal(signal.SIGTERM)
+    said = app.communicate(timeout=60)[1]
+    assert (app.returncode, said) == (0, "")
 
 
 @pytest.mark.slow

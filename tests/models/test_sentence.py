@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import errno
 import json
+import os
 import pickle
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,7 @@ from core.values.errors import LoadFailed, ModelDoesNotFit
 from models.formatting import sentence
 from models.formatting.json_values import plain, value_of
 from models.formatting.sentence import Sentence, joined, said_in, without_facts
+from models.formatting.system_error import system_reason
 
 GERMAN = {
     "{needed:size} are needed in {folder}.": "In {folder} werden {needed:size} gebraucht.",
@@ -91,3 +95,22 @@ def test_what_another_program_sends_breaks_nothing(facts: object) -> None:
 
 def test_holes_reach_nothing_of_a_fact() -> None:
     assert Sentence("{path.__class__} {0} {path!r} {{path}}", path=Path("/")) == "{path.__class__} {0} {path!r} {/}"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, ""), PermissionError(errno.EACCES, "Permission denied")])
+def test_the_system_refuses_in_the_language_of_the_reader(error: OSError) -> None:
+    assert system_reason(error) == os.strerror(error.errno)
+    assert isinstance(system_reason(error), Sentence)
+
+
+def test_the_reason_of_the_system_is_found_behind_what_was_made_of_it() -> None:
+    with pytest.raises(OSError, match="refused") as refused:
+        socket.create_connection(("127.0.0.1", 1), timeout=5)
+    made = RuntimeError("All attempts failed")
+    made.__cause__ = refused.value
+    assert system_reason(made) == "Connection refused"
+    assert system_reason(socket.gaierror(socket.EAI_NONAME, "whatever")) == "Name or service not known"
+    assert system_reason(TimeoutError()) == "Connection timed out"
+    assert system_reason(OSError("its own words")) == "its own words"
+    assert system_reason(OSError(errno.EXDEV, "its own words")) == "its own words"
+    assert system_reason(ValueError()) == "ValueError"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QSystemTrayIcon
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
+from app.desktop.desktop_app import _Signals
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.library.values import Download
 from ui.chat.storage.ids import now_ms
@@ -124,3 +128,16 @@ def test_a_place_that_is_gone_is_the_usual_one(
     qtbot.addWidget(again)
     assert again.desk.current.is_new
     again.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_a_signal_waits_until_what_it_interrupts_has_left_its_locks(qtbot, qapp: QApplication) -> None:
+    lock, ended = threading.Lock(), list[bool]()
+
+    def end() -> None:
+        ended.append(lock.acquire(timeout=5))
+
+    with _Signals(qapp, end):
+        with lock:
+            signal.raise_signal(signal.SIGINT)
+        qtbot.waitUntil(lambda: ended == [True])

@@ -628,7 +628,8 @@ def test_a_model_of_another_server_needs_no_loading(qtbot, window: MainWindow, s
     server.models.append({"id": "rack/big", "object": "model", "created": 0, "owned_by": "rack", "remote": "rack"})
     window.watch.start()
     picker = window.page.picker
-    qtbot.waitUntil(lambda: len(picker.menu.actions()) == 3)
+    qtbot.waitUntil(lambda: len(window.watch.models) == 3)
+    picker.fill_menu()
     picker.menu.actions()[2].trigger()
     assert (picker.button.text(), picker.status.text()) == ("rack/big", "Runs on rack")
     ask(qtbot, window, "Hi")
@@ -639,7 +640,8 @@ def test_a_model_of_another_server_needs_no_loading(qtbot, window: MainWindow, s
 def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     picker, banner = window.page.picker, window.page.server_banner
-    qtbot.waitUntil(lambda: len(picker.menu.actions()) == 2)
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    picker.fill_menu()
     assert picker.cancel.isHidden()
     server.phase, server.progress = "loading", 0.4
     picker.menu.actions()[1].trigger()
@@ -659,7 +661,8 @@ def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: M
 def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     picker = window.page.picker
-    qtbot.waitUntil(lambda: len(picker.menu.actions()) == 2)
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    picker.fill_menu()
     assert picker.button.text() == "ember-q8_0"
     assert not picker.badge.isHidden()
     assert "toy" in picker.badge.toolTip()

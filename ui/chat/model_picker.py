@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QGuiApplication
@@ -38,7 +38,7 @@ class ModelPicker(QWidget):
         self._state = ServerState()
         self._wanted: str | None = None
         self._has_answered = False
-        self._figures: Mapping[str, str] = {}
+        self.figure_of: Callable[[str], str] = lambda name: ""  # what stands behind a model's name in the menu
         self.button = QToolButton()
         self.button.setProperty("kind", "picker")
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -49,6 +49,7 @@ class ModelPicker(QWidget):
         self.button.setAccessibleName(tr("Model"))
         self.menu = QMenu(self.button)
         self.menu.setLayoutDirection(QGuiApplication.layoutDirection())  # the button's is turned for its arrow
+        self.menu.aboutToShow.connect(self.fill_menu)
         self.menu.aboutToShow.connect(self.opened)
         self.button.setMenu(self.menu)
         self.badge = QLabel(tr("toy"))
@@ -84,21 +85,10 @@ class ModelPicker(QWidget):
         """The server that has the model of this chat, where it is another one."""
         return next((model.remote for model in self._models if model.name == self._wanted), None)
 
-    @property
-    def figures(self) -> Mapping[str, str]:
-        """The words behind the models' names."""
-        return self._figures
-
     def set_models(self, models: tuple[ModelChoice, ...]) -> None:
         """Offer other models."""
         self._models = models
         self._show()
-
-    def set_figures(self, figures: Mapping[str, str]) -> None:
-        """Show these words behind the models' names; while the menu is open nothing moves in it."""
-        self._figures = figures
-        if not self.menu.isVisible():
-            self._fill_menu()
 
     def set_state(self, state: ServerState) -> None:
         """Show where the server stands."""
@@ -125,7 +115,8 @@ class ModelPicker(QWidget):
         self.badge.setVisible(self._is_toy(name))
         self.status.setText(self._status())
         self._offer_cancel()
-        self._fill_menu()
+        if self.menu.isVisible():
+            self.fill_menu()
 
     def _offer_cancel(self) -> None:
         if self._state.phase not in ("loading", "restarting") or self.remote is not None:
@@ -162,12 +153,13 @@ class ModelPicker(QWidget):
             case _:
                 return ""
 
-    def _fill_menu(self) -> None:
+    def fill_menu(self) -> None:
+        """Offer the models there are. It is done when the menu opens: thousands take a while."""
         self.menu.clear()
         group = QActionGroup(self.menu)
         for model in self._models:
             words = on_button(tr("{name}   (toy)", name=model.name) if model.is_toy else model.name)
-            figures = self._figures.get(model.name)
+            figures = self.figure_of(model.name)
             # A menu has what follows a tab in a column of its own.
             action = QAction(f"{words}\t{on_button(figures)}" if figures else words, self.menu)
             action.setCheckable(True)

@@ -21,7 +21,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -34,11 +33,11 @@ from ui.chat.messages.receipts import receipt_facts
 from ui.client.api import Api, ReplyEnd, ReplyStream
 from ui.client.chat_records import Timings
 from ui.language import tr
-from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import ScrollColumn, open_size
 
 WIDTH, HEIGHT = 900, 600
 MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
@@ -106,9 +105,7 @@ class RaceDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Race"))
         if parent is not None:
-            self.resize(
-                min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
-            )
+            open_size(self, WIDTH, HEIGHT, parent)
         self.prompt = QLineEdit(prompt or EXAMPLE)
         self.prompt.setAccessibleName(tr("Prompt of the race"))
         self.prompt.setCursorPosition(0)
@@ -158,7 +155,7 @@ class RaceDialog(QDialog):
         inside.addLayout(row, 1)
         inside.addWidget(self.note)
         foot = QHBoxLayout()
-        foot.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        foot.setContentsMargins(Space.L, 0, Space.XL, 0)  # flat buttons have an edge that is not seen
         foot.addWidget(self.copy)
         foot.addWidget(self.save)
         foot.addStretch()
@@ -361,18 +358,11 @@ class _Lane(QWidget):
         self.details.setProperty("tone", "caption")
         self.view = MarkdownView(tools)
         self.view.setAccessibleName(tr("Reply"))
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setObjectName("raceArea")
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         inner = QWidget()
-        inner.setObjectName("raceBody")
         text = QVBoxLayout(inner)
         text.setContentsMargins(0, 0, Space.S, 0)
         text.addWidget(self.view)
         text.addStretch()
-        area.setWidget(inner)
         head = QHBoxLayout()
         head.addWidget(self.figure)
         head.addStretch()
@@ -383,7 +373,7 @@ class _Lane(QWidget):
         column.addWidget(self.choice)
         column.addLayout(head)
         column.addWidget(self.details)
-        column.addWidget(area, 1)
+        column.addWidget(ScrollColumn(inner), 1)
 
     @property
     def racer(self) -> Racer:

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -28,7 +27,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, PANEL, TOP_BAR, Palette, Space
 from ui.widgets.fields import ChoiceField, DecimalField, NoWheelSlider, WholeField
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import ScrollColumn, plain_label
 
 MAX_INT = 2_147_483_647
 TYPING_MS = 300
@@ -140,7 +139,6 @@ class TuningPanel(QFrame):
         head.addWidget(title, 1)
         head.addWidget(self.close_button)
         body = QWidget()
-        body.setObjectName("panelBody")
         form = QVBoxLayout(body)
         form.setContentsMargins(Space.L, Space.M, Space.L, Space.L)
         form.setSpacing(Space.M)
@@ -164,17 +162,11 @@ class TuningPanel(QFrame):
         form.addWidget(self.tools, 0, Qt.AlignmentFlag.AlignLeft)
         form.addWidget(self.no_tools)
         form.addStretch()
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(body)
         column = QVBoxLayout(self)
         column.setContentsMargins(LINE, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(top)
-        column.addWidget(area, 1)
+        column.addWidget(ScrollColumn(body), 1)
 
     def show_settings(self, settings: ChatSettings) -> None:
         """Show the settings of another chat."""

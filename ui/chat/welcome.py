@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.tokens import COLUMN, Palette, Space
+from ui.widgets.page_layout import ScrollColumn
 
 TOY_EXAMPLES = (
     (tr("Tell me a story about a fox."), tr("A short story")),
@@ -32,21 +33,15 @@ TWO_COLUMNS = 560
 LOW = 380  # below this height the greeting is all there is room for above the examples
 
 
-class Welcome(QScrollArea):
+class Welcome(ScrollColumn):
     """Greets, and offers examples that can be sent with one click."""
 
     tried = Signal(str)
     models_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("welcome")
-        self.setWidgetResizable(True)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # a click beside the examples leaves the field the keyboard
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._body = QWidget()
-        self._body.setObjectName("canvas")
-        self.setWidget(self._body)
+        body = QWidget()
+        super().__init__(body, parent)
         self.mark = QLabel()
         self.mark.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         title = QLabel(tr("What shall we try?"))
@@ -67,7 +62,7 @@ class Welcome(QScrollArea):
         self.models.setProperty("kind", "flat")
         self.models.clicked.connect(self.models_wanted)
         self.models.hide()
-        column = QVBoxLayout(self._body)
+        column = QVBoxLayout(body)
         column.addStretch(2)
         column.addWidget(self.mark)
         column.addSpacing(Space.S)
@@ -86,7 +81,6 @@ class Welcome(QScrollArea):
         self._n_columns = 0
         self._is_toy: bool | None = None
         self.set_toy(False)
-        self._body.installEventFilter(self)
 
     def set_toy(self, is_toy: bool) -> None:
         """Say whether the model is only a toy, and offer what it can do."""
@@ -122,7 +116,7 @@ class Welcome(QScrollArea):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Leave room for what has grown in it."""
-        if watched is self._body and event.type() == QEvent.Type.LayoutRequest:
+        if watched is self.body and event.type() == QEvent.Type.LayoutRequest:
             self._fit()
         return super().eventFilter(watched, event)
 
@@ -138,8 +132,8 @@ class Welcome(QScrollArea):
         self._arrange()
         # A scroll area asks for the least height at any width, where the note would have one line.
         height = self._column.heightForWidth(self.viewport().width())
-        if height != self._body.minimumHeight():
-            self._body.setMinimumHeight(height)
+        if height != self.body.minimumHeight():
+            self.body.setMinimumHeight(height)
 
     def _arrange(self) -> None:
         n_columns = 2 if self.width() >= TWO_COLUMNS else 1

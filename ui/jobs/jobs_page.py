@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QDir, QTemporaryFile, QTimer, Signal
+from PySide6.QtCore import QDir, Qt, QTemporaryFile, QTimer, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMessageBox, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration
+from models.formatting.system_error import system_reason
 from ui.chat.markdown.text_tools import TextTools
 from ui.client.api import Api
 from ui.client.problems import sentence_of
@@ -71,6 +72,7 @@ class JobsPage(PageColumn):
         self._moving: dict[str, ActionRow] = {}
         self._ends: dict[str, Callable[[], object]] = {}
         self._why: dict[str, str] = {}  # questions that have no answer, with the reason
+        self._taken = set[str]()  # jobs whose results were saved or opened
         self.setAccessibleName(tr("Jobs"))
         self.setAcceptDrops(True)
         section = self.add_section(tr("A file of requests"), FILES)
@@ -156,7 +158,7 @@ class JobsPage(PageColumn):
             with path.open("rb") as file:
                 url = _url_of(file.readline(_FIRST_BYTES))
         except OSError as error:
-            self._say(tr("{name} cannot be read: {strerror}.", name=path.name, strerror=error.strerror))
+            self._say(tr("{name} cannot be read: {strerror}.", name=path.name, strerror=system_reason(error)))
             return
         if url is None:
             self._say(
@@ -294,6 +296,24 @@ class JobsPage(PageColumn):
             again = {name: job.get(name) for name in ("input_file_id", "endpoint", "completion_window", "metadata")}
             self._api.ask("POST", "/v1/batches", again, lambda found: self.look(), self._say)
             return
+        if action == REMOVE and job.get("output_file_id") and key not in self._taken:
+            self._ask_before_removal(key, job)
+            return
+        self._change(key, action)
+
+    def _ask_before_removal(self, key: str, job: dict[str, Any]) -> None:
+        box = QMessageBox(self.window())
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setWindowTitle(tr("Remove"))
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(tr("Remove {name}?", name=title_of(job)))
+        box.setInformativeText(tr("Its results were not saved, and go with it."))
+        removes = box.addButton(tr("Remove"), QMessageBox.ButtonRole.AcceptRole)
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        box.buttonClicked.connect(lambda button: self._change(key, REMOVE) if button is removes else None)
+        box.open()
+
+    def _change(self, key: str, action: str) -> None:
         method, path = {
             PAUSE: ("POST", f"/slipstream/batches/{key}/pause"),
             RESUME: ("POST", f"/slipstream/batches/{key}/resume"),
@@ -323,9 +343,12 @@ class JobsPage(PageColumn):
         def answered(line: dict[str, Any]) -> None:
             answer = (line.get("response") or {}).get("body") or {}
             asked = f"/v1/files/{job.get('input_file_id')}/content"
-            self._api.ask(
-                "GET", asked, None, lambda asked: self.chat_wanted.emit(_question_of(asked), answer, key), self._say
-            )
+
+            def opened(line: dict[str, Any]) -> None:
+                self._taken.add(key)
+                self.chat_wanted.emit(_question_of(line), answer, key)
+
+            self._api.ask("GET", asked, None, opened, self._say)
 
         self._api.ask("GET", f"/v1/files/{job.get('output_file_id')}/content", None, answered, self._say)
 
@@ -348,12 +371,13 @@ class JobsPage(PageColumn):
         def write(line: dict[str, Any]) -> None:
             try:
                 path.write_text(_answer_of(line), encoding="utf-8")
+                self._taken.add(key)
             except OSError as error:
                 self._say(
                     tr(
                         "{path} cannot be written: {strerror}. Choose another place.",
                         path=path,
-                        strerror=error.strerror,
+                        strerror=system_reason(error),
                     )
                 )
 
@@ -361,7 +385,13 @@ class JobsPage(PageColumn):
             self._api.ask("GET", content, None, write, self._say)
         else:
             moving, over, failed, progressed = self._moved(path.name, tr("is being saved"))
-            end = self._api.download(content, path, over, failed, progressed)
+
+            def saved() -> None:
+                over()
+                if action == SAVE:
+                    self._taken.add(key)
+
+            end = self._api.download(content, path, saved, failed, progressed)
             if moving in self._moving:
                 self._ends[moving] = end
 

@@ -6,7 +6,7 @@ makes slipstream_de.qm of it, which `tr` reads. Another language is another pair
 
 What the engine, the server and the library say is English, since other programs read it too. Their sentences come with
 the text and the facts that they were made of (`models/formatting/sentence.py`), and are said anew here. What is left in
-English is what other programs say: a remote server, llama.cpp, the system.
+English is what other programs say: a remote server, llama.cpp, and the system where it refuses for a rare reason.
 """
 
 from __future__ import annotations

@@ -1597,12 +1597,12 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/prompts/prompt_menu.py" />
       <source>Keep what is written…</source>
-      <translation>Geschriebenes behalten…</translation>
+      <translation>Geschriebenes speichern…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompt_menu.py" />
       <source>Nothing is kept yet</source>
-      <translation>Noch nichts behalten</translation>
+      <translation>Noch nichts gespeichert</translation>
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompts_dialog.py" />
@@ -1647,7 +1647,17 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/prompts/prompts_dialog.py" />
       <source>Translate into {{language}}:</source>
-      <translation>Übersetze ins {{language}}e:</translation>
+      <translation>Übersetze auf {{language}}:</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Undo</source>
+      <translation>Rückgängig</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/prompts/prompts_dialog.py" />
+      <source>Bring the deleted prompt back</source>
+      <translation>Den gelöschten Prompt zurückholen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/prompts/prompts_dialog.py" />
@@ -2196,17 +2206,17 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
       <source>Kept instructions…</source>
-      <translation>Behaltene Anweisungen…</translation>
+      <translation>Gespeicherte Anweisungen…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
       <source>Kept instructions</source>
-      <translation>Behaltene Anweisungen</translation>
+      <translation>Gespeicherte Anweisungen</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
       <source>Take instructions that you have kept, or keep these</source>
-      <translation>Anweisungen nehmen, die du behalten hast, oder diese behalten</translation>
+      <translation>Gespeicherte Anweisungen nehmen oder diese speichern</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
@@ -2236,7 +2246,7 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
       <source>Max tokens</source>
-      <translation>Höchstens Token</translation>
+      <translation>Token höchstens</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tuning_panel.py" />
@@ -2546,12 +2556,12 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/client/remedies.py" />
       <source>Empty the trash and try again, or delete the file in its folder.</source>
-      <translation>Leeren Sie den Papierkorb und versuchen Sie es noch einmal, oder löschen Sie die Datei in ihrem Ordner.</translation>
+      <translation>Leere den Papierkorb und versuche es noch einmal, oder lösche die Datei in ihrem Ordner.</translation>
     </message>
     <message>
       <location filename="../../ui/client/remedies.py" />
       <source>Find it again to see what there is.</source>
-      <translation>Öffnen Sie es noch einmal, um zu sehen, was es gibt.</translation>
+      <translation>Öffne es noch einmal, um zu sehen, was es gibt.</translation>
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
@@ -3078,6 +3088,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Remove {name}?</source>
+      <translation>{name} entfernen?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Its results were not saved, and go with it.</source>
+      <translation>Die Ergebnisse wurden nicht gespeichert und gehen damit verloren.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
       <source>paused; it will begin anew</source>
       <translation>angehalten; beginnt von vorn</translation>
     </message>
@@ -3424,7 +3444,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/hub_dialog.py" />
       <source>HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE in the environment go before what is set here. The token is kept in the system's keyring.</source>
-      <translation>HF_ENDPOINT, HF_TOKEN und HF_HUB_OFFLINE der Umgebung gehen vor dem, was hier steht. Das Token liegt im Schlüsselbund des Systems.</translation>
+      <translation>HF_ENDPOINT, HF_TOKEN und HF_HUB_OFFLINE der Umgebung haben Vorrang vor dem, was hier steht. Das Token liegt im Schlüsselbund des Systems.</translation>
     </message>
     <message>
       <location filename="../../ui/library/hub_dialog.py" />
@@ -3799,7 +3819,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/labels.py" />
       <source>Made, and it loads</source>
-      <translation>Hergestellt, und es lädt</translation>
+      <translation>Hergestellt, und sie lässt sich laden</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -3889,7 +3909,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/library_page.py" />
       <source>Find</source>
-      <translation>Finden</translation>
+      <translation>Suchen</translation>
     </message>
     <message>
       <location filename="../../ui/library/library_page.py" />
@@ -4389,12 +4409,12 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
       <source>made from {names}</source>
-      <translation>gemacht aus {names}</translation>
+      <translation>abgeleitet von {names}</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
       <source>This repository has no GGUF files, which is what Slipstream runs. Search for one that has.</source>
-      <translation>Dieses Verzeichnis hat keine GGUF-Dateien, und nur die führt Slipstream aus. Suche nach einem, das welche hat.</translation>
+      <translation>Dieses Repository hat keine GGUF-Dateien, und nur die führt Slipstream aus. Suche nach einem, das welche hat.</translation>
     </message>
     <message>
       <location filename="../../ui/library/repository_pane.py" />
@@ -5506,7 +5526,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Theme</source>
-      <translation>Thema</translation>
+      <translation>Farbschema</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -6056,7 +6076,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
       <source>Kept prompts</source>
-      <translation>Behaltene Prompts</translation>
+      <translation>Gemerkte Prompts</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
@@ -6225,11 +6245,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Undo</source>
-      <translation>Rückgängig</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
       <source>Start new, and keep the damaged file</source>
       <translation>Neu beginnen und die beschädigte Datei behalten</translation>
     </message>
@@ -6376,7 +6391,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/window/main_window.py" />
       <source>Theme: {name}</source>
-      <translation>Thema: {name}</translation>
+      <translation>Farbschema: {name}</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -6430,8 +6445,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/doctor/checks.py" />
+      <source>{existing} is not a folder</source>
+      <translation>{existing} ist kein Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/checks.py" />
       <source>It will be measured again next time: {folder} cannot be written ({reason}).</source>
       <translation>Beim nächsten Mal wird neu gemessen: In {folder} kann nicht geschrieben werden ({reason}).</translation>
+    </message>
+    <message>
+      <location filename="../../app/doctor/checks.py" />
+      <source>{existing} cannot be written</source>
+      <translation>In {existing} kann nicht geschrieben werden</translation>
     </message>
     <message>
       <location filename="../../app/doctor/checks.py" />
@@ -6522,6 +6547,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/jobs/program_run.py" />
       <source>It ended with exit code {code}.</source>
       <translation>Es endete mit dem Code {code}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/quantise/job.py" />
+      <source>{source} could not be quantised to {type}: {reason}. Nothing of it is left on the disk.</source>
+      <translation>{source} konnte nicht nach {type} quantisiert werden: {reason}. Auf dem Datenträger ist nichts davon übrig.</translation>
     </message>
     <message>
       <location filename="../../app/jobs/quantise/job.py" />
@@ -6949,6 +6979,16 @@ Klicke für mehr.</translation>
       <translation>Nichts kann für {name} Entwürfe machen. {reason}</translation>
     </message>
     <message>
+      <location filename="../../app/server/calls/call.py" />
+      <source>{name} turns texts into vectors and cannot write: name a model that generates text.</source>
+      <translation>{name} macht aus Texten Vektoren und kann nicht schreiben: Wähle ein Modell, das Text erzeugt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/constraints.py" />
+      <source>The JSON schema is nested too deeply.</source>
+      <translation>Das JSON-Schema ist zu tief verschachtelt.</translation>
+    </message>
+    <message>
       <location filename="../../app/server/calls/model_host.py" />
       <source>The server is shutting down.</source>
       <translation>Der Server wird beendet.</translation>
@@ -6972,6 +7012,41 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/calls/model_pool.py" />
       <source>No model is loaded: name one in the field 'model'.</source>
       <translation>Kein Modell ist geladen: Wähle eines aus.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/schemas.py" />
+      <source>The parameters of the function {name} must be of type object.</source>
+      <translation>Die Parameter der Funktion {name} müssen vom Typ object sein.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/schemas.py" />
+      <source>A deep reply is one answer made of several drafts: leave n out.</source>
+      <translation>Eine gründliche Antwort ist eine einzige aus mehreren Entwürfen: Lass n weg.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/schemas.py" />
+      <source>Deep replies call no tools: leave tools out, or use another speed.</source>
+      <translation>Gründliche Antworten rufen keine Werkzeuge auf: Lass die Werkzeuge weg, oder nimm eine andere Geschwindigkeit.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/schemas.py" />
+      <source>A deep reply answers a user's message: the last message must be one.</source>
+      <translation>Eine gründliche Antwort beantwortet eine Nachricht des Nutzers: Die letzte Nachricht muss eine sein.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/schemas.py" />
+      <source>Deep replies see no images: use another speed.</source>
+      <translation>Gründliche Antworten sehen keine Bilder: Nimm eine andere Geschwindigkeit.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/speed.py" />
+      <source>the model's page in the library lists what fits.</source>
+      <translation>die Seite des Modells in der Bibliothek zeigt, was passt.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/calls/speed.py" />
+      <source>speed spark is answered by a small model beside the loaded one. {why} Pair a small model of the same vocabulary: {how}</source>
+      <translation>Bei Spark antwortet ein kleines Modell neben dem geladenen. {why} Verbinde es mit einem kleinen Modell mit demselben Vokabular: {how}</translation>
     </message>
     <message>
       <location filename="../../app/server/chat/deep.py" />
@@ -7049,6 +7124,11 @@ Klicke für mehr.</translation>
       <translation>Der Port {port} ist frei.</translation>
     </message>
     <message>
+      <location filename="../../app/server/owner_routes.py" />
+      <source>The log {path} cannot be read: {reason}.</source>
+      <translation>Das Protokoll {path} kann nicht gelesen werden: {reason}.</translation>
+    </message>
+    <message>
       <location filename="../../app/server/remotes/chat.py" />
       <source>The remote {name} says: {words}</source>
       <translation>Der entfernte Server {name} sagt: „{words}“</translation>
@@ -7122,6 +7202,41 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/remotes/workers.py" />
       <source>The address of a worker is as it is shown there, as rpc://192.168.1.20:8643.</source>
       <translation>Die Adresse eines Workers ist die, die dort steht, etwa rpc://192.168.1.20:8643.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/templates/chat_template.py" />
+      <source>The chat template of this model cannot be used: {reason}. Send a text prompt to /v1/completions.</source>
+      <translation>Die Chat-Vorlage dieses Modells ist nicht zu gebrauchen: {reason}. Wähle ein anderes Modell.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/templates/chat_template.py" />
+      <source>This model does not support tools: its template has no place for them.</source>
+      <translation>Dieses Modell unterstützt keine Werkzeuge: Seine Vorlage hat keinen Platz dafür.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/templates/chat_template.py" />
+      <source>The chat template refuses these messages: {error}.</source>
+      <translation>Die Chat-Vorlage des Modells lehnt diese Nachrichten ab: {error}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/templates/chat_template.py" />
+      <source>The chat template of this model does not show the last message, so it cannot be continued.</source>
+      <translation>Die Chat-Vorlage dieses Modells zeigt die letzte Nachricht nicht, daher kann sie nicht fortgesetzt werden.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/templates/chat_template.py" />
+      <source>it gave an empty prompt</source>
+      <translation>sie ergab einen leeren Prompt</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/templates/chat_template.py" />
+      <source>it took more than {seconds:g} seconds</source>
+      <translation>sie brauchte mehr als {seconds:g} Sekunden</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/templates/chat_template.py" />
+      <source>it ended the process that renders it</source>
+      <translation>sie beendete den Prozess, der sie ausführt</translation>
     </message>
     <message>
       <location filename="../../app/settings/api_keys.py" />
@@ -7625,6 +7740,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
+      <source>The engine process could not be started: {error}</source>
+      <translation>Der Prozess der Engine konnte nicht gestartet werden: {error}</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
       <source>Its last words: {words}</source>
       <translation>Ihre letzten Worte: „{words}“</translation>
     </message>
@@ -7647,11 +7767,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/process/supervisor.py" />
       <source>Another model was loaded.</source>
       <translation>Ein anderes Modell wurde geladen.</translation>
-    </message>
-    <message>
-      <location filename="../../core/process/supervisor.py" />
-      <source>The engine process could not be started: {error}</source>
-      <translation>Der Prozess der Engine konnte nicht gestartet werden: {error}</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -7722,6 +7837,16 @@ Klicke für mehr.</translation>
       <location filename="../../core/remote_devices/handshake.py" />
       <source>it closed the connection</source>
       <translation>es hat die Verbindung getrennt</translation>
+    </message>
+    <message>
+      <location filename="../../core/sampling/grammar.py" />
+      <source>The {name} cannot be followed: {reason}.</source>
+      <translation>Die Vorgabe ({name}) kann nicht befolgt werden: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/scheduler/input_processor.py" />
+      <source>The prompt is empty: send at least one token of text.</source>
+      <translation>Der Prompt ist leer: Sende mindestens ein Token Text.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
@@ -7927,6 +8052,16 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/web_origin.py" />
       <source>{text} is no address of web pages: write it as https://example.com or http://localhost:3000, without what follows behind the name.</source>
       <translation>{text} ist keine Adresse von Webseiten: Schreibe sie wie https://example.com oder http://localhost:3000, ohne das, was hinter dem Namen folgt.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/request.py" />
+      <source>A prompt takes at most {most} images, not {n}.</source>
+      <translation>In einen Prompt passen höchstens {most} Bilder, nicht {n}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/request.py" />
+      <source>The {name} has {n:,} characters, at most {most:,} are allowed.</source>
+      <translation>Die Vorgabe ({name}) hat {n:,} Zeichen, höchstens {most:,} sind erlaubt.</translation>
     </message>
     <message>
       <location filename="../../core/values/worker_address.py" />
@@ -8150,6 +8285,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
+      <source> ({reason})</source>
+      <translation> ({reason})</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
       <source>Nothing has arrived for {seconds:.0f} seconds{why}. Check the network. {kept}</source>
       <translation>Seit {seconds:.0f} Sekunden ist nichts angekommen{why}. Prüfe das Netz. {kept}</translation>
     </message>
@@ -8247,6 +8387,136 @@ Klicke für mehr.</translation>
       <location filename="../../models/files/safe_path.py" />
       <source>leads out of {folder} through a link</source>
       <translation>durch eine Verknüpfung aus {folder} hinausführt</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Name or service not known</source>
+      <translation>Name oder Dienst nicht bekannt</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Connection timed out</source>
+      <translation>Zeitüberschreitung der Verbindung</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Temporary failure in name resolution</source>
+      <translation>Der Name lässt sich vorübergehend nicht auflösen</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Permission denied</source>
+      <translation>Keine Berechtigung</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Address already in use</source>
+      <translation>Die Adresse wird bereits verwendet</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Device or resource busy</source>
+      <translation>Das Gerät oder die Datei ist in Benutzung</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Connection refused</source>
+      <translation>Verbindung abgelehnt</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Connection reset by peer</source>
+      <translation>Die Verbindung wurde von der Gegenseite beendet</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Disk quota exceeded</source>
+      <translation>Das Speicherkontingent ist erschöpft</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>File exists</source>
+      <translation>Die Datei gibt es schon</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>File too large</source>
+      <translation>Die Datei ist zu groß</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>No route to host</source>
+      <translation>Kein Weg zu diesem Rechner</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Input/output error</source>
+      <translation>Ein-/Ausgabefehler</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Is a directory</source>
+      <translation>Das ist ein Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Too many open files</source>
+      <translation>Zu viele offene Dateien</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>File name too long</source>
+      <translation>Der Dateiname ist zu lang</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Network is unreachable</source>
+      <translation>Das Netzwerk ist nicht erreichbar</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Too many open files in system</source>
+      <translation>Zu viele offene Dateien im System</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>No such file or directory</source>
+      <translation>Datei oder Ordner nicht gefunden</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Cannot allocate memory</source>
+      <translation>Nicht genug Arbeitsspeicher</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>No space left on device</source>
+      <translation>Kein Platz mehr auf dem Datenträger</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Not a directory</source>
+      <translation>Das ist kein Ordner</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Directory not empty</source>
+      <translation>Der Ordner ist nicht leer</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Operation not permitted</source>
+      <translation>Das ist nicht erlaubt</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Broken pipe</source>
+      <translation>Die Gegenseite nimmt nichts mehr an</translation>
+    </message>
+    <message>
+      <location filename="../../models/formatting/system_error.py" />
+      <source>Read-only file system</source>
+      <translation>Das Dateisystem kann nur gelesen werden</translation>
     </message>
     <message>
       <location filename="../../models/gguf/byte_source.py" />

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
     QProgressBar,
-    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -25,6 +24,7 @@ from ui.theme.tokens import COLUMN, LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.icon_button import IconButton, TextButton
+from ui.widgets.page_layout import ScrollColumn
 from ui.widgets.state_pane import StatePane
 
 RESUMABLE = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
@@ -150,7 +150,6 @@ class DownloadsView(QWidget):
 
     def _lay_out(self) -> None:
         body = QWidget()
-        body.setObjectName("downloadsBody")
         self._body = QVBoxLayout(body)
         self._body.setSpacing(Space.S)
         self._body.addWidget(self.copies)
@@ -162,13 +161,7 @@ class DownloadsView(QWidget):
         foot.addWidget(self.clear)
         self._column.addLayout(foot)
         self._column.addStretch()
-        self.area = QScrollArea()
-        self.area.setObjectName("downloadsArea")
-        self.area.setWidgetResizable(True)
-        self.area.setFrameShape(QFrame.Shape.NoFrame)
-        self.area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.area.setWidget(body)
+        self.area = ScrollColumn(body)
         self.stack.addWidget(self.area)
         self.stack.addWidget(self.state)
         whole = QVBoxLayout(self)

@@ -108,7 +108,12 @@ class HubDialog(QDialog):
         self.token.clear()
 
     def _on_save(self) -> None:
-        self._ask(ask.ChangeHub(self.address.text().strip(), self.proxy.text().strip()))
+        wanted = ask.ChangeHub(self.address.text().strip(), self.proxy.text().strip())
+        self._link.ask(wanted, self._on_saved, self._on_trouble)
+
+    def _on_saved(self, facts: HubFacts) -> None:
+        self._on_changed(facts)
+        self.accept()
 
     def _ask(self, request: object) -> None:
         self._link.ask(request, self._on_changed, self._on_trouble)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMessageBox, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMessageBox, QPushButton, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
 from models.formatting.safe_text import one_line
@@ -19,13 +19,14 @@ from ui.library.partners_card import PartnersCard
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import WARNING, NoteCard
+from ui.widgets.page_layout import ScrollColumn
 
 TOY_NOTE = tr("A toy that comes with Slipstream, to try everything with. It is wrong about most things.")
 AGAIN, ON_ITS_WAY = tr("Download again"), tr("Show in downloads")
 MENDING = tr("It is being downloaded again. The changed file stays until the right one is whole.")
 
 
-class ModelDetailsPane(QScrollArea):
+class ModelDetailsPane(ScrollColumn):
     """Shows a model; asks before it removes."""
 
     use_wanted = Signal(str)  # the name
@@ -36,13 +37,9 @@ class ModelDetailsPane(QScrollArea):
     downloads_wanted = Signal()
 
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(QWidget(), parent)
         self.row: ModelRow | None = None
         self._downloads: tuple[Download, ...] = link.downloads
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.title, self.name, self.note = QLabel(), QLabel(), QLabel()
         self.title.setProperty("tone", "title")
         self.name.setProperty("tone", "caption")
@@ -72,9 +69,7 @@ class ModelDetailsPane(QScrollArea):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        body = QWidget()
-        body.setObjectName("detailsBody")
-        column = QVBoxLayout(body)
+        column = QVBoxLayout(self.body)
         column.setContentsMargins(Space.L, Space.L, Space.L, Space.L)
         column.setSpacing(Space.XS)
         column.addWidget(self.title)
@@ -102,7 +97,6 @@ class ModelDetailsPane(QScrollArea):
         column.addSpacing(Space.XS)
         column.addWidget(self.header)
         column.addStretch()
-        self.setWidget(body)
 
     def _lay_out_dialogs(self) -> QHBoxLayout:
         row = QHBoxLayout()

@@ -27,6 +27,7 @@ from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import open_size
 from ui.widgets.row_list import ListRow, RowList
 
 
@@ -114,8 +115,8 @@ class QuantiseDialog(QDialog):
         self._was_told = False  # that it is there: an answer and news may cross
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Make a smaller copy"))
-        self._height = min(HEIGHT, parent.height() - 2 * Space.L)
-        self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), self._height)
+        open_size(self, WIDTH, HEIGHT, parent)
+        self._height = self.height()
         self.title, self.about = QLabel(tr("Make a smaller copy")), QLabel(model)
         self.list = RowList(tr("Types, the best first"))
         self.list.setObjectName("framedList")
@@ -325,7 +326,7 @@ class QuantiseDialog(QDialog):
 
     def _fit(self, follows: bool) -> None:
         """Be as high as what is shown: the list takes what there is, a row does not."""
-        self.resize(self.width(), FOLLOWED_HEIGHT if follows else self._height)
+        self.resize(self.width(), scaled(FOLLOWED_HEIGHT) if follows else self._height)
 
     def _stop(self) -> None:
         if self._number is not None:

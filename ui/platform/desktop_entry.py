@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from models.formatting.system_error import system_reason
 from ui.language import in_all, tr
 
 LAUNCHER = Path(__file__).resolve().parents[2] / "slipstream"
@@ -165,11 +166,13 @@ def _write(path: Path, text: str) -> None:
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(path)
     except OSError as error:
-        raise EntryRefused(tr("{path} cannot be written: {strerror}.", path=path, strerror=error.strerror)) from error
+        reason = system_reason(error)
+        raise EntryRefused(tr("{path} cannot be written: {strerror}.", path=path, strerror=reason)) from error
 
 
 def _remove(path: Path) -> None:
     try:
         path.unlink()
     except OSError as error:
-        raise EntryRefused(tr("{path} cannot be removed: {strerror}.", path=path, strerror=error.strerror)) from error
+        reason = system_reason(error)
+        raise EntryRefused(tr("{path} cannot be removed: {strerror}.", path=path, strerror=reason)) from error

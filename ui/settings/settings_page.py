@@ -15,13 +15,13 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
     QMessageBox,
-    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
 
 from models.formatting.figures import size
+from models.formatting.system_error import system_reason
 from models.library import requests as ask
 from models.library.values import FolderPlace, ModelRows, MoveStep, Trouble
 from ui.client.library_link import LibraryLink
@@ -40,6 +40,7 @@ from ui.theme.tokens import ACCENTS, COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.fields import ChoiceField
 from ui.widgets.note_card import CALM, NoteCard
+from ui.widgets.page_layout import ScrollColumn
 from ui.widgets.state_pane import StatePane
 
 THEMES = (
@@ -86,10 +87,11 @@ class SettingsPage(QWidget):
         self.search.setClearButtonEnabled(True)
         self._search_icon = QAction(self.search)
         self.search.addAction(self._search_icon, QLineEdit.ActionPosition.LeadingPosition)
-        self.banner, self.state, self.area, self.stack = Banner(), StatePane(), QScrollArea(), QStackedWidget()
+        self._body = QWidget()
+        self.area = ScrollColumn(self._body)
+        self.banner, self.state, self.stack = Banner(), StatePane(), QStackedWidget()
         self.engine_note = NoteCard(CALM, tr("Restart the server"))
         self.sections: list[SettingSection] = []
-        self._body = QWidget()
         self._lay_out()
         # Made section by section: all at once would be seen as a jerk.
         self._making = self._make()
@@ -140,13 +142,6 @@ class SettingsPage(QWidget):
         row.addStretch(1)
         row.addWidget(middle, 100)
         row.addStretch(1)
-        self._body.setObjectName("dialogForm")
-        self.area.setObjectName("dialogArea")
-        self.area.setWidgetResizable(True)
-        self.area.setFrameShape(QFrame.Shape.NoFrame)
-        self.area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.area.setWidget(self._body)
         self.stack.addWidget(self.area)
         self.stack.addWidget(self.state)
         column = QVBoxLayout(self)
@@ -394,7 +389,7 @@ class SettingsPage(QWidget):
                 tr(
                     "{models_folder} cannot be made: {strerror}.",
                     models_folder=self._models_folder,
-                    strerror=error.strerror,
+                    strerror=system_reason(error),
                 ),
                 "danger",
             )

@@ -14,10 +14,10 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 #rail { background: $sidebar; border-right: 1px solid $border; }
 #libraryPage { background: $canvas; }
 #detailsSide { background: $panel; }
-#detailsSide QScrollArea, #detailsBody { background: $panel; border: 0; }
 #judgeCard { background: $canvas; border-top: 1px solid $border; }
-#downloadsArea, #downloadsBody { background: $canvas; border: 0; }
-#page, #pageArea, #pageBody { background: $canvas; border: 0; }
+#page, #scroll, #scrollBody { background: $canvas; border: 0; }
+#detailsSide #scroll, #detailsSide #scrollBody, #panel #scroll, #panel #scrollBody { background: $panel; }
+#composerCard #scroll, #composerCard #scrollBody { background: transparent; }
 #actionRow { border-bottom: 1px solid $border; border-radius: 0; }
 #snippet { background: $code; color: $code_text; font-size: ${caption}px;
     border: 1px solid $border; border-radius: ${corner_s}px; padding: 6px 8px;
@@ -27,11 +27,10 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 #offeredModel { background: $canvas; border: 1px solid $border; border-radius: ${corner_s}px; }
 #sidebar { background: $sidebar; border-right: 1px solid $border; }
 #panel { background: $panel; border-left: 1px solid $border; }
-#panel QScrollArea, #panel #panelBody { background: $panel; border: 0; }
 #speedBar { background: $panel; border-top: 1px solid $border; }
 #topBar { background: $canvas; border-bottom: 1px solid $border; }
 #panelHead { background: $panel; border-bottom: 1px solid $border; }
-#canvas, #welcome, #transcript, #transcriptBody { background: $canvas; border: 0; }
+#canvas { background: $canvas; border: 0; }
 
 QLabel { background: transparent; }
 QLabel[tone="muted"] { color: $muted; }
@@ -44,7 +43,7 @@ QLabel[tone="hero"] { font-size: ${hero}px; font-weight: 600; }
 QLabel[tone="badge"] { color: $warning; background: $warning_soft; border-radius: 8px; padding: 1px 7px;
     font-size: ${caption}px; }
 QLabel[tone="accent"] { color: $accent; font-weight: 600; }
-#racePicture, #raceArea, #raceBody { background: $canvas; border: 0; }
+#racePicture { background: $canvas; border: 0; }
 QLabel[tone="problem"] { color: $danger; }
 QLabel[tone="field problem"] { color: $danger; font-size: ${caption}px; }
 QLabel[tone="warning"] { color: $warning; }
@@ -127,7 +126,6 @@ QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
 QToolButton[kind="chip"] { color: $text; font-size: ${caption}px; padding: 1px 4px; }
 QToolButton[kind="chip"]:hover { background: transparent; }
 #attachmentText { background: $raised; border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 6px; }
-#shelfArea, #shelfBody { background: transparent; border: 0; }
 #tickList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px; }
 #tickList::item { padding: 5px 4px; color: $text; border-radius: ${corner_s}px; }
 #tickList::item:hover, #tickList::item:selected { background: $hover; color: $text; }
@@ -194,7 +192,6 @@ QScrollBar::add-line, QScrollBar::sub-line, QScrollBar::add-page, QScrollBar::su
 QScrollBar:horizontal { background: transparent; height: 12px; margin: 2px; }
 QScrollBar::handle:horizontal { background: $border_strong; border-radius: 4px; min-width: 36px; }
 QMessageBox, QDialog { background: $canvas; }
-#dialogArea, #dialogForm { background: $canvas; border: 0; }
 #dialogLine, #paneLine { background: $border; }
 #framedList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 0; }
 #calmNote { background: $accent_soft; border-radius: ${corner_s}px; }

@@ -1,4 +1,4 @@
-"""What pages are made of: tabs above, and a column of sections to scroll."""
+"""What pages and dialogs are made of: their size, tabs, what scrolls, and columns of sections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 from ui.language import tr
 from ui.theme.text_size import scaled
@@ -52,23 +62,30 @@ class PageTabs(QFrame):
             tab.setMinimumWidth(QFontMetrics(font).horizontalAdvance(tab.text()) + 2 * TAB_SIDE)
 
 
-class PageColumn(QScrollArea):
-    """Holds sections, each with a title and a line on what it is for."""
+class ScrollColumn(QScrollArea):
+    """Shows what may be higher than its room: it scrolls up and down only. The keyboard is for what is in it."""
 
-    def __init__(self, parent: QWidget | None = None, width: int = COLUMN) -> None:
+    def __init__(self, body: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._width = width
-        self.setObjectName("pageArea")
+        self.body = body
+        self.setObjectName("scroll")
+        body.setObjectName("scrollBody")
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        body = QWidget()
-        body.setObjectName("pageBody")
-        self.column = QVBoxLayout(body)
+        self.setWidget(body)
+
+
+class PageColumn(ScrollColumn):
+    """Holds sections, each with a title and a line on what it is for."""
+
+    def __init__(self, parent: QWidget | None = None, width: int = COLUMN) -> None:
+        super().__init__(QWidget(), parent)
+        self._width = width
+        self.column = QVBoxLayout(self.body)
         self.column.setSpacing(Space.XL)
         self.column.addStretch(1)
-        self.setWidget(body)
 
     def add_section(self, title: str, note: str = "") -> QVBoxLayout:
         """Return the layout of a new section at the end."""
@@ -88,6 +105,12 @@ class PageColumn(QScrollArea):
         side = max(Space.XL, (self.width() - scaled(self._width)) // 2)
         self.column.setContentsMargins(side, Space.XL, side, Space.XL)
         super().resizeEvent(event)
+
+
+def open_size(dialog: QDialog, width: int, height: int, parent: QWidget) -> None:
+    """Give a dialog its size, in pixels at the usual size of text, as far as there is room in the window below it."""
+    room = parent.window().size()
+    dialog.resize(min(scaled(width), room.width() - 2 * Space.L), min(scaled(height), room.height() - 2 * Space.L))
 
 
 def plain_label(text: str = "", tone: str = "muted") -> QLabel:

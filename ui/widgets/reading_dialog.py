@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QPushButton, QVBoxLayout, QWidget
 
 from ui.language import tr
-from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
 
 
 class ReadingDialog(QDialog):
@@ -19,18 +18,11 @@ class ReadingDialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(name)
-        room = parent.window().size()
-        width, height = (scaled(pixels) for pixels in size)
-        self.resize(min(width, room.width() - 2 * Space.L), min(height, room.height() - 2 * Space.L))
+        open_size(self, *size, parent)
         self.form = QWidget()
-        self.form.setObjectName("dialogForm")
-        self.area = QScrollArea()
-        self.area.setObjectName("dialogArea")
+        self.area = ScrollColumn(self.form)
         self.area.setAccessibleName(name)
-        self.area.setWidgetResizable(True)
-        self.area.setFrameShape(QFrame.Shape.NoFrame)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.area.setWidget(self.form)
+        self.area.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # nothing in it takes the keys that scroll
         close = QPushButton(tr("Close"))
         close.clicked.connect(self.accept)
         close.setDefault(True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -168,6 +168,7 @@ class MainWindow(QMainWindow):
         self.archive = ChatArchive(chats_file, self._gui.post, self._on_storage_problem, self._ids.saw)
         self.tools = TextTools(Markdown(), CodeColours(appearance.palette, self), appearance.text_style, Formulas(self))
         self.watch = ServerWatch(api, self)
+        self._judged: Mapping[str, ModelRow] = {}  # the models of this machine, by name
         self.desk = ChatSessions(api, self.archive, self._ids, self)
         self.exchange = Exchange(self.archive, self._ids, self)
         self.history = HistoryPanel()
@@ -289,6 +290,7 @@ class MainWindow(QMainWindow):
 
     def _made_chat_page(self, pane: OpenChat) -> ChatPage:
         page = ChatPage(pane, self.watch, self.tools, self._api)
+        page.picker.figure_of = self._figure_of
         page.transcript.race_wanted.connect(partial(self._on_race_wanted, page))
         page.transcript.tint_wanted.connect(self.tint_drafts)
         page.sidebar_wanted.connect(self.toggle_sidebar)
@@ -306,7 +308,6 @@ class MainWindow(QMainWindow):
         if pane is not self.desk.panes[0]:
             page.set_palette(self._appearance.palette)
             page.picker.set_models(self.watch.models)
-            page.picker.set_figures(self._first.picker.figures)
         return page
 
     @property
@@ -553,9 +554,10 @@ class MainWindow(QMainWindow):
         return self.server
 
     def _on_judged(self, rows: tuple[ModelRow, ...]) -> None:
-        figures = {row.name: words for row in rows if (words := fit_and_speed(row))}
-        for page in self.chats.pages:
-            page.picker.set_figures(figures)
+        self._judged = {row.name: row for row in rows}
+
+    def _figure_of(self, model: str) -> str:
+        return fit_and_speed(self._judged[model]) if model in self._judged else ""
 
     def _mark_used(self, state: ServerState) -> None:
         if self.library is not None:

@@ -180,8 +180,12 @@ class QuantiseJob:
         if reason == os.strerror(errno.ENOSPC):
             return as_download_errors(OSError(errno.ENOSPC, reason), self._folder, self._plan.weight_bytes)
         return QuantiseFailed(
-            f"{self._plan.source_name} could not be quantised to {self._plan.type.name}: {reason.rstrip('.')}. "
-            "Nothing of it is left on the disk."
+            Sentence(
+                "{source} could not be quantised to {type}: {reason}. Nothing of it is left on the disk.",
+                source=self._plan.source_name,
+                type=self._plan.type.name,
+                reason=reason.rstrip(".") if reason.endswith(".") else reason,
+            )
         )
 
     def _install(self, partial: Path, sha256: str) -> int:

@@ -19,6 +19,7 @@ from core.values.errors import SlipstreamError
 from models.facts.model_facts import read_model
 from models.facts.split_files import parts
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 from models.gguf.header import GgufError, read_header
 
 _EXIT_FAILED = 70
@@ -46,7 +47,7 @@ def main() -> int:
         pipe.send(Failed(str(error)))
         return _EXIT_FAILED
     except OSError as error:
-        pipe.send(Failed(error.strerror or str(error)))
+        pipe.send(Failed(system_reason(error)))
         return _EXIT_FAILED
     return 0
 

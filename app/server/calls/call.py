@@ -16,6 +16,7 @@ from app.server.calls.speed import ReplySpeed, answering
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import Constraint, PromptImage, Request, ThinkingBudget
+from models.formatting.sentence import Sentence
 
 _Body = TypeVar("_Body", bound=GenerationBody)
 
@@ -101,7 +102,10 @@ class Call(ABC, Generic[_Body]):
             lora = self.host.lora_of(body.lora) if speed is not ReplySpeed.SPARK else ()
             if not loaded.can_write:
                 raise BadRequest(
-                    f"{self.host.name} turns texts into vectors and cannot write: name a model that generates text.",
+                    Sentence(
+                        "{name} turns texts into vectors and cannot write: name a model that generates text.",
+                        name=self.host.name,
+                    ),
                     param="model",
                 )
             filled = with_defaults(body, self.host.own, loaded, self.host.sampling)

@@ -12,6 +12,7 @@ from pydantic import model_validator
 from app.server.http.body import Body
 from core.values.errors import BadRequest
 from core.values.request import ANY_OBJECT, Constraint
+from models.formatting.sentence import Sentence
 
 JsonSchema = dict[str, Any] | bool
 ANY_ARGUMENTS: JsonSchema = {"type": "object"}
@@ -73,7 +74,7 @@ def written(schema: JsonSchema, field: str) -> str:
     try:
         return json.dumps(schema, ensure_ascii=False)
     except (RecursionError, ValueError) as error:
-        raise BadRequest("The JSON schema is nested too deeply.", param=field) from error
+        raise BadRequest(Sentence("The JSON schema is nested too deeply."), param=field) from error
 
 
 def grammar_of(text: str) -> Constraint:

@@ -34,6 +34,7 @@ from app.server.http.body import Body, LenientBody
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, SamplingParams
+from models.formatting.sentence import Sentence
 
 MAX_CHOICES = 128
 # Far more than an agent's longest conversation. A body of 32 MB could hold a million, and all callers would wait while
@@ -452,7 +453,8 @@ class Function(LenientBody):
             return NO_ARGUMENTS
         kind = self.parameters.get("type")
         if kind not in (None, "object"):
-            raise BadRequest(f"The parameters of the function {self.name} must be of type object.", param="tools")
+            message = Sentence("The parameters of the function {name} must be of type object.", name=self.name)
+            raise BadRequest(message, param="tools")
         return self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
 
 
@@ -567,13 +569,17 @@ class ChatCompletionBody(GenerationBody):
     def check_deep(self) -> None:
         """Raise BadRequest for what a deep reply cannot honour."""
         if self.n_choices > 1:
-            raise BadRequest("A deep reply is one answer made of several drafts: leave n out.", param="n")
+            message = Sentence("A deep reply is one answer made of several drafts: leave n out.")
+            raise BadRequest(message, param="n")
         if self.uses_tools:
-            raise BadRequest("Deep replies call no tools: leave tools out, or use another speed.", param="tools")
+            message = Sentence("Deep replies call no tools: leave tools out, or use another speed.")
+            raise BadRequest(message, param="tools")
         if self.messages[-1].role != "user":
-            raise BadRequest("A deep reply answers a user's message: the last message must be one.", param="messages")
+            message = Sentence("A deep reply answers a user's message: the last message must be one.")
+            raise BadRequest(message, param="messages")
         if self.images:
-            raise BadRequest("Deep replies see no images: use another speed.", param=self.images[0].place)
+            message = Sentence("Deep replies see no images: use another speed.")
+            raise BadRequest(message, param=self.images[0].place)
 
     @property
     def uses_tools(self) -> bool:

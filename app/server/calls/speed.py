@@ -10,6 +10,7 @@ from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import Lane
 from models.formatting.program import PROGRAM, advice
+from models.formatting.sentence import Sentence
 
 
 class ReplySpeed(StrEnum):
@@ -64,11 +65,15 @@ def answering(model: LoadedModel, speed: ReplySpeed) -> LoadedModel:
     if spark is None:
         how = advice(
             f"`{PROGRAM} models pair NAME` lists what fits, `{PROGRAM} serve --draft FILE` names one.",
-            "the model's page in the library lists what fits.",
+            Sentence("the model's page in the library lists what fits."),
         )
         raise BadRequest(
-            f"speed spark is answered by a small model beside the loaded one. {model.why_no_spark} "
-            f"Pair a small model of the same vocabulary: {how}",
+            Sentence(
+                "speed spark is answered by a small model beside the loaded one. {why} "
+                "Pair a small model of the same vocabulary: {how}",
+                why=model.why_no_spark,
+                how=how,
+            ),
             param="speed",
         )
     return replace(

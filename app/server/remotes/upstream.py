@@ -14,6 +14,7 @@ from app.server.http.errors import ANTHROPIC
 from app.server.remotes.store import Remote, RemoteStore, key_of
 from core.values.errors import SlipstreamError
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 if TYPE_CHECKING:
     import httpx
@@ -172,7 +173,7 @@ def unreachable(remote: Remote, error: Exception) -> RemoteUnreachable:
     """Return what to say of a remote that could not be asked."""
     import httpx
 
-    why = str(error) or type(error).__name__
+    why = system_reason(error)
     if isinstance(error, (TimeoutError, httpx.TimeoutException)):
         why = Sentence("it took too long")
     elif isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError)):

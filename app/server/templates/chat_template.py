@@ -16,6 +16,7 @@ from app.server.http.errors import SERVER, ApiError, ErrorAnswer
 from app.server.replies.format_finder import contrasts, found_format
 from app.server.replies.reply_format import ReplyFormat
 from core.values.errors import BadRequest
+from models.formatting.sentence import Sentence
 
 SECONDS = 3.0
 MAX_CHARS = 16 * 1024 * 1024
@@ -61,7 +62,10 @@ class TemplateFailed(ApiError):
     """The model's chat template did not give a prompt."""
 
     def __init__(self, reason: str) -> None:
-        message = f"The chat template of this model cannot be used: {reason}. Send a text prompt to /v1/completions."
+        message = Sentence(
+            "The chat template of this model cannot be used: {reason}. Send a text prompt to /v1/completions.",
+            reason=reason,
+        )
         super().__init__(ErrorAnswer(500, SERVER, "chat_template_failed"), message)
 
 
@@ -106,18 +110,22 @@ class TemplateRenderer:
         answer = await self._ask(json.dumps(request).encode())
         if "error" in answer:
             if answer["kind"] == "messages":
-                raise BadRequest(f"The chat template refuses these messages: {answer['error']}.", param="messages")
+                message = Sentence("The chat template refuses these messages: {error}.", error=answer["error"])
+                raise BadRequest(message, param="messages")
             raise TemplateFailed(answer["error"])
         if variables.get("tools") and not answer["has_tools"]:
-            raise BadRequest("This model does not support tools: its template has no place for them.", param="tools")
+            message = Sentence("This model does not support tools: its template has no place for them.")
+            raise BadRequest(message, param="tools")
         prompt: str = answer["text"].encode("utf-8", "replace").decode()
         if turn is Turn.CONTINUED:
             prompt, mark, _ = prompt.partition(_END)
             if not mark:
-                message = "The chat template of this model does not show the last message, so it cannot be continued."
+                message = Sentence(
+                    "The chat template of this model does not show the last message, so it cannot be continued."
+                )
                 raise BadRequest(message, param="messages")
         if not prompt:
-            raise TemplateFailed("it gave an empty prompt")
+            raise TemplateFailed(Sentence("it gave an empty prompt"))
         return prompt
 
     async def reply_format(self, model: Templated) -> ReplyFormat:
@@ -152,9 +160,9 @@ class TemplateRenderer:
             try:
                 answer = await asyncio.wait_for(_exchange(process, request), self._seconds)
             except TimeoutError:
-                raise TemplateFailed(f"it took more than {self._seconds:g} seconds") from None
+                raise TemplateFailed(Sentence("it took more than {seconds:g} seconds", seconds=self._seconds)) from None
             except (asyncio.IncompleteReadError, ConnectionError):
-                raise TemplateFailed("it ended the process that renders it") from None
+                raise TemplateFailed(Sentence("it ended the process that renders it")) from None
             finally:
                 # The late answer to a call that has gone would be taken for the next one's.
                 if answer is None:

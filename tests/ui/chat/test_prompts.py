@@ -82,6 +82,27 @@ def test_prompts_are_written_changed_and_deleted(qtbot, window: MainWindow) -> N
     dialog.delete.click()
     assert window.prompts.prompts == []
     assert dialog.list.count() == 0
+    dialog.undo.click()
+    assert [prompt.name for prompt in window.prompts.prompts] == ["Briefer"]
+    assert dialog.undo.isHidden()
+
+
+def test_a_prompt_that_is_left_is_kept(qtbot, window: MainWindow) -> None:
+    window.prompt_menu.manage()
+    dialog = window.findChild(PromptsDialog)
+    dialog.text.setPlainText("Translate what follows into German, and keep the tone of it")
+    dialog.new.click()
+    (kept,) = window.prompts.prompts
+    assert kept.name == "Translate what follows into German, and…"
+    qtbot.waitUntil(lambda: dialog.list.count() == 1)
+    dialog.name.setText("Second")
+    dialog.text.setPlainText("Two")
+    dialog.list.setCurrentRow(0)
+    assert dialog.text.toPlainText() == kept.text
+    qtbot.waitUntil(lambda: dialog.list.count() == 2)
+    dialog.text.setPlainText("Into French")
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    assert sorted(prompt.text for prompt in window.prompts.prompts) == ["Into French", "Two"]
 
 
 def test_new_chats_begin_with_the_instructions_of_their_model(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -195,6 +195,13 @@ def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers
     assert dialog.rows["gone"].state.text() == "Off."
     dialog.rows["web"].remove.click()
     assert list(dialog.rows) == ["gone", "shut"]
+    assert (dialog.name.text(), dialog.extra.toPlainText()) == ("web", "")
+    for field in (dialog.name, dialog.at):
+        field.clear()
+    shut = window.tools_box.servers[-1]
+    dialog.rows["shut"].remove.click()
+    dialog.add.click()  # what was removed is in the fields
+    assert window.tools_box.servers[-1] == shut
 
 
 CALLS = (

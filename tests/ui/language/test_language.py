@@ -12,6 +12,7 @@ import pytest
 
 from models.formatting import figures
 from models.formatting.program import IN_WINDOW
+from models.formatting.system_error import system_reason
 from tools import translations
 from ui import language
 from ui.language import FOLDER, LANGUAGES, tr
@@ -64,6 +65,13 @@ def test_what_the_list_of_models_says_is_translated_too(chosen) -> None:
     chosen("de")
     assert language.of_data("everyday") == "Alltag"
     assert language.of_data("said by nobody") == "said by nobody"
+
+
+def test_what_the_system_says_is_translated_too(chosen, tmp_path: Path) -> None:
+    chosen("de")
+    with pytest.raises(FileNotFoundError) as raised:
+        (tmp_path / "gone").read_text()
+    assert system_reason(raised.value) == "Datei oder Ordner nicht gefunden"
 
 
 def test_numbers_are_written_as_in_the_language(chosen) -> None:
@@ -237,7 +245,7 @@ for model, words in details.items():
     window._show_model(model)
     until(lambda: seen(words), model)
     look(f"details of {model}")
-page.show_tab("Finden")
+page.show_tab("Suchen")
 page.finder.field.setText("fox")
 until(lambda: seen("nicht erreichbar"), "hub")
 look("hub")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
 from ui.jobs.jobs_page import AGAIN, DRAFTS, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
@@ -136,7 +136,12 @@ def test_results_on_their_way_to_a_file_can_be_given_up(qtbot, page: JobsPage, t
     qtbot.waitUntil(lambda: row_of(page, "answers.jsonl") is None)
     assert page.problem.isHidden()
     assert not answers.exists()
-    row.buttons["Remove"].click()
+    for answer, is_there in ((QMessageBox.ButtonRole.RejectRole, True), (QMessageBox.ButtonRole.AcceptRole, False)):
+        row.buttons["Remove"].click()
+        (box,) = page.window().findChildren(QMessageBox)
+        next(button for button in box.buttons() if box.buttonRole(button) is answer).click()
+        qtbot.waitUntil(lambda: not page.window().findChildren(QMessageBox))
+        assert (row_of(page, "3 requests.jsonl") is not None) or not is_there
     qtbot.waitUntil(lambda: row_of(page, "3 requests.jsonl") is None)
 
 
@@ -149,7 +154,6 @@ def test_the_drafts_behind_an_answer_can_be_read(qtbot, page: JobsPage) -> None:
     qtbot.waitUntil(lambda: page.findChild(DraftsDialog) is not None or "without drafts: " in page.problem.text())
     for dialog in page.findChildren(DraftsDialog):
         dialog.reject()
-    row_of(page, "Who is the fox?").buttons["Remove"].click()
     stages = [
         {"stage": "drafting", "texts": ["A **red** one.", "A grey one."]},
         {"stage": "distilling", "texts": ["Red or grey."]},

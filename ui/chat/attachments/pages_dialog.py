@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 
 from ui.client.attachments import Attachment
 from ui.language import tr
-from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import TickDelegate
+from ui.widgets.page_layout import open_size
 
 WIDTH, HEIGHT = 520, 520
 WORDS = 90  # letters of a page that its line shows
@@ -53,7 +53,7 @@ class PagesDialog(QDialog):
         self._labels = attachment.labels
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("What to send of {name}", name=attachment.name))
-        self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), min(HEIGHT, parent.height() - 2 * Space.L))
+        open_size(self, WIDTH, HEIGHT, parent)
         title = QLabel(tr("What to send of {name}", name=attachment.name))
         title.setProperty("tone", "title")
         title.setTextFormat(Qt.TextFormat.PlainText)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from models.formatting.system_error import system_reason
 from ui.client.attachments import Attachment, Part
 from ui.language import tr
 
@@ -60,7 +61,7 @@ def read(path: Path, told: Told) -> Attachment:
     except PermissionError as error:
         raise Unreadable(tr("{name} cannot be read: you have no permission to open it.", name=name)) from error
     except OSError as error:
-        raise Unreadable(tr("{name} cannot be read: {value}.", name=name, value=error.strerror or error)) from error
+        raise Unreadable(tr("{name} cannot be read: {value}.", name=name, value=system_reason(error))) from error
     if not data.strip():
         raise Unreadable(tr("{name} is empty.", name=name))
     if _is_image(data):

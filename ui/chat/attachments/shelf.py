@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QImage, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ui.chat.attachments.chip import Chip
 from ui.chat.attachments.file_reading import FileReading
@@ -20,6 +20,7 @@ from ui.language import tr
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import ScrollColumn
 
 MOST = 20  # files with one message
 COUNTED = 100_000  # letters: the tokens of a longer text follow from its beginning
@@ -54,15 +55,8 @@ class Shelf(QWidget):
         row.addWidget(self.problem, 1)
         row.addWidget(self.dismiss)
         body = QWidget()
-        body.setObjectName("shelfBody")
         self._flow = FlowLayout(body, spacing=Space.S)
-        self._area = QScrollArea()
-        self._area.setObjectName("shelfArea")
-        self._area.setFrameShape(QFrame.Shape.NoFrame)
-        self._area.setWidgetResizable(True)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._area.setWidget(body)
+        self._area = ScrollColumn(body)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, Space.XS)
         column.setSpacing(Space.XS)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from models.formatting.system_error import system_reason
 from ui.chat.exchange.chat_text import FOOT, HEAD, as_json, as_markdown, file_name
 from ui.chat.exchange.taking_in import Taken, take_in
 from ui.chat.storage.chat_archive import ChatArchive
@@ -180,7 +181,7 @@ class _Export:
                 self._append(as_markdown(chat, messages))
         except OSError as error:
             self.give_up()
-            return error.strerror or str(error)
+            return system_reason(error)
         self.n_written += 1
         return ""
 
@@ -194,7 +195,7 @@ class _Export:
             self._part.replace(self.path)
         except OSError as error:
             self.give_up()
-            return error.strerror or str(error)
+            return system_reason(error)
         return ""
 
     def give_up(self) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
@@ -21,6 +21,7 @@ from ui.client.speeds import DeepProgress
 from ui.language import tr
 from ui.theme.tokens import COLUMN, Space
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import ScrollColumn
 
 PAGE = 16  # messages that are made, one by one
 NEAR_TOP = 300  # pixels from the top at which older messages are fetched
@@ -29,7 +30,7 @@ NEAR_TOP = 300  # pixels from the top at which older messages are fetched
 _View = TypeVar("_View", bound=MessageView)
 
 
-class Transcript(QScrollArea):
+class Transcript(ScrollColumn):
     """Shows a path of messages and stays at its end, unless the user scrolled away."""
 
     regenerate = Signal(object)
@@ -44,7 +45,8 @@ class Transcript(QScrollArea):
     link_chosen = Signal(str)
 
     def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        body = QWidget()
+        super().__init__(body, parent)
         self._tools = tools
         self._path: list[Message] = []
         self._views: dict[int, MessageView] = {}
@@ -56,18 +58,10 @@ class Transcript(QScrollArea):
         self._last_maximum = 0
         # Where a search met its words, until the user scrolls.
         self._hit: TextView | None = None
-        self.setObjectName("transcript")
         self.setAccessibleName(tr("Conversation"))
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        body = QWidget()
-        body.setObjectName("transcriptBody")
         self._column = QVBoxLayout(body)
         self._column.setSpacing(Space.L + Space.XS)
         self._column.addStretch()
-        self.setWidget(body)
         self.to_end = IconButton("bottom", tr("Go to the latest message"), self)
         self.to_end.setProperty("kind", "round")
         self.to_end.setFixedSize(34, 34)

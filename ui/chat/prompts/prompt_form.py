@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from ui.chat.prompts.variables import filled, variables_of
 from ui.client.chat_records import Prompt
 from ui.language import tr
-from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
+from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.growing_edit import GrowingEdit
+from ui.widgets.page_layout import ScrollColumn, open_size
 
 WIDTH = 460
 MOST_LINES = 6  # of one value
@@ -32,13 +33,12 @@ class PromptForm(QDialog):
         title.setWordWrap(True)
         self.fields: dict[str, GrowingEdit] = {}
         body = QWidget()
-        body.setObjectName("dialogForm")
         form = QVBoxLayout(body)
         form.setContentsMargins(0, 0, Space.S, 0)
         form.setSpacing(Space.XS)
         for name in variables_of(prompt.text):
-            label, field = QLabel(name), GrowingEdit(lambda text: self._on_enter(), MOST_LINES)
-            label.setTextFormat(Qt.TextFormat.PlainText)
+            label, field = ElidedLabel(name), GrowingEdit(lambda text: self._on_enter(), MOST_LINES)
+            label.setToolTip(in_tip(name))
             field.setProperty("kind", "field")
             field.setAccessibleName(name)
             self.fields[name] = field
@@ -46,12 +46,6 @@ class PromptForm(QDialog):
             form.addWidget(field)
             form.addSpacing(Space.S)
         form.addStretch()
-        area = QScrollArea()
-        area.setObjectName("dialogArea")
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(body)
         self.ok, cancel = QPushButton(tr("Insert")), QPushButton(tr("Cancel"))
         self.ok.setProperty("kind", "primary")
         self.ok.setDefault(True)
@@ -66,10 +60,9 @@ class PromptForm(QDialog):
         column.setContentsMargins(Space.XL, Space.L, Space.L, Space.L)
         column.setSpacing(Space.M)
         column.addWidget(title)
-        column.addWidget(area, 1)
+        column.addWidget(ScrollColumn(body), 1)
         column.addLayout(foot)
-        height = scaled(150 + 62 * len(self.fields))
-        self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), min(height, parent.height() - 2 * Space.L))
+        open_size(self, WIDTH, 150 + 62 * len(self.fields), parent)
         next(iter(self.fields.values())).setFocus()
 
     def _on_enter(self) -> None:

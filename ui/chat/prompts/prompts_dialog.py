@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -27,15 +28,18 @@ from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
+from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import open_size
 
 WIDTH, HEIGHT, LIST = 720, 520, 190
+MOST_OF_NAME = 40  # letters
 MESSAGE, INSTRUCTIONS = tr("Text for a message"), tr("Instructions for a chat")
 NO_MODEL = tr("Only where I choose it")
 HINT = tr("{{name}} is a variable: its value is asked for each time.")
 
 
 class PromptsDialog(QDialog):
-    """A list beside one prompt. What is written is kept by Save."""
+    """A list beside one prompt. What is written is kept by Save, and when the dialog or the prompt is left."""
 
     def __init__(
         self, library: PromptLibrary, models: Sequence[str], parent: QWidget, begin: Prompt | None = None
@@ -43,11 +47,10 @@ class PromptsDialog(QDialog):
         """``begin`` is a new prompt to start with."""
         super().__init__(parent)
         self._library, self._shown = library, Prompt(0, "", "")
+        self._deleted = Prompt(0, "", "")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Prompts"))
-        self.resize(
-            min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
-        )
+        open_size(self, WIDTH, HEIGHT, parent)
         self.list = QListWidget()
         self.list.setObjectName("tickList")
         self.list.setAccessibleName(tr("Prompts"))
@@ -81,16 +84,19 @@ class PromptsDialog(QDialog):
             QPushButton(tr("Close")),
         )
         self.save.setProperty("kind", "primary")
-        for button in (self.new, self.delete, self.close_button):
+        self.undo = TextButton(tr("Undo"), tr("Bring the deleted prompt back"))
+        self.undo.hide()
+        for button in (self.new, self.delete, self.undo, self.close_button):
             button.setAutoDefault(False)
         self._lay_out()
         self.list.currentRowChanged.connect(self._on_row)
-        self.new.clicked.connect(lambda: self._show(Prompt(0, "", "")))
+        self.new.clicked.connect(self._on_new)
         self.kind.currentIndexChanged.connect(lambda at: self._show_state())
         self.name.textChanged.connect(lambda text: self._show_state())
         self.text.textChanged.connect(self._show_state)
         self.save.clicked.connect(self._on_save)
         self.delete.clicked.connect(self._on_delete)
+        self.undo.clicked.connect(self._on_undo)
         self.close_button.clicked.connect(self.accept)
         self._list(0)
         prompts = library.prompts
@@ -107,12 +113,13 @@ class PromptsDialog(QDialog):
         right.addWidget(self.text, 1)
         right.addWidget(self.note)
         foot.addWidget(self.delete)
+        foot.addWidget(self.undo)
         foot.addStretch()
         foot.addWidget(self.close_button)
         foot.addWidget(self.save)
         right.addLayout(foot)
         row = QHBoxLayout(self)
-        row.setContentsMargins(Space.L, Space.L, Space.L, Space.L)
+        row.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
         row.setSpacing(Space.L)
         row.addLayout(left)
         row.addLayout(right, 1)
@@ -138,7 +145,32 @@ class PromptsDialog(QDialog):
     def _on_row(self, row: int) -> None:
         item = self.list.item(row)
         if item is not None:
-            self._show(item.data(Qt.ItemDataRole.UserRole))
+            prompt = item.data(Qt.ItemDataRole.UserRole)
+            self._keep()
+            self._show(prompt)
+
+    def _on_new(self) -> None:
+        self._keep()
+        self._show(Prompt(0, "", ""))
+
+    def done(self, result: int) -> None:
+        """Leave, however that is done, and lose nothing."""
+        self._keep()
+        super().done(result)
+
+    @property
+    def _is_changed(self) -> bool:
+        return bool(self.written.text.strip()) and (not self._shown.id or self.written != self._shown)
+
+    def _keep(self) -> None:
+        """Save what is about to leave the fields; one without a name is called by its first words."""
+        if self._is_changed:
+            written = self.written
+            self._shown = self._library.save(
+                replace(written, name=written.name or textwrap.shorten(written.text, MOST_OF_NAME, placeholder="…"))
+            )
+            # The list may be in the middle of choosing another row.
+            QTimer.singleShot(0, self, lambda: self._list(self._shown.id))
 
     def _show(self, prompt: Prompt) -> None:
         self._shown = prompt
@@ -160,7 +192,7 @@ class PromptsDialog(QDialog):
         self.note.setText(tr("Asks for: {names}.", names=", ".join(names)) if names else HINT)
         self.model.setVisible(written.is_system)
         self.delete.setVisible(bool(self._shown.id))
-        self.save.setEnabled(bool(written.name and written.text.strip()) and written != self._shown)
+        self.save.setEnabled(bool(written.name) and self._is_changed)
 
     def _on_save(self) -> None:
         self._shown = self._library.save(self.written)
@@ -168,7 +200,18 @@ class PromptsDialog(QDialog):
         self._show_state()
 
     def _on_delete(self) -> None:
+        self._deleted = self.written
         self._library.delete(self._shown)
         prompts = self._library.prompts
         self._list(prompts[0].id if prompts else 0)
         self._show(prompts[0] if prompts else Prompt(0, "", ""))
+        self.undo.show()
+        if not self.delete.isVisible():
+            self.undo.setFocus()
+
+    def _on_undo(self) -> None:
+        self._keep()
+        brought = self._library.save(replace(self._deleted, id=0))
+        self.undo.hide()
+        self._list(brought.id)
+        self._show(brought)

@@ -225,6 +225,12 @@ def extra_of(text: str, at: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def text_of(server: ToolServer) -> str:
+    """Return a server's names and values as ``extra_of`` reads them."""
+    sign = ": " if server.is_address else "="
+    return "\n".join(f"{name}{sign}{value}" for name, value in server.extra)
+
+
 def _function(server: str, tool: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}_{tool}")[:LONGEST_NAME]
 

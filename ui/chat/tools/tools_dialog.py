@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
-    QFrame,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
 from models.formatting.safe_text import one_line
-from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of
+from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of, text_of
 from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import ScrollColumn, open_size
 
 WIDTH, HEIGHT, EXTRA_HEIGHT = 600, 480, 68
+LEAST_NAME = 120  # of a long name: the buttons behind it stay in sight
 EXTRA = tr("One on a line: TOKEN=abc for a command, Authorization: Bearer abc for an address")
 NOTE = tr(
     "MCP servers give models tools: files, calendars, searches. A command runs as a program of yours: add only what "
@@ -44,26 +43,18 @@ class ToolsDialog(QDialog):
         self._box = box
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Tools"))
-        self.resize(
-            min(scaled(WIDTH), parent.width() - 2 * Space.L), min(scaled(HEIGHT), parent.height() - 2 * Space.L)
-        )
+        open_size(self, WIDTH, HEIGHT, parent)
         title, note = QLabel(tr("Tools")), QLabel(NOTE)
         title.setProperty("tone", "title")
         note.setProperty("tone", "muted")
         note.setWordWrap(True)
         self.rows: dict[str, ServerRow] = {}
         body = QWidget()
-        body.setObjectName("dialogForm")
         self._list = QVBoxLayout(body)
         self._list.setContentsMargins(0, 0, Space.S, 0)
         self._list.setSpacing(Space.M)
         self._list.addStretch()
-        area = QScrollArea()
-        area.setObjectName("dialogArea")
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(body)
+        area = ScrollColumn(body)
         self.name, self.at, self.add = QLineEdit(), QLineEdit(), QPushButton(tr("Add"))
         self.name.setPlaceholderText(tr("Name"))
         self.name.setAccessibleName(tr("Name of the server"))
@@ -116,6 +107,7 @@ class ToolsDialog(QDialog):
         for server in self._box.servers:
             if server.name not in self.rows:
                 row = self.rows[server.name] = ServerRow(self._box, server.name)
+                row.removed.connect(self._on_removed)
                 self._list.insertWidget(self._list.count() - 1, row)
             self.rows[server.name].show_server(server)
 
@@ -123,6 +115,18 @@ class ToolsDialog(QDialog):
         self.more.hide()
         self.extra.show()
         self.extra.setFocus()
+
+    def _on_removed(self, server: ToolServer) -> None:
+        """Leave in the fields what it was, so that it can be added again."""
+        if self.name.text() or self.at.text() or self.extra.toPlainText():
+            return
+        self.name.setText(server.name)
+        self.at.setText(server.at)
+        self.extra.setPlainText(text_of(server))
+        if server.extra:
+            self.more.hide()
+            self.extra.show()
+        self.name.setFocus()
 
     def _on_add(self) -> None:
         problem = self._add()
@@ -149,11 +153,14 @@ class ToolsDialog(QDialog):
 class ServerRow(QWidget):
     """One server."""
 
+    removed = Signal(object)  # ToolServer
+
     def __init__(self, box: ToolBox, name: str) -> None:
         super().__init__()
         self._box, self._server = box, ToolServer(name, "")
         self.is_on = CheckField(on_button(name))
         self.is_on.setToolTip(tr("Offer its tools to models"))
+        self.is_on.setMinimumWidth(scaled(LEAST_NAME))
         self.at, self.state = ElidedLabel(), QLabel()
         self.at.setProperty("tone", "caption")
         self.state.setProperty("tone", "caption")
@@ -176,7 +183,11 @@ class ServerRow(QWidget):
         self.is_on.clicked.connect(lambda is_on: box.save(replace(self._server, is_on=is_on)))
         self.retry.clicked.connect(lambda: box.open(self._server))
         self.forget.clicked.connect(lambda: box.save(replace(self._server, allowed=())))
-        self.remove.clicked.connect(partial(box.remove, name))
+        self.remove.clicked.connect(self._on_remove)
+
+    def _on_remove(self) -> None:
+        self._box.remove(self._server.name)
+        self.removed.emit(self._server)
 
     def show_server(self, server: ToolServer) -> None:
         """Show how it is."""

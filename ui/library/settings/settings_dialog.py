@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.safe_text import one_line
 from models.library import requests as ask
@@ -14,9 +14,9 @@ from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.library.settings.setting_row import SettingRow
 from ui.library.settings.setting_words import LOADING, REPLIES, SettingWords
-from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import ScrollColumn, open_size
 
 WIDTH, HEIGHT = 560, 640
 LOADING_NOTE = tr("These count when the model is loaded next.")
@@ -33,7 +33,7 @@ class SettingsDialog(QDialog):
         self._link, self._model = link, model
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Settings of {model}", model=model))
-        self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), min(HEIGHT, parent.height() - 2 * Space.L))
+        open_size(self, WIDTH, HEIGHT, parent)
         self.title, self.problem = QLabel(tr("Settings of {model}", model=one_line(model))), QLabel()
         self.title.setProperty("tone", "title")
         self.problem.setProperty("tone", "problem")
@@ -43,8 +43,7 @@ class SettingsDialog(QDialog):
         self.problem.hide()
         self.rows: dict[str, SettingRow] = {}
         self.form = QWidget()
-        self.form.setObjectName("dialogForm")
-        self.area = QScrollArea()
+        self.area = ScrollColumn(self.form)
         self.reset_all = TextButton(tr("Reset all"))
         self.reset_all.setToolTip(tr("Everything as recommended again"))
         self.save, self.cancel = QPushButton(tr("Save")), QPushButton(tr("Cancel"))
@@ -67,12 +66,6 @@ class SettingsDialog(QDialog):
         form.addSpacing(Space.M)
         self._add_section(form, tr("Replies"), REPLIES_NOTE, REPLIES)
         form.addStretch()
-        self.area.setObjectName("dialogArea")
-        self.area.setWidgetResizable(True)
-        self.area.setFrameShape(QFrame.Shape.NoFrame)
-        self.area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.area.setWidget(self.form)
         head, foot = QVBoxLayout(), QVBoxLayout()
         head.setContentsMargins(Space.XL, Space.L, Space.XL, Space.M)
         head.addWidget(self.title)

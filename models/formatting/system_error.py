@@ -1,0 +1,56 @@
+"""What the system says when it refuses something, as a sentence that a window can say in its language."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from models.formatting.sentence import Sentence
+
+
+def system_reason(error: BaseException) -> str:
+    """Return why the system refused, in a few words without an end; also where ``error`` only tells of its refusal.
+
+    What is none of the common reasons is said as the system says it.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and (known := _known(cause)) is not None:
+            return known
+        cause = cause.__cause__ or cause.__context__
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _known(error: OSError) -> Sentence | None:
+    if isinstance(error, socket.gaierror):  # its numbers are others
+        if error.errno == socket.EAI_AGAIN:
+            return Sentence("Temporary failure in name resolution")
+        return Sentence("Name or service not known")
+    if error.errno is None and isinstance(error, TimeoutError):
+        return Sentence("Connection timed out")
+    return {
+        errno.EACCES: Sentence("Permission denied"),
+        errno.EADDRINUSE: Sentence("Address already in use"),
+        errno.EBUSY: Sentence("Device or resource busy"),
+        errno.ECONNREFUSED: Sentence("Connection refused"),
+        errno.ECONNRESET: Sentence("Connection reset by peer"),
+        errno.EDQUOT: Sentence("Disk quota exceeded"),
+        errno.EEXIST: Sentence("File exists"),
+        errno.EFBIG: Sentence("File too large"),
+        errno.EHOSTUNREACH: Sentence("No route to host"),
+        errno.EIO: Sentence("Input/output error"),
+        errno.EISDIR: Sentence("Is a directory"),
+        errno.EMFILE: Sentence("Too many open files"),
+        errno.ENAMETOOLONG: Sentence("File name too long"),
+        errno.ENETUNREACH: Sentence("Network is unreachable"),
+        errno.ENFILE: Sentence("Too many open files in system"),
+        errno.ENOENT: Sentence("No such file or directory"),
+        errno.ENOMEM: Sentence("Cannot allocate memory"),
+        errno.ENOSPC: Sentence("No space left on device"),
+        errno.ENOTDIR: Sentence("Not a directory"),
+        errno.ENOTEMPTY: Sentence("Directory not empty"),
+        errno.EPERM: Sentence("Operation not permitted"),
+        errno.EPIPE: Sentence("Broken pipe"),
+        errno.EROFS: Sentence("Read-only file system"),
+        errno.ETIMEDOUT: Sentence("Connection timed out"),
+    }.get(error.errno or 0)
