@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -100,6 +101,12 @@ def test_a_room_says_where_to_begin() -> None:
         if name not in PARTS and not any(f"``{file}.py``" in SOURCES[f"{name}/__init__.py"] for file in room.files)
     ]
     assert silent == []
+    named = [
+        (name, module)
+        for name in read_rooms()
+        for module in re.findall(r"``([a-z_/]+\.py)``", SOURCES[f"{name}/__init__.py"])
+    ]
+    assert [one for one in named if one[1] not in SOURCES and "/".join(one) not in SOURCES] == []
 
 
 def test_the_document_shows_the_rooms_as_they_are() -> None:
