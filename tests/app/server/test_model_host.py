@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from dataclasses import replace
@@ -549,6 +550,27 @@ def test_when_the_server_leaves_everybody_in_the_line_is_told():
         assert [type(end) for end in ends] == [EngineUnavailable, EngineUnavailable]
         with pytest.raises(EngineUnavailable, match="shutting down"):
             await stage.pool.request_load("a")
+
+    play(scenario)
+
+
+def test_a_load_that_waits_when_the_server_leaves_is_nobodys_error():
+    async def scenario(stage):
+        problems: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: problems.append(context))
+        stage.becomes_ready("a.gguf")
+        release = asyncio.Event()
+        call = asyncio.ensure_future(stage.hold("a", release, []))
+        await stage.settle()
+        await stage.pool.request_load("b")
+        await stage.settle()
+        stage.pool.close()
+        await stage.settle()
+        release.set()
+        await call
+        gc.collect()
+        assert problems == []
+        assert stage.host.is_idle
 
     play(scenario)
 
