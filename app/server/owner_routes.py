@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fastapi import Request as HttpRequest
@@ -55,9 +55,14 @@ class OpenPort:
     is_lan: bool = False
     port: int = DEFAULT_PORT
     key: str = ""
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def set(self, body: EndpointBody) -> None:
         """Open or shut it. Raises PortTaken, BadOption and SlipstreamError; then it is as before, or shut."""
+        async with self._changing:  # two at once would leave a port open that nothing shuts any more
+            await self._set(body)
+
+    async def _set(self, body: EndpointBody) -> None:
         wanted = (body.open, body.lan, body.port)
         if body.open:
             key = await asyncio.to_thread(endpoint_key, anew=body.new_key)
