@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -100,6 +101,12 @@ def test_a_room_says_where_to_begin() -> None:
         if name not in PARTS and not any(f"``{file}.py``" in SOURCES[f"{name}/__init__.py"] for file in room.files)
     ]
     assert silent == []
+    named = [
+        (name, module)
+        for name in read_rooms()
+        for module in re.findall(r"``([a-z_/]+\.py)``", SOURCES[f"{name}/__init__.py"])
+    ]
+    assert [one for one in named if one[1] not in SOURCES and "/".join(one) not in SOURCES] == []
 
 
 def test_the_document_shows_the_rooms_as_they_are() -> None:
@@ -160,3 +167,28 @@ def test_a_module_says_what_it_is_in_its_first_line() -> None:
 def has_summary(docstring: str | None) -> bool:
     first, *rest = (docstring or "").split("\n")
     return bool(first.strip()) and not (rest and rest[0].strip())
+
+
+def test_what_the_pages_name_is_there() -> None:
+    """Links lead to files and headings, and paths in backticks are those of this project."""
+    missing = []
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = page.read_text(encoding="utf-8")
+        for link in re.findall(r'(?:\]\(|(?:src|srcset)=")([^)"\s]+)', text):
+            path, _, heading = link.partition("#")
+            target = page.parent / path if path else page
+            if "://" in link:
+                continue
+            if not target.exists() or (heading and heading not in headings_of(target)):
+                missing.append((page.name, link))
+        named = re.findall(r"`((?:app|ui|core|models|tools|tests|benchmarks|packaging)/[\w/]+(?:\.\w+)?/?)`", text)
+        # What users keep their models in is a folder of theirs.
+        theirs = ("models/MAKER/", "models/quantised/")
+        missing += [(page.name, one) for one in named if not (ROOT / one).exists() and not one.startswith(theirs)]
+    assert missing == []
+
+
+def headings_of(page: Path) -> set[str]:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    titles = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
+    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}

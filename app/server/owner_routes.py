@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fastapi import Request as HttpRequest
@@ -63,9 +63,14 @@ class OpenPort:
     port: int = DEFAULT_PORT
     key: str = ""
     origins: tuple[str, ...] = ()
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def set(self, body: EndpointBody) -> None:
         """Open or shut it. Raises PortTaken, BadOption and SlipstreamError; then it is as before, or shut."""
+        async with self._changing:  # two at once would leave a port open that nothing shuts any more
+            await self._set(body)
+
+    async def _set(self, body: EndpointBody) -> None:
         if body.origins is not None:
             self.origins = origins_of(body.origins)
             self.allowed.choose(self.origins)

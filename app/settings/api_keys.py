@@ -41,7 +41,7 @@ class KeyStore:
     def __init__(self, path: Path | None = None) -> None:
         """``path`` None is the file of this user."""
         self._path = path or config_folder() / "api-keys.json"
-        self._store = JsonStore(self._path, what=Sentence("The API keys"))
+        self._store = JsonStore(self._path, what=Sentence("The API keys"), is_private=True)
         self._lock = threading.Lock()
         self._read_at: tuple[int, int] | None = None
         self._problem: str | None = None
@@ -125,13 +125,8 @@ class KeyStore:
     def _change(self, change: Any) -> None:
         try:
             self._store.update(change)
-            os.chmod(self._path, 0o600)
         except StoreRefused as error:
             raise SlipstreamError(str(error)) from None
-        except OSError as error:
-            raise SlipstreamError(
-                Sentence("{path} cannot be made private: {reason}.", path=self._path, reason=system_reason(error))
-            ) from None
         self._read_at = None
 
     def _look(self) -> None:

@@ -40,7 +40,8 @@ def read_token(path: Path) -> str:
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadOption(f"The token cannot be read from {path}: {error}.") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise BadOption(f"The token cannot be read from {path}: {reason}.") from error
     if len(token) < _FEWEST_CHARACTERS:
         raise BadOption(f"The token in {path} is too short: it needs at least {_FEWEST_CHARACTERS} characters.")
     return token

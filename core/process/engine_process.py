@@ -55,6 +55,10 @@ class EngineProcess:
             except PipeClosed:
                 _log.info("The engine process %d is gone", self.pid)
                 return
+            except Exception:  # an engine that hears nothing more would leave its requests without an end
+                _log.exception("The engine process %d is ended: a command could not be sent", self.pid)
+                self._child.kill()
+                return
 
     def kill(self) -> None:
         """Kill the process and wait until its memory is free; it holds no state that could be lost."""

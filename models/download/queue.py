@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -97,9 +98,11 @@ class DownloadQueue:
         self._end(number, DownloadPhase.PAUSED)
 
     def resume(self, number: int) -> None:
-        """Queue a paused or failed job again."""
+        """Queue a paused or failed job again; one that is just being stopped goes on as soon as it has."""
         with self._lock:
-            if self._job(number).phase in (DownloadPhase.PAUSED, DownloadPhase.FAILED):
+            if number in self._asked:
+                self._asked[number] = DownloadPhase.QUEUED
+            elif self._job(number).phase in (DownloadPhase.PAUSED, DownloadPhase.FAILED):
                 self._set(number, phase=DownloadPhase.QUEUED)
                 self._save()
             self._start()
@@ -216,7 +219,8 @@ class DownloadQueue:
                 continue
 
     def _is_there(self, job: QueuedDownload) -> bool:
-        return all((self._folder / name).exists() for name in job.files)
+        # Not Path.exists, which raises where a disk was pulled out: the next download must begin all the same.
+        return all(os.path.exists(self._folder / name) for name in job.files)
 
     def _job(self, number: int) -> QueuedDownload:
         return next(job for job in self._jobs if job.number == number)

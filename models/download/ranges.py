@@ -63,7 +63,7 @@ class RangeRequests:
                 yield _slice(response.iter_raw(), skip, end - start)
         except httpx.TimeoutException as error:
             raise TransientFailure(Sentence("the server fell silent")) from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise TransientFailure(reason(error)) from error
 
     def _check(self, response: httpx.Response, start: int) -> None:

@@ -12,10 +12,10 @@ from typing import BinaryIO
 from models.download.pieces import Claim, Journal, PieceMap
 from models.download.progress import DownloadOptions
 from models.download.ranges import RangeRequests, TransientFailure
-from models.files.errors import ConnectionLost, DownloadError, Stopped, as_download_errors
+from models.files.errors import ConnectionLost, Stopped, as_download_errors
 from models.files.integrity import digest_of, hasher
 from models.formatting.sentence import Sentence
-from models.hub.errors import HubError, RateLimited
+from models.hub.errors import RateLimited
 
 # Seconds. A server that asks for a longer wait ends the download.
 LONGEST_ASKED_WAIT = 120.0
@@ -122,7 +122,7 @@ class Transfer:
             return again
         except OSError as error:
             self._fail(as_download_errors(error, self._part.parent, self.pieces.n_bytes - self.pieces.n_received))
-        except (HubError, DownloadError) as error:
+        except Exception as error:  # also one that nobody foresaw: a worker that is gone would be waited for in vain
             self._fail(error)
         finally:
             self._give_back(claim)

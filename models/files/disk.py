@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from models.files.errors import FolderRefused, NoSpace, Stopped
@@ -16,16 +17,17 @@ from models.formatting.system_error import system_reason
 _LOOK_SECONDS = 0.1
 
 
-def write_whole(path: Path, text: str, *, is_durable: bool = False) -> None:
+def write_whole(path: Path, text: str, *, is_durable: bool = False, is_private: bool = False) -> None:
     """Replace the file's content by ``text`` (UTF-8), and make its folders; raises OSError.
 
-    A reader sees the old content or the new one, even if this process dies or another one writes too. ``is_durable``
-    also makes it survive a loss of power.
+    A reader sees the old content or the new one, even if this process dies or others write too. ``is_durable``
+    also makes it survive a loss of power, and ``is_private`` lets nobody but its owner read it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    new = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.new")
     try:
-        with open(new, "w", encoding="utf-8") as file:
+        opener = partial(os.open, mode=0o600 if is_private else 0o666)
+        with open(new, "w", encoding="utf-8", opener=opener) as file:
             file.write(text)
             if is_durable:
                 file.flush()

@@ -28,9 +28,12 @@ class JsonStore:
     ``problem`` is a sentence about what the last read found wrong, or None.
     """
 
-    def __init__(self, path: Path, *, what: str, version: int = 1) -> None:
-        """``what`` is the content as the subject of sentences, as "The settings of models"."""
-        self.path, self._what, self._version = path, what, version
+    def __init__(self, path: Path, *, what: str, version: int = 1, is_private: bool = False) -> None:
+        """``what`` is the content as the subject of sentences, as "The settings of models".
+
+        A file that ``is_private`` can be read by its owner alone.
+        """
+        self.path, self._what, self._version, self._is_private = path, what, version, is_private
         self.problem: str | None = None
         self._lock = threading.Lock()
 
@@ -118,4 +121,4 @@ class JsonStore:
 
     def _write(self, entries: dict[str, Any]) -> None:
         content = json.dumps({"version": self._version, "entries": entries}, ensure_ascii=False, indent=1)
-        write_whole(self.path, content, is_durable=True)
+        write_whole(self.path, content, is_durable=True, is_private=self._is_private)

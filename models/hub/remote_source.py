@@ -100,7 +100,7 @@ class RemoteSource:
                         break
         except httpx.TimeoutException as error:
             raise TimedOut(settings.address, settings.timeout) from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise Unreachable(settings.address, reason(error)) from error
         if len(content) < end - start:
             raise HubFault(

@@ -60,7 +60,7 @@ def _client(proxy: str | None) -> httpx2.Client:
                 response = super().send(request, **options)
             except httpx2.TimeoutException as error:
                 raise TimedOut(_origin(request), patience) from error
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 raise Unreachable(_origin(request), reason(error)) from error
             refuse_later(response.status_code, response.headers)
             return response

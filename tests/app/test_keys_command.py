@@ -55,6 +55,10 @@ def test_a_key_is_shown_once_and_kept_as_a_hash_that_only_the_user_can_read(keys
     store = KeyStore()
     assert store.name_of(key.encode()) == "My laptop"
     assert store.name_of(key[:-1].encode()) is None
+    store.note_use("My laptop")
+    assert "not used yet" not in keys("list")[1]
+    if os.name == "posix":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_names_that_cannot_be_are_refused_with_a_sentence(keys: Keys) -> None:

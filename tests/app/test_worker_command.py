@@ -98,3 +98,11 @@ def test_a_token_comes_from_a_file_before_the_environment(tmp_path: Path, monkey
     file.write_text("from a file of the user's\n")
     assert tokens_for(["rpc://a:1"], file) == (("rpc://a:1", "from a file of the user's"),)
     assert tokens_for(["rpc://a:1"]) == (("rpc://a:1", "from the environment"),)
+
+
+def test_a_file_that_holds_no_token_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff" * 40)
+    for path, reason in ((tmp_path, "Is a directory"), (binary, "it is no text")):
+        with pytest.raises(BadOption, match=rf"read from {path}: {reason}\.$"):
+            own_token(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,6 +113,13 @@ def test_runs_are_kept_and_read_again(tmp_path):
     assert judged(runs, "model", 100, "small") == judged(runs, "other", 101, "small") == (0, 0)
     assert read_runs(tmp_path, "elsewhere") == ()
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+def test_runs_that_are_added_at_once_are_all_kept(tmp_path):
+    names = [f"model {number}" for number in range(8)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: add_runs(tmp_path, "here", [replace(RUN, model=name)]), names))
+    assert {run.model for run in read_runs(tmp_path, "here")} == set(names)
 
 
 def test_the_newest_runs_of_each_kind_stay_and_their_median_counts(tmp_path):

@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -29,6 +30,7 @@ from core.values.errors import BadRequest, SlipstreamError
 
 _log = logging.getLogger("slipstream.server")
 OPEN = ("validating", "in_progress", "finalizing")
+NOT_OVER = (*OPEN, "cancelling")
 _LINES_PER_SLOT = 2
 
 
@@ -44,15 +46,17 @@ class BatchRunner:
         self._running: str | None = None
         self._one: asyncio.Task[None] | None = None
         self._deep: dict[object, DeepReplyProgress] = {}  # by the line of the running batch that is answered deeply
+        # Records are changed on the event loop and on threads; the results of a batch are given out once.
+        self._changing, self._giving_out = threading.Lock(), threading.Lock()
 
     def start(self) -> None:
         """Go on with the batches that are not over."""
-        for record in reversed(self.batches.all()):
+        records = self.batches.all()
+        for record in reversed(records):
             if record["status"] in OPEN and not record.get("paused"):
                 self._line.put_nowait(record["id"])
-            elif record["status"] == "cancelling":
-                self._set(record["id"], "cancelled")
-        self._working = asyncio.ensure_future(self._work())
+        cancelled = [record["id"] for record in records if record["status"] == "cancelling"]
+        self._working = asyncio.ensure_future(self._work(cancelled))
 
     async def close(self) -> None:
         """Stop; what is not over goes on after the next start."""
@@ -72,16 +76,14 @@ class BatchRunner:
     async def cancel(self, batch_id: str) -> None:
         """End a batch early; what is finished of it is kept."""
         self._set(batch_id, "cancelling")
-        if self._running == batch_id and self._one is not None:
+        if self._running == batch_id:
             await self._end_running()
-        else:
-            await asyncio.to_thread(self._keep_results, batch_id)
-            self._set(batch_id, "cancelled")
+        await asyncio.to_thread(self._give_out, batch_id, "cancelled")
 
     async def pause(self, batch_id: str) -> None:
         """Let a batch wait until ``resume``, also after a restart; what is finished of it is kept."""
         self._set(batch_id, None, paused=True)
-        if self._running == batch_id and self._one is not None:
+        if self._running == batch_id:
             await self._end_running()
 
     def resume(self, batch_id: str) -> None:
@@ -94,7 +96,12 @@ class BatchRunner:
             self._one.cancel()
             await asyncio.gather(self._one, return_exceptions=True)
 
-    async def _work(self) -> None:
+    async def _work(self, cancelled: list[str]) -> None:
+        for batch_id in cancelled:
+            with contextlib.suppress(OSError):  # a disk that is full: again at the next start
+                await asyncio.to_thread(self._give_out, batch_id, "cancelled")
+        task = asyncio.current_task()
+        assert task is not None
         while True:
             self._running = await self._line.get()
             record = self.batches.get(self._running)
@@ -105,9 +112,8 @@ class BatchRunner:
                 # Shielded: that this loop is cancelled must reach the batch, and the other way round must not.
                 await asyncio.shield(self._one)
             except asyncio.CancelledError:
-                if not self._one.done():
-                    self._one.cancel()
-                    await asyncio.gather(self._one, return_exceptions=True)
+                if task.cancelling():
+                    await self._end_running()
                     raise
             self._running = None
 
@@ -115,12 +121,6 @@ class BatchRunner:
         batch_id = record["id"]
         try:
             await self._answer(record)
-        except asyncio.CancelledError:
-            found = self.batches.get(batch_id)
-            if found is not None and found["status"] == "cancelling":
-                self._keep_results(batch_id)
-                self._set(batch_id, "cancelled")
-            raise
         except (SlipstreamError, OSError) as error:
             _log.warning("batch %s ended: %s", batch_id, error)
             problem = {"code": "batch_failed", "message": str(error), "param": None, "line": None}
@@ -153,8 +153,7 @@ class BatchRunner:
             if jobs is not None:
                 jobs.close()
         self._set(batch_id, "finalizing", request_counts=_counts(work.history.tally, work.n_lines))
-        await asyncio.to_thread(self._keep_results, batch_id)
-        self._set(batch_id, "completed")
+        await asyncio.to_thread(self._give_out, batch_id, "completed")
 
     async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call this server's own routes; whoever made the batch has shown a key."""
@@ -176,31 +175,42 @@ class BatchRunner:
 
         return note
 
-    def _set(self, batch_id: str, status: str | None, **fields: Any) -> None:
-        record = self.batches.get(batch_id)
-        if record is None:
-            return
-        if status is not None and record["status"] != status:
-            fields |= {"status": status, f"{status}_at": int(time.time())}
-        with contextlib.suppress(OSError):  # a disk that is full; the result file says what is finished
-            self.batches.put(record | fields)
+    def _set(self, batch_id: str, status: str | None, **fields: Any) -> bool:
+        """Change a batch that is not over; return whether that is written."""
+        with self._changing:
+            record = self.batches.get(batch_id)
+            if record is None or record["status"] not in NOT_OVER:
+                return False
+            if status is not None and record["status"] != status:
+                fields |= {"status": status, f"{status}_at": int(time.time())}
+            with contextlib.suppress(OSError):  # a disk that is full; the result file says what is finished
+                self.batches.put(record | fields)
+                return True
+        return False
 
     def _result_path(self, batch_id: str) -> Path:
         return self.batches.folder / f"{batch_id}.results"
 
-    def _keep_results(self, batch_id: str) -> None:
-        """Give the finished lines out as two files: those that were answered, and those that were not."""
-        path = self._result_path(batch_id)
-        fields: Record = {}
-        for field, is_good in (("output_file_id", True), ("error_file_id", False)):
-            name = f"{batch_id}_{'output' if is_good else 'error'}.jsonl"
-            record = self._files.add(name, "batch_output", _writer(path, is_good))
-            if record["bytes"]:
-                fields[field] = record["id"]
-            else:
-                self._files.delete(record["id"])
-        self._set(batch_id, None, **fields)
-        path.unlink(missing_ok=True)
+    def _give_out(self, batch_id: str, status: str) -> None:
+        """End a batch: give its finished lines out as two files, those that were answered and those that were not.
+
+        Whoever ends it first does so. The result file goes last: without it, all lines would be run again.
+        """
+        with self._giving_out:
+            found = self.batches.get(batch_id)
+            if found is None or found["status"] not in NOT_OVER:
+                return
+            path = self._result_path(batch_id)
+            fields: Record = {}
+            for field, is_good in (("output_file_id", True), ("error_file_id", False)):
+                name = f"{batch_id}_{'output' if is_good else 'error'}.jsonl"
+                record = self._files.add(name, "batch_output", _writer(path, is_good))
+                if record["bytes"]:
+                    fields[field] = record["id"]
+                else:
+                    self._files.delete(record["id"])
+            if self._set(batch_id, status, **fields):
+                path.unlink(missing_ok=True)
 
 
 def _writer(path: Path, is_good: bool) -> Callable[[BinaryIO], None]:

@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from starlette.datastructures import UploadFile
 
 from app.jobs.batch.job import URLS
-from app.server.batches.batch_runner import OPEN, BatchRunner
+from app.server.batches.batch_runner import NOT_OVER, OPEN, BatchRunner
 from app.server.batches.file_store import FileStore, Record
 from app.server.calls.generation import new_id
 from app.server.calls.schemas import Text
@@ -59,7 +59,7 @@ async def get_file_content(file_id: str, http: HttpRequest) -> Response:
 async def delete_file(file_id: str, http: HttpRequest) -> Response:
     """Delete a file that no batch reads."""
     record = _file(file_id, http)
-    open_batches = [one for one in _runner(http).batches.all() if one["status"] in (*OPEN, "cancelling")]
+    open_batches = [one for one in _runner(http).batches.all() if one["status"] in NOT_OVER]
     if any(one["input_file_id"] == record["id"] for one in open_batches):
         raise refuse(400, "A batch still reads this file: wait for its end, or cancel it.", param="file_id")
     await asyncio.to_thread(_files(http).delete, record["id"])
@@ -143,7 +143,7 @@ async def resume_batch(batch_id: str, http: HttpRequest) -> Response:
 async def remove_batch(batch_id: str, http: HttpRequest) -> Response:
     """Forget a batch that is over, with its files."""
     record = _batch(batch_id, http)
-    if record["status"] in (*OPEN, "cancelling"):
+    if record["status"] in NOT_OVER:
         raise refuse(400, "This batch is not over: cancel it first.", param="batch_id")
     others = [one for one in _runner(http).batches.all() if one["id"] != record["id"]]
     for field in ("input_file_id", "output_file_id", "error_file_id"):

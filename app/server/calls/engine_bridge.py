@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import methodcaller
 from typing import Protocol
 
 from app.server.calls.request_totals import RequestTotals
@@ -35,6 +37,7 @@ from core.values.receipt import Receipt
 from core.values.request import Request
 from core.values.snapshot import Snapshot
 
+_log = logging.getLogger("slipstream.server")
 MAX_REQUESTS = 2_048
 
 
@@ -215,8 +218,7 @@ class EngineBridge:
             for request in requests:
                 if isinstance(request, Request):
                     self._live[request.id] = LiveRequest(request, channel)
-                    for observer in self.observers:
-                        observer.opened(request)
+                    self._tell(methodcaller("opened", request))
                 else:
                     self._asked[request.id] = AskedRequest(request, channel)
                 self._engine.submit(request)
@@ -230,8 +232,7 @@ class EngineBridge:
         for request_id in channel.open_ids:
             self._asked.pop(request_id, None)
             if self._forget(request_id) is not None:
-                for observer in self.observers:
-                    observer.closed(request_id)
+                self._tell(methodcaller("closed", request_id))
             if self._engine is not None:
                 self._engine.cancel(request_id)
         channel.open_ids.clear()
@@ -281,14 +282,20 @@ class EngineBridge:
             self._forget(event.request_id)
             if event.receipt.decode_rate > 0:
                 self.last_reply = _of_reply(event.receipt, self.last_reply or Snapshot())
-            for observer in self.observers:
-                observer.ended(event)
+            self._tell(methodcaller("ended", event))
         elif type(event) is Started and live.slot is None:
             taken = {other.slot for other in self._live.values()}
             live.slot = next(number for number in itertools.count() if number not in taken)
             live.n_prompt, live.n_cached = event.n_prompt, event.n_cached
             self._n_running += 1
         live.channel.push(event)
+
+    def _tell(self, tell: Callable[[RequestObserver], object]) -> None:
+        for observer in self.observers:
+            try:
+                tell(observer)
+            except Exception:  # what is kept of a request must not cost its caller the end of it
+                _log.exception("%s failed", type(observer).__name__)
 
     def _answer(self, event: RequestEvent) -> None:
         """Pass on an event of a request that generates nothing; one that nobody waits for is dropped."""

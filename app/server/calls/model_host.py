@@ -355,7 +355,8 @@ class ModelHost:
             self.load(entry)
         elif not self._is_current(entry) or anew or self._line or self._is_kept_out:
             turn = asyncio.get_running_loop().create_future()
-            turn.add_done_callback(lambda _turn: self._leave())
+            # Its error is that the server leaves, of which nobody waits to hear.
+            turn.add_done_callback(lambda turn: self._leave() if turn.exception() is None else None)
             self._line.append(Place(entry, turn, Change.ANEW if anew else Change.NONE))
             self._advance()
 

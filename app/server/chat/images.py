@@ -180,7 +180,7 @@ async def _ask(url: httpx.URL, may_ask: Callable[[str], bool]) -> bytes | str:
         httpx.AsyncClient(trust_env=False, timeout=_FETCH_SECONDS) as client,
         client.stream("GET", asked, headers={"Host": name}, extensions={"sni_hostname": url.host}) as answer,
     ):
-        if answer.is_redirect:
+        if answer.has_redirect_location:
             return str(url.join(answer.headers["location"]))
         if answer.status_code != httpx.codes.OK:
             raise BadRequest(f"The image could not be fetched: {url.host} answered {answer.status_code}.")

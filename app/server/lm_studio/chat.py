@@ -127,6 +127,7 @@ class LmStudioReply:
 
     def __init__(self, body: LmStudioChatBody, call: ChatCall | RemoteChat, store: ResponseStore) -> None:
         self._body, self._call, self._store = body, call, store
+        self._is_stored = body.store is not False
         self._number = new_number()
         self._id = f"resp_{self._number}"
         self._output: list[dict[str, str]] = []  # kinds, and their texts
@@ -256,10 +257,10 @@ class LmStudioReply:
         if self._load_seconds is not None:
             stats["model_load_time_seconds"] = self._load_seconds
         result = {"model_instance_id": self._name, "output": self._output, "stats": stats}
-        return result if self._body.store is False else result | {"response_id": self._id}
+        return result | {"response_id": self._id} if self._is_stored else result
 
     async def _keep(self) -> None:
-        if self._body.store is False:
+        if not self._is_stored:
             return
         response = {
             "id": self._id,
@@ -274,7 +275,7 @@ class LmStudioReply:
             "parallel_tool_calls": True,
         }
         stored = StoredResponse(response, self._body.items, self._body.previous_response_id)
-        await asyncio.to_thread(self._store.put, stored)
+        self._is_stored = await asyncio.to_thread(self._store.put, stored)
 
 
 def _message(role: str, content: str | list[Item]) -> Item:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import sqlite3
 import threading
 import time
@@ -14,11 +15,13 @@ from typing import Any
 from app.environment.paths import make_private
 from app.server.calls.generation import new_id
 
+_log = logging.getLogger("slipstream.server")
 Item = dict[str, Any]
 # As long as OpenAI keeps them.
 KEPT_SECONDS = 30 * 24 * 3_600
 # No conversation has so many turns: a chain that is longer is one that somebody has bent into a ring.
 _MOST_LINKS = 10_000
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS responses (
     id TEXT PRIMARY KEY, created REAL NOT NULL, previous TEXT, input TEXT NOT NULL, response TEXT NOT NULL
@@ -67,12 +70,20 @@ class ResponseStore:
         self._lock = threading.Lock()
         self._open: sqlite3.Connection | None = None
 
-    def put(self, stored: StoredResponse) -> None:
-        """Store a response, and drop those that are too old. Raises OSError or sqlite3.Error."""
-        with self._lock, self._connection() as connection:
-            connection.execute("DELETE FROM responses WHERE created < ?", (time.time() - KEPT_SECONDS,))
-            row = (stored.id, time.time(), stored.previous, json.dumps(stored.input), json.dumps(stored.response))
-            connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", row)
+    def put(self, stored: StoredResponse) -> bool:
+        """Store a response, and drop those that are too old; False where the disk does not let it.
+
+        Whoever waits for the response gets it all the same: the log says why it is not stored.
+        """
+        row = (stored.id, time.time(), stored.previous, json.dumps(stored.input), json.dumps(stored.response))
+        try:
+            with self._lock, self._connection() as connection:
+                connection.execute("DELETE FROM responses WHERE created < ?", (time.time() - KEPT_SECONDS,))
+                connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", row)
+        except (OSError, sqlite3.Error) as error:
+            _log.warning("A response could not be stored in %s: %s", self._file, error)
+            return False
+        return True
 
     def get(self, response_id: str) -> StoredResponse | None:
         """Return a response by its id; None where there is none."""
@@ -121,17 +132,34 @@ class ResponseStore:
     def _connection(self) -> sqlite3.Connection:
         if self._open is None:
             make_private(self._file.parent)
-            connection = sqlite3.connect(self._file, check_same_thread=False)
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.executescript(_SCHEMA)
-            except sqlite3.Error:
-                connection.close()
-                raise
-            with contextlib.suppress(OSError):  # a file system without rights
-                self._file.chmod(0o600)
-            self._open = connection
+                self._open = self._opened()
+            except sqlite3.DatabaseError as error:
+                if error.sqlite_errorcode not in _DAMAGED:
+                    raise
+                self._set_aside()
+                self._open = self._opened()
         return self._open
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._file, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_SCHEMA)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        with contextlib.suppress(OSError):  # a file system without rights
+            self._file.chmod(0o600)
+        return connection
+
+    def _set_aside(self) -> None:
+        """Keep a damaged file under another name, so that a new one can begin. Raises OSError."""
+        aside = self._file.with_name(f"{self._file.name}.broken-{time.time_ns()}")
+        self._file.replace(aside)
+        for log in ("-wal", "-shm"):  # they belong to what was damaged
+            self._file.with_name(self._file.name + log).unlink(missing_ok=True)
+        _log.warning("The stored responses could not be read: the file is damaged. It was kept as %s.", aside)
 
 
 def _stored(row: tuple[str | None, str, str]) -> StoredResponse:

@@ -119,8 +119,7 @@ async def _answer(asked: Asked) -> Item:
                 reply.events(update)
         reply.end()
         response = reply.response()
-    await _keep(asked, response)
-    return response
+    return response | {"store": await _keep(asked, response)}
 
 
 async def _stream(asked: Asked) -> AsyncGenerator[bytes, None]:
@@ -136,18 +135,19 @@ async def _stream(asked: Asked) -> AsyncGenerator[bytes, None]:
             yield reply.encoded([reply.failed(from_exception(error))])
             return
         yield reply.encoded(reply.end())
-        response = reply.response()
-        await _keep(asked, response)
+        reply.is_stored = await _keep(asked, reply.response())
         yield reply.encoded([reply.last()])
 
 
-async def _keep(asked: Asked, response: Item) -> None:
+async def _keep(asked: Asked, response: Item) -> bool:
+    """Store a response where it shall be; return whether it is."""
     body = asked.body
     if body.store is False:
-        return
+        return False
     number = number_of(response["id"])
     items = [_kept(item, f"{number}_i{index}") for index, item in enumerate(body.items)]
-    await asyncio.to_thread(asked.store.put, StoredResponse(response, items, body.previous_response_id))
+    stored = StoredResponse(response, items, body.previous_response_id)
+    return await asyncio.to_thread(asked.store.put, stored)
 
 
 def _kept(item: Item, number: str) -> Item:
@@ -166,6 +166,7 @@ class ResponseReply:
 
     def __init__(self, asked: Asked, run: ChatRun) -> None:
         self._asked, self._run = asked, run
+        self.is_stored = asked.body.store is not False
         self._tools = ToolNames(asked.body.tools or ())
         self._number, self._created = new_number(), time.time()
         self._id = f"resp_{self._number}"
@@ -233,7 +234,7 @@ class ResponseReply:
             "previous_response_id": body.previous_response_id,
             "reasoning": {"effort": chat.reasoning_effort, "summary": None},
             "service_tier": chat.service_tier or "default",
-            "store": body.store is not False,
+            "store": self.is_stored,
             "temperature": chat.temperature,
             "text": {"format": {"type": "text"}} | (body.text or {}),
             "tool_choice": body.tool_choice or "auto",

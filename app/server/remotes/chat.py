@@ -201,10 +201,13 @@ async def _updates_of(there: ModelAtRemote, path: str, body: Json, streams: bool
 
 
 async def object_of(there: ModelAtRemote, path: str, body: Json) -> Json:
-    """Return a remote's whole answer. Raises ApiError and Unanswered."""
+    """Return a remote's whole answer, {} where that is no JSON object. Raises ApiError and Unanswered."""
     request = there.remotes.figures.open(there.remote.name, there.model, Lane.STANDARD)
+    found: Json = {}
     async with aclosing(_objects(there, path, body, request)) as objects:
-        return [data async for data in objects][-1]
+        async for data in objects:
+            found = data
+    return found
 
 
 async def _objects(there: ModelAtRemote, path: str, body: Json, request: RemoteRequest) -> AsyncGenerator[Json, None]:

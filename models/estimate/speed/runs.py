@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,6 +29,7 @@ _FAR, _WITNESSES = 1.5, 3
 _MOST_CHARACTERS = 8 << 20
 _MOST_AMOUNTS = 64
 _LONGEST = 3600.0
+_adding = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +71,17 @@ def add_runs(folder: Path, machine: str, runs: Sequence[ModelRun]) -> None:
 
     Runs that contradict the kept ones are doubted until others confirm them.
     """
-    kept, doubted = (list(found) for found in _read(folder, machine))
-    for run in runs:
-        _take_in(run, kept, doubted)
-    content = {
-        "format": _FORMAT,
-        "machine": machine,
-        "runs": [asdict(run) for run in _kept(kept)],
-        "doubted": [asdict(run) for run in _kept(doubted)],
-    }
-    write_whole(folder / FILE_NAME, json.dumps(content))
+    with _adding:  # each engine of a server adds its own
+        kept, doubted = (list(found) for found in _read(folder, machine))
+        for run in runs:
+            _take_in(run, kept, doubted)
+        content = {
+            "format": _FORMAT,
+            "machine": machine,
+            "runs": [asdict(run) for run in _kept(kept)],
+            "doubted": [asdict(run) for run in _kept(doubted)],
+        }
+        write_whole(folder / FILE_NAME, json.dumps(content))
 
 
 def _take_in(run: ModelRun, kept: list[ModelRun], doubted: list[ModelRun]) -> None:

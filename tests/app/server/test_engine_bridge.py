@@ -70,6 +70,27 @@ def test_events_of_another_thread_reach_their_channel_in_order(bridge, engine):
     run(bridge, engine, scenario)
 
 
+def test_an_observer_that_fails_costs_no_call_its_end(bridge, engine):
+    class Broken:
+        def opened(self, request) -> None:
+            raise OSError("no more threads")
+
+        ended = closed = opened
+
+    bridge.observers.insert(0, Broken())
+
+    async def scenario():
+        channels = [bridge.open([Request(name, "x")], streams=True) for name in "abc"]
+        engine.tell(Ended("a", FinishReason.STOP), Ended("b", FinishReason.STOP))
+        for name, channel in zip("ab", channels, strict=False):
+            assert await channel.take() == [Ended(name, FinishReason.STOP)]
+        bridge.close(channels[2])
+        assert (bridge.n_active, bridge.n_queued) == (0, 0)
+
+    run(bridge, engine, scenario)
+    assert bridge.totals.n_ended == {"stop": 2, "cancelled": 1}
+
+
 def test_a_call_that_lags_finds_everything_at_once(bridge, engine):
     async def scenario():
         channel = bridge.open([Request("a", "x")], streams=True)

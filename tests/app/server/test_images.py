@@ -173,7 +173,7 @@ class _Web(http.server.BaseHTTPRequestHandler):
             self.send_header("Location", "/picture")
             self.end_headers()
             return
-        self.send_response(200 if self.path in ("/picture", "/large") else 404)
+        self.send_response({"/picture": 200, "/large": 200, "/choices": 300}.get(self.path, 404))
         self.end_headers()
         self.wfile.write(bytes(MAX_IMAGE_BYTES + 1) if self.path == "/large" else picture())
 
@@ -197,7 +197,11 @@ def test_fetches_an_image_from_an_address_that_may_be_asked(web: str, path: str)
     assert asyncio.run(fetch_image(web + path, lambda address: True)) == picture()
 
 
-@pytest.mark.parametrize(("path", "words"), [("/nothing", "404"), ("/large", "20 MB")], ids=["nothing", "large"])
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("/nothing", "404"), ("/choices", "300"), ("/large", "20 MB")],
+    ids=["nothing", "redirect without an address", "large"],
+)
 def test_says_why_an_image_could_not_be_fetched(web: str, path: str, words: str) -> None:
     with pytest.raises(BadRequest, match=words):
         asyncio.run(fetch_image(web + path, lambda address: True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import httpx
@@ -75,6 +76,20 @@ def test_a_port_that_is_taken_is_said_with_one_that_is_free(server):
     assert (refused.status_code, error["code"], error["param"]) == (400, "port_taken", "port")
     assert f"port {port}." in error["message"]
     assert server.http.get("/slipstream/endpoint").json()["open"] is False
+
+
+def test_ports_that_are_opened_at_once_are_all_shut_in_the_end(server):
+    ports = [free_port() for _ in range(4)]
+
+    def set_port(port: int) -> dict:
+        return server.http.post("/slipstream/endpoint", json={"open": True, "port": port}).json()
+
+    with ThreadPoolExecutor(len(ports)) as pool:
+        key = next(iter(pool.map(set_port, ports)))["key"]
+    assert server.http.post("/slipstream/endpoint", json={"open": False}).json()["urls"] == []
+    for port in ports:
+        with pytest.raises(httpx.ConnectError):
+            models(f"http://127.0.0.1:{port}", key)
 
 
 def test_keys_are_made_listed_and_revoked(server):

@@ -357,6 +357,13 @@ def test_a_remotes_failure_has_ollamas_form(front, scripted, path, reply, status
     assert words in answer.json()["error"]
 
 
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"7"])
+def test_a_remote_that_gives_no_vectors_is_named(front, scripted, body):
+    scripted.reply = json_reply("200 OK", body)
+    answer = front.http.post("/api/embed", json={"model": "odd/m", "input": "Hi"})
+    assert (answer.status_code, answer.json()) == (502, {"error": "The remote odd answers with no vectors."})
+
+
 @pytest.mark.parametrize(
     "rest", [b"", b'data: {"half', b'data: {"error": {"message": "odd broke"}}\n\n'], ids=["dies", "half", "says so"]
 )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import openai
 import pytest
 
+from app.server.openai.response_store import ResponseStore, StoredResponse
 from tests.app.server.conftest import MODEL
 
 WEATHER = {
@@ -129,6 +132,34 @@ def test_log_probabilities_come_with_the_text(responses):
     logprobs = told.output[0].content[0].logprobs
     assert len(logprobs) == 24
     assert {len(one.top_logprobs) for one in logprobs} == {2}
+
+
+def test_a_reply_that_cannot_be_stored_comes_all_the_same_and_says_so(server, home, responses, story):
+    told = {"model": MODEL, "input": "Hello", "max_output_tokens": 4}
+    with closing(sqlite3.connect(home / "data" / "responses.sqlite")) as kept:
+        kept.execute("ALTER TABLE responses RENAME TO away")
+        try:
+            whole = responses.create(**STORY)
+            _, final = streamed(responses, **STORY)
+            lm_studio = server.http.post("/api/v1/chat", json=told)
+        finally:
+            kept.execute("ALTER TABLE away RENAME TO responses")
+    assert whole.output_text == final.output_text != ""
+    assert [one.to_dict()["store"] for one in (whole, final, story)] == [False, False, True]
+    assert lm_studio.status_code == 200
+    assert "response_id" not in lm_studio.json()
+
+
+def test_a_damaged_file_of_responses_is_kept_and_a_new_one_begins(tmp_path):
+    file = tmp_path / "responses.sqlite"
+    file.write_bytes(b"no database " * 100)
+    stored = StoredResponse({"id": "resp_1", "output": []}, [])
+    with closing(ResponseStore(file)) as store:
+        assert store.get("resp_1") is None
+        assert store.put(stored)
+        assert store.get("resp_1") == stored
+    (aside,) = tmp_path.glob("*.broken-*")
+    assert aside.read_bytes().startswith(b"no database")
 
 
 def test_stored_responses_are_read_listed_and_deleted(server, responses, story):

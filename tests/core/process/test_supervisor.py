@@ -18,6 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
+from core.process.engine_process import EngineProcess
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
@@ -99,6 +100,13 @@ def test_a_request_runs_in_another_process(office: Office) -> None:
     model = office.supervisor.wait_ready()
     assert (model.architecture, model.n_vocab, model.n_slots) == ("llama", 4096, 4)
     assert model.chat_template is not None
+
+
+def test_an_engine_that_cannot_be_told_a_command_ends_so_that_its_requests_do() -> None:
+    process = EngineProcess(None)
+    process.send(lambda: None)  # type: ignore[arg-type]  # what cannot be pickled
+    assert process.wait() == -signal.SIGKILL
+    process.close()
 
 
 def test_a_process_that_was_started_ahead_loads_the_model(office: Office) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from pathlib import Path
 
@@ -124,6 +125,15 @@ def test_folders_are_made_and_what_was_there_is_replaced(tmp_path: Path, is_dura
         write_whole(place, text, is_durable=is_durable)
         assert place.read_text(encoding="utf-8") == text
     assert list(place.parent.iterdir()) == [place]
+
+
+def test_threads_that_write_at_once_leave_one_of_their_texts(tmp_path: Path) -> None:
+    place, texts = tmp_path / "list.json", [str(number) * 50_000 for number in range(8)]
+    with ThreadPoolExecutor(len(texts)) as pool:
+        for _ in range(10):
+            list(pool.map(lambda text: write_whole(place, text), texts))
+            assert place.read_text() in texts
+    assert list(tmp_path.iterdir()) == [place]
 
 
 def test_what_was_there_stays_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

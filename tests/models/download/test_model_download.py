@@ -137,6 +137,21 @@ def test_a_changed_file_stays_until_the_right_one_is_whole(pull, server, folder)
     assert is_verified(folder, folder / REPO / FILE)
 
 
+def test_a_host_that_leads_in_a_circle_is_given_up_and_named_as_the_reason(pull, server):
+    server.fault(FILE, Fault(status=302, headers={"Location": "?"}))
+    with pytest.raises(ConnectionLost, match="redirects"):
+        pull(patience=0.2)
+
+
+def test_an_error_that_nobody_foresaw_ends_the_download_at_once(pull, monkeypatch):
+    def broken(*_) -> None:
+        raise ZeroDivisionError("of a worker")
+
+    monkeypatch.setattr(Transfer, "_stream", broken)
+    with pytest.raises(ZeroDivisionError, match="of a worker"):
+        pull(patience=60)
+
+
 def test_the_version_that_was_downloaded_is_fetched_again_and_the_newest_where_that_is_gone(pull, server, hub, folder):
     pull()
     commit = server.repos[REPO].commit

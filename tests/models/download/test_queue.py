@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import threading
 
@@ -87,6 +89,19 @@ def test_paused_and_resumed(open_queue, server):
     assert server.n_content_bytes < 1.6 * len(CONTENT)
 
 
+@pytest.mark.parametrize("stop", ["pause", "cancel"])
+def test_what_is_wanted_again_while_it_still_stops_goes_on(open_queue, server, stop):
+    slow(server, "one")
+    queue = open_queue()
+    job = queue.add(request("one"))
+    wait_for(queue, lambda jobs: jobs[0].progress.n_done > 50_000)
+    getattr(queue, stop)(job.number)
+    server.heal()
+    assert queue.add(request("one")).number == job.number
+    wait_for(queue, lambda jobs: [job.phase for job in jobs] == [DownloadPhase.DONE])
+    assert server.n_content_bytes < 1.6 * len(CONTENT)
+
+
 def test_cancelled_leaves_nothing(open_queue, server, tmp_path):
     slow(server, "one")
     queue = open_queue()
@@ -123,6 +138,22 @@ def test_what_was_removed_since_is_no_longer_said_to_be_downloaded(open_queue, t
     queue.clear_removed()
     assert phases(queue) == [DownloadPhase.DONE]
     (tmp_path / "models" / "acme" / "one" / "one-Q4_0.gguf").unlink()
+    queue.clear_removed()
+    assert queue.jobs == ()
+
+
+def test_a_disk_that_was_pulled_out_is_as_one_without_the_files(open_queue, monkeypatch):
+    queue = open_queue()
+    queue.add(request("one"))
+    wait_for(queue, lambda jobs: phases(queue) == [DownloadPhase.DONE])
+    real = os.stat
+
+    def gone(path, *arguments, **options):
+        if str(path).endswith("one-Q4_0.gguf"):
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", gone)
     queue.clear_removed()
     assert queue.jobs == ()
 

@@ -171,6 +171,12 @@ def test_an_answer_that_makes_no_sense_is_a_fault(body, server, hub):
         hub.repository("acme/big-GGUF")
 
 
+def test_a_hub_that_leads_in_a_circle_is_told(server, hub):
+    server.fault("/api/models", Fault(status=302, headers={"Location": "?"}))
+    with pytest.raises(Unreachable, match="redirects"):
+        hub.search(Search("x"))
+
+
 def test_nobody_there(hub_with):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -8,7 +8,7 @@ from models.facts.model_facts import read_model
 from models.gguf.errors import UnreadableFile
 from models.gguf.header import GgufError
 from models.hub import remote_source
-from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, Offline, RateLimited, TimedOut
+from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, Offline, RateLimited, TimedOut, Unreachable
 from models.hub.remote_source import RemoteSource, remote_facts
 from tools.model_factory.gguf_factory import EMBER, moe_ember
 from tools.stand_ins.hub_server import STRANGER, TOKEN, Fault
@@ -63,6 +63,7 @@ def test_a_gated_model_says_so(ember, server, hub, hub_with):
         (Fault(status=429, headers={"Retry-After": "9"}), RateLimited),
         (Fault(stall_after=1000), TimedOut),
         (Fault(status=404), Exception),
+        (Fault(status=302, headers={"Location": "?"}), Unreachable),
     ],
 )
 def test_faults_have_their_sentence(fault, error, ember, server, hub_with):

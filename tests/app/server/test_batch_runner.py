@@ -1,0 +1,130 @@
+"""The end of a batch: whatever comes between, its results are given out once and no line runs twice."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.server.batches.batch_runner import BatchRunner
+from app.server.batches.file_store import FileStore, Record
+from app.server.calls.generation import new_id
+
+N_LINES = 3
+
+
+class SlowFiles(FileStore):
+    """Files whose results are not written before they may be."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.is_writing, self.may_write = threading.Event(), threading.Event()
+
+    def add(self, name: str, purpose: str, write: Any) -> Record:
+        if purpose == "batch_output":
+            self.is_writing.set()
+            assert self.may_write.wait(10)
+        return super().add(name, purpose, write)
+
+
+class Machine:
+    """What a server is made of as far as batches see it; ``n_asked`` counts the lines that were answered."""
+
+    def __init__(self, folder: Path) -> None:
+        self.n_asked = 0
+        self.folder, self.files = folder, SlowFiles(folder / "files")
+
+    def runner(self) -> BatchRunner:
+        return BatchRunner(self.folder / "batches", self.files, self._answer, lambda: 1)
+
+    def batch(self) -> Record:
+        lines = [
+            {"custom_id": str(number), "method": "POST", "url": "/v1/completions", "body": {"prompt": "x"}}
+            for number in range(N_LINES)
+        ]
+        file = self.files.copy(io.BytesIO("\n".join(map(json.dumps, lines)).encode()), "in.jsonl", "batch")
+        return {"id": new_id("batch"), "status": "validating", "input_file_id": file["id"]}
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        self.n_asked += 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+
+async def until_results_are_written(machine: Machine, runner: BatchRunner) -> str:
+    """Start a batch, and return its id as soon as its results are being written."""
+    record = machine.batch()
+    runner.start()
+    runner.add(record)
+    await asyncio.to_thread(machine.files.is_writing.wait, 10)
+    return str(record["id"])
+
+
+async def until_over(runner: BatchRunner, batch_id: str) -> Record:
+    while (found := runner.batches.get(batch_id)) is None or found["status"] not in ("completed", "cancelled"):
+        await asyncio.sleep(0.01)
+    await runner.close()
+    return found
+
+
+def check(machine: Machine, found: Record) -> None:
+    assert found["status"] == "completed"
+    assert machine.n_asked == N_LINES
+    assert len(machine.files.path(found["output_file_id"]).read_text().splitlines()) == N_LINES
+    assert len([one for one in machine.files.all() if one["purpose"] == "batch_output"]) == 1
+    assert not list(machine.folder.rglob("*.results"))
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_batch_that_is_paused_or_cancelled_while_its_results_are_written_is_complete(tmp_path, is_cancelled):
+    machine = Machine(tmp_path)
+
+    async def scenario() -> Record:
+        runner = machine.runner()
+        batch_id = await until_results_are_written(machine, runner)
+        asyncio.get_running_loop().call_later(0.05, machine.files.may_write.set)
+        await (runner.cancel(batch_id) if is_cancelled else runner.pause(batch_id))
+        return await until_over(runner, batch_id)
+
+    check(machine, asyncio.run(asyncio.wait_for(scenario(), 20)))
+
+
+def test_a_server_that_leaves_while_results_are_written_does_not_run_the_batch_again(tmp_path):
+    machine = Machine(tmp_path)
+
+    async def leave() -> str:
+        runner = machine.runner()
+        batch_id = await until_results_are_written(machine, runner)
+        await runner.close()
+        machine.files.may_write.set()
+        return batch_id  # the loop waits for its threads, as a server's does
+
+    async def come_back(batch_id: str) -> Record:
+        runner = machine.runner()
+        runner.start()
+        return await until_over(runner, batch_id)
+
+    batch_id = asyncio.run(asyncio.wait_for(leave(), 20))
+    check(machine, asyncio.run(asyncio.wait_for(come_back(batch_id), 20)))
+
+
+def test_what_was_being_cancelled_when_the_server_ended_is_cancelled_with_what_was_finished(tmp_path):
+    machine = Machine(tmp_path)
+    machine.files.may_write.set()
+
+    async def scenario() -> Record:
+        runner, record = machine.runner(), machine.batch() | {"status": "cancelling"}
+        runner.batches.put(record)
+        answered = {"id": "batch_req_1_0", "custom_id": "0", "response": {"status_code": 200, "body": {}}}
+        (runner.batches.folder / f"{record['id']}.results").write_text(json.dumps(answered) + "\n")
+        runner.start()
+        return await until_over(runner, record["id"])
+
+    found = asyncio.run(asyncio.wait_for(scenario(), 20))
+    assert found["status"] == "cancelled"
+    assert machine.files.path(found["output_file_id"]).read_text().count("\n") == 1
