@@ -6594,19 +6594,14 @@ Klicke für mehr.</translation>
       <translation>Es gibt kein Modell namens {name}. Modelle: {names}. Auch der Pfad einer .gguf-Datei geht.</translation>
     </message>
     <message>
-      <location filename="../../app/library/hub_access.py" />
-      <source>That is no access token. Make one in your account's settings on the Hub.</source>
-      <translation>Das ist kein Zugangs-Token. Erzeuge eines in den Einstellungen deines Kontos auf dem Hub.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library/hub_access.py" />
-      <source>{file} cannot be written: {reason}.</source>
-      <translation>{file} kann nicht geschrieben werden: {reason}.</translation>
-    </message>
-    <message>
       <location filename="../../app/library/imported_folders.py" />
       <source>{name} cannot be linked in {place}: {reason}. Import its folder in the library.</source>
       <translation>{name} kann in {place} nicht verknüpft werden: {reason}. Importiere den Ordner in der Bibliothek.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/imported_folders.py" />
+      <source>{file} cannot be written: {reason}.</source>
+      <translation>{file} kann nicht geschrieben werden: {reason}.</translation>
     </message>
     <message>
       <location filename="../../app/library/model_rows.py" />
@@ -6747,6 +6742,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/library_service/file_changes.py" />
       <source>{sentence} It can be downloaded again.</source>
       <translation>{sentence} Es kann noch einmal heruntergeladen werden.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/hub.py" />
+      <source>That is no access token. Make one in your account's settings on the Hub.</source>
+      <translation>Das ist kein Zugangs-Token. Erzeuge eines in den Einstellungen deines Kontos auf dem Hub.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/machine.py" />
@@ -7262,11 +7262,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/settings/api_keys.py" />
       <source>There is no key called {name}. Keys: {known}.</source>
       <translation>Es gibt keinen Schlüssel namens {name}. Schlüssel: {known}.</translation>
-    </message>
-    <message>
-      <location filename="../../app/settings/api_keys.py" />
-      <source>{path} cannot be made private: {reason}.</source>
-      <translation>{path} kann nicht vor anderen geschützt werden: {reason}.</translation>
     </message>
     <message>
       <location filename="../../app/settings/model_settings_store.py" />
@@ -8049,11 +8044,6 @@ Klicke für mehr.</translation>
       <translation>Eine gespeicherte Einstellung gilt nicht: {message}</translation>
     </message>
     <message>
-      <location filename="../../core/values/web_origin.py" />
-      <source>{text} is no address of web pages: write it as https://example.com or http://localhost:3000, without what follows behind the name.</source>
-      <translation>{text} ist keine Adresse von Webseiten: Schreibe sie wie https://example.com oder http://localhost:3000, ohne das, was hinter dem Namen folgt.</translation>
-    </message>
-    <message>
       <location filename="../../core/values/request.py" />
       <source>A prompt takes at most {most} images, not {n}.</source>
       <translation>In einen Prompt passen höchstens {most} Bilder, nicht {n}.</translation>
@@ -8062,6 +8052,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/request.py" />
       <source>The {name} has {n:,} characters, at most {most:,} are allowed.</source>
       <translation>Die Vorgabe ({name}) hat {n:,} Zeichen, höchstens {most:,} sind erlaubt.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/web_origin.py" />
+      <source>{text} is no address of web pages: write it as https://example.com or http://localhost:3000, without what follows behind the name.</source>
+      <translation>{text} ist keine Adresse von Webseiten: Schreibe sie wie https://example.com oder http://localhost:3000, ohne das, was hinter dem Namen folgt.</translation>
     </message>
     <message>
       <location filename="../../core/values/worker_address.py" />

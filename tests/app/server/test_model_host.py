@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import threading
 import time
@@ -517,6 +518,25 @@ async def test_when_the_server_leaves_everybody_in_the_line_is_told(stage: Stage
     assert [type(end) for end in ends] == [EngineUnavailable, EngineUnavailable]
     with pytest.raises(EngineUnavailable, match="shutting down"):
         await stage.pool.request_load("a")
+
+
+@on_stage()
+async def test_a_load_that_waits_when_the_server_leaves_is_nobodys_error(stage: Stage) -> None:
+    problems: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: problems.append(context))
+    stage.becomes_ready("a.gguf")
+    release = asyncio.Event()
+    call = asyncio.ensure_future(stage.hold("a", release, []))
+    await stage.settle()
+    await stage.pool.request_load("b")
+    await stage.settle()
+    stage.pool.close()
+    await stage.settle()
+    release.set()
+    await call
+    gc.collect()
+    assert problems == []
+    assert stage.host.is_idle
 
 
 def test_each_model_has_the_partner_that_is_found_for_it(caplog):
