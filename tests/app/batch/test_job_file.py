@@ -116,7 +116,7 @@ def test_a_good_line_is_a_job() -> None:
         (line(custom_id=""), "missing_custom_id", "no custom_id"),
         (line(method=...), "invalid_method", "not missing"),
         (line(method="GET"), "invalid_method", "'GET'"),
-        (line(url="/v1/images"), "invalid_url", "/v1/embeddings, /v1/messages, not '/v1/images'"),
+        (line(url="/v1/images"), "invalid_url", "/v1/rerank, /v1/messages, not '/v1/images'"),
         (line(url=["x"]), "invalid_url", "x"),
         (line(body=...), "invalid_body", "must be an object"),
         (line(body="{}"), "invalid_body", "must be an object"),

@@ -398,7 +398,7 @@ def test_a_gated_repository_leads_to_the_settings(qtbot, page: LibraryPage, hub:
     qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text())
     assert dialog.token.text() == ""
     dialog.save.click()
-    qtbot.waitUntil(lambda: not dialog.isVisible())
+    qtbot.waitUntil(lambda: not page.window().findChildren(HubDialog))
 
 
 def test_a_small_window_shows_one_side_at_a_time_and_the_keyboard_leads_through(
