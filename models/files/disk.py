@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +35,14 @@ def write_whole(path: Path, text: str, *, is_durable: bool = False, is_private: 
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def move_database(path: Path, to: Path) -> None:
+    """Move an SQLite file with its side files, in which the latest of its contents may be; raises OSError."""
+    path.rename(to)
+    for side in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + side).rename(to.with_name(to.name + side))
 
 
 def check_space(folder: Path, n_missing: int, reserve: int) -> None:

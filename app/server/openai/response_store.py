@@ -14,6 +14,7 @@ from typing import Any
 
 from app.environment.paths import make_private
 from app.server.calls.generation import new_id
+from models.files.disk import move_database
 
 _log = logging.getLogger("slipstream.server")
 Item = dict[str, Any]
@@ -156,9 +157,7 @@ class ResponseStore:
     def _set_aside(self) -> None:
         """Keep a damaged file under another name, so that a new one can begin. Raises OSError."""
         aside = self._file.with_name(f"{self._file.name}.broken-{time.time_ns()}")
-        self._file.replace(aside)
-        for log in ("-wal", "-shm"):  # they belong to what was damaged
-            self._file.with_name(self._file.name + log).unlink(missing_ok=True)
+        move_database(self._file, aside)
         _log.warning("The stored responses could not be read: the file is damaged. It was kept as %s.", aside)
 
 

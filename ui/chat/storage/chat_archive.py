@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import sqlite3
 import threading
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from models.files.disk import move_database
 from ui.chat.storage.rescue import rescue
 from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew, backup_of
 from ui.client.attachments import Attachment
@@ -291,10 +291,7 @@ def _with_messages(store: ChatStore, chat_id: int) -> tuple[Chat, list[Message]]
 def set_aside(path: Path) -> Path:
     """Move a damaged database and its side files out of the way; return where it is now."""
     kept = path.with_name(f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}{path.suffix}")
-    path.rename(kept)
-    for side in ("-wal", "-shm"):
-        with contextlib.suppress(FileNotFoundError):
-            path.with_name(path.name + side).rename(kept.with_name(kept.name + side))
+    move_database(path, kept)
     return kept
 
 
