@@ -209,12 +209,15 @@ class SimulatedEngine:
     def _step(self, room: int, is_even: bool) -> Drafted:
         n, kv = len(self.sequences), sum(len(sequence.tokens) for sequence in self.sequences)
         before = self.clock.now
-        drafted = self.speculator.propose(list(self.sequences), StepCapacity(n, kv, room, n if is_even else 0))
+        drafted: Drafted = {}
+        if not self.speculator.rest(self.sequences):
+            drafted = self.speculator.propose(list(self.sequences), StepCapacity(n, kv, room, n if is_even else 0))
         n_drafted = sum(len(tokens) for tokens in drafted.values())
         assert n_drafted <= room
         seconds = self.cost.time(n + n_drafted, kv) * (self.surcharge if drafted else 1.0)
         evaluated = [self._verify(sequence, drafted.get(sequence.id, ())) for sequence in self.sequences]
-        self.speculator.learn(evaluated, StepTimes(n, self.cost.time(n, kv), seconds))
+        if not self.speculator.learn_rest(seconds):
+            self.speculator.learn(evaluated, StepTimes(n, self.cost.time(n, kv), seconds))
         self.seconds += seconds + self.clock.now - before
         return drafted
 

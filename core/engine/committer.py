@@ -123,7 +123,7 @@ class Committer:
                 outputs.append(share)
         results = self._sample(outputs, reading, events, now) if outputs else {}
         speculator = self._finisher.speculator
-        if speculator is not None:
+        if speculator is not None and not speculator.learn_rest(0.0 if reading.n_prefill else reading.decode):
             times = StepTimes(reading.n_sequences, reading.plain, reading.decode) if not reading.n_prefill else None
             speculator.learn([_evaluated(share, results.get(share.sequence.id)) for share in shares], times)
         for result in results.values():

@@ -100,11 +100,14 @@ class ProposerChoice:
             seconds = proposer.catch_up_seconds(proposer.n_unread(sequence)) + proposer.first_round_seconds(1)
             if seconds > self._states.budget.available(proposer.name):
                 continue
+            before = self._growth.spent
             if not self._growth.catch_up(proposer, sequence):
                 continue
-            longest = max(int(seconds / (_PROBE_SHARE * step_seconds)), _LONGEST_PROBE)
+            has_failed = self._growth.run_charged(proposer, [sequence], partial(proposer.read_along, sequence))
+            taken = max(seconds, self._growth.spent - before)
+            longest = max(int(taken / (_PROBE_SHARE * step_seconds)), _LONGEST_PROBE)
             trial.interval = min(trial.interval * 2, longest)
-            if not self._growth.run_charged(proposer, [sequence], partial(proposer.read_along, sequence)):
+            if not has_failed:
                 trial.tried_at = state.n_verified
                 state.paid_backoff.n_left = 0
 

@@ -111,8 +111,11 @@ class Speculator:
         self._cut_away: dict[str, DraftChain] = {}
         # Seconds that drafting took since the last ``learn``.
         self._seconds = 0.0
-        # In so many further steps of so many texts nobody is asked.
-        self._n_resting = self._n_texts_resting = 0
+        # In so many further steps of so many texts nobody is asked. In so many nobody was, which took these seconds:
+        # they are learnt from together.
+        self._n_resting = self._n_texts_resting = self._n_rested = 0
+        self._rested_seconds = 0.0
+        self._is_at_rest = False
         # Seconds it takes to find no n-gram, and to find that nothing pays.
         self._search_seconds = self._decision_seconds = 0.0
 
@@ -129,10 +132,12 @@ class Speculator:
         if not self._n_resting or len(decoding) != self._n_texts_resting:
             return False
         self._n_resting -= 1
+        self._is_at_rest = not self._observers
         return True
 
     def propose(self, decoding: list[Sequence], step: StepCapacity) -> dict[str, tuple[int, ...]]:
         """Return the drafts to verify in the next ``step``, by request id; none is a normal answer."""
+        self._settle_rest()
         for sequence in decoding:
             if sequence.id not in self._states.by_id:
                 self._admit(sequence)
@@ -258,8 +263,30 @@ class Speculator:
 
     # -- after a step -------------------------------------------------------------------------------------------
 
+    def learn_rest(self, seconds: float) -> bool:
+        """Take in a step of the rest, in place of ``learn``; return False where it was none.
+
+        Its ``seconds`` of decoding are 0 where it read prompts too.
+        """
+        if not self._is_at_rest:
+            return False
+        self._is_at_rest = False
+        self._n_rested += 1
+        self._rested_seconds += seconds
+        return True
+
+    def _settle_rest(self) -> None:
+        """Learn from the steps in which nobody was asked: each text got one token from each."""
+        if self._n_rested:
+            self.budget.add_elapsed(self._rested_seconds)
+            for state in self._states.by_id.values():
+                state.n_verified += self._n_rested
+                state.n_rested += self._n_rested
+            self._n_rested, self._rested_seconds = 0, 0.0
+
     def learn(self, evaluated: Series[Evaluated], times: StepTimes | None) -> None:
         """Learn from a step, before its sequences are forgotten; ``times`` None: it read prompts too."""
+        self._settle_rest()
         if self._observers:
             began = self._clock()
             for observer in self._observers:
@@ -351,6 +378,7 @@ class Speculator:
         """A sequence has ended; what it taught stays."""
         if sequence.id not in self._states.by_id:
             return
+        self._settle_rest()
         self._states.forget(sequence)
         # Another text may take its place.
         self._n_texts_resting = 0

@@ -277,6 +277,17 @@ def test_after_hopeless_texts_a_proposer_is_considered_in_the_first_step_and_sel
     assert sum(map(bool, steps)) >= len(steps) - 2, "it does not rest where it has paid lately, but for a plain step"
 
 
+def test_steps_of_a_rest_count_as_decoding_time() -> None:
+    stage = SimulatedEngine(CPU, SimulatedDraftModel("draft", never))
+    stage.run(300)
+    budget = stage.speculator.budget
+    before, seconds = budget.available("draft"), stage.seconds
+    drafted = stage.run(100)
+    stage.begin()
+    assert not any(drafted)
+    assert budget.available("draft") - before == pytest.approx(0.015 * (stage.seconds - seconds), rel=0.25)
+
+
 def test_thinking_that_comes_to_nothing_takes_a_small_share_of_the_time() -> None:
     """As where a step takes no longer than to decide what to draft in it."""
 
