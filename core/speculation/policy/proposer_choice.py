@@ -74,18 +74,24 @@ class ProposerChoice:
         Return what was drafted where that turned out better, and what was found for the others. Where texts must bring
         equally many rows and one of them has no draft, those of the others would be in vain.
         """
-        found_free = {chain.sequence.id: chain for chain in found}
+        rivals = {chain.sequence.id: max(self._worth(chain, cost), 0.0) for chain in found}
         chosen: dict[str, list[DraftChain]] = {}
         for sequence in awake:
-            free = found_free.get(sequence.id)
-            rival = max(self._worth(free, cost), 0.0) if free is not None else 0.0
-            chain = self._most_promising(sequence, cost, len(awake), rival)
+            chain = self._most_promising(sequence, cost, len(awake), rivals.get(sequence.id, 0.0))
             if chain is not None:
                 chosen.setdefault(chain.proposer.name, []).append(chain)
+        promising = {chain.sequence.id for chains in chosen.values() for chain in chains}
+        if len(rivals.keys() | promising) < cost.n_even:
+            promising, chosen, rivals = set(), {}, {}
+        for sequence in awake:
+            backoff = self._states.by_id[sequence.id].paid_backoff
+            if sequence.id in promising:
+                backoff.reset()
+            elif not rivals.get(sequence.id):
+                backoff.back_off(self._states.longest_rest)
         for proposer in self._paid:
             self._probe(proposer, awake, cost.step_seconds(cost.n_rows))
-        n_covered = len(found_free.keys() | {chain.sequence.id for chains in chosen.values() for chain in chains})
-        return self._grow(chosen, found, cost) if chosen and n_covered >= cost.n_even else found
+        return self._grow(chosen, found, cost) if chosen else found
 
     def _probe(self, proposer: CostlyProposer, sequences: list[Sequence], step_seconds: float) -> None:
         """Let a proposer that is not used read along now and then, each time later, to learn whether it would pay.
@@ -151,11 +157,6 @@ class ProposerChoice:
             promise = self._growth.expected_gain(proposer, chain, cost, n_awake)
             if promise > most:
                 best, most = chain, promise
-        backoff = self._states.by_id[sequence.id].paid_backoff
-        if best is not None:
-            backoff.reset()
-        elif not rival:
-            backoff.back_off(self._states.longest_rest)
         return best
 
     def _worth(self, chain: DraftChain, cost: StepCost) -> float:

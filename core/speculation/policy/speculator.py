@@ -362,8 +362,9 @@ class Speculator:
         n_rows = sum([outcome.n_drafted for outcome in outcomes])
         # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
         beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back
-        # And it took time to decide on them.
+        # And it took time to decide on them. Where nothing was drafted, those who were asked in vain have taken it.
         deciding = max(self._seconds - sum([time.seconds for time in growth.times]), 0.0)
+        in_vain = deciding / len(growth.times) if growth.spent and growth.times and not n_rows else 0.0
         for state, n_new, proposer, n_drafted in outcomes:
             state.settle_backoff(plain_step)
             lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(outcomes))
@@ -372,7 +373,7 @@ class Speculator:
             if spent > 0.0:
                 state.learn_speed(n_new, plain_step, spent)
         for _, proposer, seconds in growth.times:
-            self.budget.book(proposer, -min(seconds, HICCUP * plain_step))
+            self.budget.book(proposer, -min(seconds + in_vain, HICCUP * plain_step))
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence has ended; what it taught stays."""

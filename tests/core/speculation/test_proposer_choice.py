@@ -303,6 +303,16 @@ def test_thinking_that_comes_to_nothing_takes_a_small_share_of_the_time() -> Non
     assert stage.seconds - before <= 1.02 * (stage.n_sampled - n_before) * CostModel(CPU).time(1)
 
 
+def test_where_not_all_texts_have_a_draft_nobody_is_considered_in_each_step() -> None:
+    """Texts that must bring equally many rows draft together or not at all."""
+    knows_some = Considered("draft", lambda request_id, _: request_id != "2")
+    stage = SimulatedEngine(CPU, knows_some, n_requests=3)
+    stage.run(300, is_even=True)
+    knows_some.take_considered()
+    considered = [knows_some.take_considered() for _ in range(100) if not any(stage.run(1, is_even=True))]
+    assert sum(considered) <= 30
+
+
 class Broken(SimulatedDraftModel):
     """Fails for some requests, after it has worked for as long as a step takes."""
 
