@@ -114,8 +114,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SlipstreamError as error:
         from app.cli.terminal.errors import exit_code, told
 
-        say_on_stderr(f"Error: {told(error)}")
-        return exit_code(error)
+        code = exit_code(error)
+        say_on_stderr(told(error) if code is ExitCode.INTERRUPTED else f"Error: {told(error)}")
+        return code
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK if end.code is None else ExitCode.ERROR
     return ExitCode.OK

@@ -3,13 +3,19 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import psutil
 import pytest
+import typer
+from typer.core import TyperGroup
 
 from app.cli import main as cli
 from app.cli.terminal.errors import exit_code
@@ -58,6 +64,36 @@ def test_the_page_of_commands_has_every_exit_code_and_its_meaning() -> None:
     assert [int(number) for number, _ in rows] == list(ExitCode)
     for (_, meaning), code in zip(rows, ExitCode, strict=True):
         assert meaning.strip().startswith(code.meaning)
+
+
+def typed_in_pages() -> Iterator[tuple[str, list[str]]]:
+    """The commands of all pages: a page's name, and the words behind the program's name."""
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = page.read_text(encoding="utf-8").replace("\\|", "|")
+        typed = re.findall(r"`([^`\n]*\./slipstream [^`\n]*)`", text)
+        typed += [line for line in text.splitlines() if "./slipstream " in line and "`" not in line]
+        for part in (part for one in typed for part in one.split("|") if "./slipstream " in part):
+            words = shlex.split(part, comments=True)
+            yield page.name, words[words.index("./slipstream") + 1 :]
+
+
+def test_every_command_of_the_pages_can_be_typed() -> None:
+    n_tried = 0
+    for page, words in typed_in_pages():
+        # "models show" alone is a name in a sentence; the launcher has these two commands.
+        if words[:1] in ([], ["test"], ["setup"]) or words == ["models", "show"]:
+            continue
+        command: click.Command = typer.main.get_command(cli.build(is_pretty=False, typed=words))
+        context, rest = command.make_context("slipstream", [], resilient_parsing=True), words
+        while isinstance(command, TyperGroup) and rest:
+            _, inner, rest = command.resolve_command(context, list(rest))
+            assert inner is not None, f"{page}: {words}"
+            command = inner
+            is_group = isinstance(command, TyperGroup)
+            given = [] if is_group else list(rest)
+            context = command.make_context("", given, parent=context, resilient_parsing=is_group)
+        n_tried += 1
+    assert n_tried > 60
 
 
 @pytest.mark.parametrize("words", [["--help"], ["models", "--help"]])
@@ -282,12 +318,18 @@ def test_ctrl_c_stops_a_reply_but_not_the_chat(
 def test_a_failed_reply_does_not_end_the_chat(
     fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fake.error = (400, {"error": {"message": "The prompt is too long.", "type": "x", "param": None, "code": "x"}})
-    lines = iter(["long", "/quit"])
+    lines = iter(["short", "long", "/quit"])
+
+    def read(_: str) -> str:
+        if (line := next(lines)) == "long":
+            error = {"message": "The prompt is too long.", "type": "x", "code": "context_length_exceeded"}
+            fake.error = (400, {"error": error})
+        return line
+
     monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", lambda _: next(lines))
+    monkeypatch.setattr("builtins.input", read)
     assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
-    assert "The prompt is too long." in capsys.readouterr().err
+    assert "The prompt is too long.\n/new starts over" in capsys.readouterr().err
 
 
 def test_a_server_that_was_killed_is_replaced_for_the_next_question(
@@ -363,6 +405,14 @@ def test_a_server_whose_model_failed(fake: FakeServer, capsys: pytest.CaptureFix
     fake.phase, fake.problem = "failed", "This model needs 80.0 GB of memory, and 8.0 GB is free."
     assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.MODEL
     assert "80.0 GB" in capsys.readouterr().err
+
+
+def test_a_conversation_is_not_one_json_object(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert cli.main(["chat", "--json"]) == ExitCode.USAGE
+    assert "--json is for one reply" in capsys.readouterr().err
 
 
 def test_chat_waits_while_the_model_is_loaded(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

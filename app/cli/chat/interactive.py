@@ -60,6 +60,8 @@ class TerminalChat:
                 self._reply(prompt)
         except SlipstreamError as error:
             _say(error.message)
+            if getattr(error, "code", None) == "context_length_exceeded" and not self._conversation.is_empty:
+                _say("/new starts over and has room again.")
         except KeyboardInterrupt:
             _say("")
 

@@ -67,6 +67,8 @@ def chat(
     settings = AnswerSettings(sampling.fields(), max_tokens, tuple(stop or ()), speed)
     conversation = Conversation(settings, system=checked(system) if system else None)
     prompt = read_prompt(words or ())
+    if prompt is None and as_json:
+        raise BadRequest("--json is for one reply: type a PROMPT behind it.")
     if prompt is None:
         _converse(conversation, server)
         return
