@@ -11,7 +11,9 @@ def _main() -> int:
     open_missing_streams()
     try:
         from app.cli.main import main
+        from app.environment.paths import settle_home
 
+        settle_home()
         return main()
     except KeyboardInterrupt:  # Ctrl-C so early that nothing was there to take it
         return 130

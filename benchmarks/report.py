@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import statistics
 import sys
 import time
@@ -75,11 +76,16 @@ def run_bench(name: str, measure: Callable[[argparse.Namespace], BenchReport], p
     except KeyboardInterrupt:
         say("Stopped.")
         return ExitCode.INTERRUPTED
-    text = json.dumps(report, indent=1)
+    text, problem = json.dumps(report, indent=1), None
     if options.output:
-        options.output.write_text(text + "\n")
-    print(text if options.json else _table(report))
-    return 0
+        try:
+            options.output.write_text(text + "\n")
+        except OSError as error:
+            problem = f"{options.output} cannot be written: {error.strerror}. The JSON object is printed instead."
+    print(text if options.json or problem else _table(report))
+    if problem:
+        say(f"Error: {problem}")
+    return ExitCode.ERROR if problem else ExitCode.OK
 
 
 def _check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -88,8 +94,12 @@ def _check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None
         values = getattr(options, name, None)
         if any(value <= 0 for value in (values if isinstance(values, list | tuple) else [values]) if value is not None):
             parser.error(f"--{name} must be more than 0")
-    if options.output and not options.output.absolute().parent.is_dir():
-        parser.error(f"--output: there is no folder {options.output.absolute().parent}")
+    if options.output:
+        folder = options.output.absolute().parent
+        if not folder.is_dir():
+            parser.error(f"--output: there is no folder {folder}")
+        if options.output.is_dir() or not os.access(options.output if options.output.exists() else folder, os.W_OK):
+            parser.error(f"--output: {options.output} cannot be written")
 
 
 def _table(report: dict[str, Any]) -> str:

@@ -273,10 +273,20 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     return 0
 
 
+def end_with_parent() -> None:
+    """Ask Linux for SIGTERM where the launcher dies: a kill reaches the shell alone."""
+    if sys.platform == "linux":
+        import ctypes
+
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Treat a request to end like Ctrl-C: stop the running command first."""
     raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
+    end_with_parent()
     sys.exit(main(sys.argv[1:]))

@@ -14,14 +14,9 @@ from app import __version__
 from app.cli.terminal.text import say_on_stderr
 from app.environment.exit_codes import ExitCode
 from app.environment.standard_streams import drop_output, why_not_written
-from core.values.errors import BadOption, BadRequest, LoadFailed, SlipstreamError
+from core.values.errors import SlipstreamError
 from models.formatting.program import PROGRAM, as_typed
 
-_CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
-    (BadOption, ExitCode.USAGE),
-    (BadRequest, ExitCode.USAGE),
-    (LoadFailed, ExitCode.MODEL),
-)
 # Each is a function in the module of its name, as app.cli.commands.chat.chat; models and _GROUPS have more below them.
 _COMMANDS = (
     "chat",
@@ -117,29 +112,14 @@ def _run(arguments: Sequence[str] | None) -> int:
         typed = sys.argv[1:] if arguments is None else arguments
         build(is_pretty=sys.stdout.isatty(), typed=typed or ["desktop"])(args=typed, prog_name=PROGRAM)
     except SlipstreamError as error:
-        say_on_stderr(f"Error: {_told(error)}")
-        return exit_code(error)
+        from app.cli.terminal.errors import exit_code, told
+
+        code = exit_code(error)
+        say_on_stderr(told(error) if code is ExitCode.INTERRUPTED else f"Error: {told(error)}")
+        return code
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK if end.code is None else ExitCode.ERROR
     return ExitCode.OK
-
-
-def _told(error: SlipstreamError) -> str:
-    """Return what happened, and where more is known what to type against it."""
-    trouble = getattr(error, "trouble", None)
-    if trouble is None:
-        return error.message
-    from app.cli.terminal.remedies import typed
-
-    return typed(trouble)
-
-
-def exit_code(error: SlipstreamError) -> ExitCode:
-    """Return what an error means to a script."""
-    own = getattr(error, "exit_code", None)
-    if isinstance(own, ExitCode):
-        return own
-    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.ERROR)
 
 
 def _show_version(is_asked: bool) -> None:

@@ -17,11 +17,14 @@ from core.values.errors import SlipstreamError
 
 _SHORT_SECONDS = 10.0
 _UNUSABLE_INPUT = (400, 413)
+_LOCKED_OUT = (401, 403)
 
 
 def _exit_code(status: int | None, code: str | None) -> ExitCode:
     if code in ("model_not_found", "model_load_failed"):
         return ExitCode.MODEL
+    if status in _LOCKED_OUT or code == "remote_unavailable":
+        return ExitCode.UNREACHABLE
     return ExitCode.USAGE if status in _UNUSABLE_INPUT else ExitCode.ERROR
 
 

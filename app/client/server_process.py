@@ -116,7 +116,7 @@ class ServerProcess:
     @property
     def last_words(self) -> str:
         """The last lines it wrote on stderr."""
-        return "\n".join(self._last_words).strip()
+        return "\n".join(self._last_words).strip().removeprefix("Error: ")
 
     def wait_listening(self, timeout: float = 60.0) -> str:
         """Return its address once it accepts connections (the model may still be loading).

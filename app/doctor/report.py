@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from core.values.errors import BadOption
 from models.estimate.speed.machine import Lent
 
 
@@ -51,6 +52,13 @@ class LlamaFacts:
     devices: tuple[DeviceFacts, ...] = ()
     heads: Mapping[str, str | None] = field(default_factory=dict)
     problem: str | None = None
+
+    def must_have(self, names: Iterable[str]) -> None:
+        """Raise BadOption for the name of a device that is not there."""
+        known = [one.name for one in self.devices]
+        for name in names:
+            if name not in known:
+                raise BadOption(f"There is no device called {name!r} (--device). This machine has {', '.join(known)}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,12 @@ NAME = "slipstream"
 HOME_VARIABLE = "SLIPSTREAM_HOME"
 
 
+def settle_home() -> None:
+    """Make ``SLIPSTREAM_HOME`` absolute, as our other processes need it: they run in another folder."""
+    if os.environ.get(HOME_VARIABLE):
+        os.environ[HOME_VARIABLE] = os.path.abspath(os.path.expanduser(os.environ[HOME_VARIABLE]))
+
+
 def _folder(kind: str) -> Path:
     """Return the folder of ``kind``; ``SLIPSTREAM_HOME`` moves all of them under one folder (tests, portable use)."""
     home = os.environ.get(HOME_VARIABLE)

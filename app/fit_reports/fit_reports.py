@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.environment.paths import cache_folder
-from core.values.errors import LoadFailed
+from core.values.errors import WorkerUnavailable
 from models.formatting.program import PROGRAM
 from models.formatting.sentence import Sentence
 
@@ -77,8 +77,9 @@ class CurrentMachine:
 def current_machine(workers: Sequence[tuple[str, str]] = (), n_mapped: int = 0) -> CurrentMachine:
     """Look at memory and devices, and read what was measured before.
 
-    ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token; raises LoadFailed where one of them
-    cannot be used. ``n_mapped`` bytes are taken by files of loaded models, though the system calls that memory free.
+    ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token; raises WorkerUnavailable where
+    one of them cannot be used. ``n_mapped`` bytes are taken by files of loaded models, though the system calls that
+    memory free.
     """
     from app.doctor.checks import check_llama, check_workers
     from core.llama.checks.system import gpu_backends
@@ -89,7 +90,7 @@ def current_machine(workers: Sequence[tuple[str, str]] = (), n_mapped: int = 0) 
     runs = known_runs(folder)
     lent, lost = check_workers(workers)
     if lost:
-        raise LoadFailed(lost[0])
+        raise WorkerUnavailable(lost[0])
     devices = (*lent, *(check_llama().devices if gpu_backends() else ()))
     return CurrentMachine(known_machine(devices, max(free_memory() - n_mapped, 0), folder, runs), runs)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,8 +11,9 @@ from app.environment.exit_codes import ExitCode
 from app.environment.paths import cache_folder, models_folder, usage_file
 from app.library.hub_access import folders_file
 from core.values.errors import SlipstreamError
-from models.formatting.program import PROGRAM, advice
-from models.formatting.sentence import Sentence
+from models.formatting.program import PROGRAM, advice, command
+from models.formatting.sentence import Sentence, joined
+from models.formatting.system_error import system_reason
 
 if TYPE_CHECKING:
     from models.catalog.catalog import Catalog, ModelEntry
@@ -83,14 +86,37 @@ def find_entry(name: str, models: Catalog | None = None) -> ModelEntry:
     entry = models.find(name)
     if entry is None:
         names = _likeliest(name, [entry.name for entry in models.entries() if entry.problem is None])
-        raise UnknownModel(
-            Sentence(
-                "There is no model called {name}. Models: {names}. A path to a .gguf file works as well.",
-                name=repr(name),
-                names=names,
-            )
-        )
+        hint = "" if _is_path(name) else Sentence("A path to a .gguf file works as well.")
+        if hint and may_be_repository(name):
+            hint = advice(f"`{command('models pull', name)}` downloads it if it is on the Hub.", hint)
+        raise UnknownModel(joined((no_model(name), Sentence("Models: {names}.", names=names), hint)))
     return entry
+
+
+def no_model(name: str) -> Sentence:
+    """Return why a name leads to no model."""
+    if not _is_path(name):
+        return Sentence("There is no model called {name}.", name=repr(name))
+    try:
+        mode = os.stat(os.path.expanduser(name)).st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return Sentence("There is no file {path}.", path=name)
+    except OSError as error:
+        return Sentence("{path} cannot be read: {reason}.", path=name, reason=system_reason(error))
+    if stat.S_ISDIR(mode):
+        return Sentence("{path} is a folder: name a .gguf file in it.", path=name)
+    return Sentence("{path} is no .gguf file.", path=name)
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name that no model has can only mean a file."""
+    return name.lower().endswith(".gguf") or os.path.expanduser(name).startswith(("/", "./", "../"))
+
+
+def may_be_repository(name: str) -> bool:
+    """Whether a name that no model has is one of the Hub: maker/repository, with or without a choice."""
+    maker, slash, repository = name.partition(":")[0].partition("/")
+    return bool(slash and maker and repository) and "/" not in repository and not maker.startswith((".", "~"))
 
 
 def downloaded_from(repo_id: str, wanted: str) -> ModelEntry | None:

@@ -17,7 +17,7 @@ from app.pairing.conditions import conditions_of, machine_key
 from app.pairing.decision import NONE, Decision, by_settings, decide, forget_own_draft, own_draft
 from models.catalog.catalog import Catalog, ModelEntry
 from models.files.json_store import StoreRefused
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, joined
 from models.gguf.errors import GgufError
 from models.pairing.forecast import MTP
 from models.pairing.gain import ProposerKind
@@ -166,7 +166,7 @@ def choose_automatically(entry: ModelEntry) -> None:
 
 def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
     """Return the partner of a model by its name or path; raises UnknownModel and CannotPair."""
-    from app.library.find_model import UnknownModel
+    from app.library.find_model import UnknownModel, no_model
 
     found = pairing(entry, models).partners
     named = [partner for partner in found if partner.name.casefold() == name.casefold()]
@@ -178,11 +178,11 @@ def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
     if draft is None:
         names = ", ".join(partner.name for partner in found if partner.is_usable) or "none fits"
         raise UnknownModel(
-            Sentence(
-                "There is no model called {name}. Those that can draft for {entry_name}: {names}.",
-                name=repr(name),
-                entry_name=entry.name,
-                names=names,
+            joined(
+                (
+                    no_model(name),
+                    Sentence("Those that can draft for {entry_name}: {names}.", entry_name=entry.name, names=names),
+                )
             )
         )
     if draft.path.resolve() == entry.path.resolve():

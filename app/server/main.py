@@ -26,10 +26,10 @@ from app.server.calls.model_host import Entry, GivenModel, ModelHost, NamedParts
 from app.server.calls.model_keeper import UserPreferences
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.request_totals import RequestTotals
-from app.server.http.listening_socket import PortTaken, is_socket_path, listen_on, stop_listening
+from app.server.http.listening_socket import is_socket_path, listen_on, stop_listening
 from app.settings.server_settings import ServerSettings
 from core.process.supervisor import Supervisor
-from core.values.errors import BadOption, SlipstreamError
+from core.values.errors import BadOption
 from core.values.messages import EnginePhase
 
 if TYPE_CHECKING:
@@ -46,17 +46,14 @@ def run_server(settings: ServerSettings) -> int:
     """Serve until told to leave (Ctrl-C, SIGTERM, or the end of standard input); return the exit code.
 
     A model that cannot be loaded does not end the server: its state says what is wrong, and another can be chosen.
+    Raises SlipstreamError for what cannot be begun with: an address, a model or a draft that is not there.
     """
     interrupts = EarlyInterrupts()
     if settings.exit_with_stdin:
         # Leave, as after Ctrl-C, when standard input ends: whoever started us is gone, maybe before we were ready.
         threading.Thread(target=_follow_stdin, name="stdin", daemon=True).start()
     _log_to_file_and_stderr()
-    try:
-        listening = listen_on(settings.hosts, settings.port)
-    except SlipstreamError as error:
-        _say(error, settings)
-        return ExitCode.PORT_TAKEN if isinstance(error, PortTaken) else ExitCode.USAGE
+    listening = listen_on(settings.hosts, settings.port)
     try:
         return _run(settings, listening, interrupts)
     finally:
@@ -65,16 +62,10 @@ def run_server(settings: ServerSettings) -> int:
 
 def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: EarlyInterrupts) -> int:
     models = catalog()
-    try:
-        entry = _entry(settings, models)
-        draft = find_draft(settings.draft, models) if settings.draft is not None else None
-        if settings.mmproj is not None and not Path(settings.mmproj).is_file():
-            raise BadOption(
-                f"There is no file {settings.mmproj}: --mmproj takes the path of a projector (mmproj….gguf)."
-            )
-    except SlipstreamError as error:
-        _say(error, settings)
-        return ExitCode.MODEL
+    entry = _entry(settings, models)
+    draft = find_draft(settings.draft, models) if settings.draft is not None else None
+    if settings.mmproj is not None and not Path(settings.mmproj).is_file():
+        raise BadOption(f"There is no file {settings.mmproj}: --mmproj takes the path of a projector (mmproj….gguf).")
     totals, preferences = RequestTotals(), UserPreferences()
     named = NamedParts(
         entry.path,
@@ -100,11 +91,6 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
         discovery.withdraw()
         pool.end()
     return ExitCode.OK
-
-
-def _say(error: SlipstreamError, settings: ServerSettings) -> None:
-    # To a person as all commands say it; a program that waits for the announcement says it in its own way.
-    print(error.message if settings.announce else f"Error: {error.message}", file=sys.stderr)
 
 
 def _serve(
@@ -217,3 +203,4 @@ def _log_to_file_and_stderr() -> None:
         handlers.append(RotatingFileHandler(log_folder() / "server.log", maxBytes=1 << 21, backupCount=1))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=handlers)
     to_stderr.setFormatter(logging.Formatter("%(message)s"))
+    logging.raiseExceptions = False  # where the disk is full, each line of the log would become a traceback

@@ -10,6 +10,7 @@ from pathlib import Path
 from app.environment.paths import config_folder, make_private
 from core.values.errors import BadOption
 from core.values.worker_address import is_worker, worker_address
+from models.files.disk import write_whole
 from models.files.json_store import JsonStore
 from models.formatting.sentence import Sentence
 from models.hub.errors import HubError
@@ -28,8 +29,7 @@ def own_token(file: Path | None) -> tuple[str, Path, bool]:
     token = secrets.token_urlsafe(32)
     try:
         make_private(path.parent)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as kept:
-            kept.write(token + "\n")
+        write_whole(path, token + "\n", is_private=True)
     except OSError as error:
         raise BadOption(f"{path} cannot be written ({error.strerror}): name another with --token-file.") from error
     return token, path, True

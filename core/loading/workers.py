@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from core.llama import rpc
 from core.llama.devices import BackendDeviceType, Device, device_handles, n_devices, name_borrowed
 from core.remote_devices.borrowing import borrow
-from core.remote_devices.handshake import WorkerUnavailable
 from core.values.engine_options import EngineOptions
+from core.values.errors import WorkerUnavailable
 from core.values.worker_address import LOST_WORKER
 from models.estimate.speed.work import work
 from models.formatting.program import advice

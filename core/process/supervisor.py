@@ -223,7 +223,7 @@ class Supervisor:
             with open(path, "ab"):
                 return path
         except OSError as error:
-            _log.warning("The engine's log cannot be written: %s", error)
+            _log.warning("%s cannot be written: %s.", path, system_reason(error))
             return None
 
     def _leave(self, reason: str, number: int | None = None) -> None:

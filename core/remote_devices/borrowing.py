@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from core.remote_devices.handshake import MessageSocket, NotUnderstood, WorkerUnavailable, enter
+from core.remote_devices.handshake import MessageSocket, NotUnderstood, enter
+from core.values.errors import WorkerUnavailable
 from core.values.worker_address import worker_address
 from models.estimate.speed.machine import DeviceKind, Lent, Link
 from models.estimate.speed.probe import Probe

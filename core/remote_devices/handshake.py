@@ -18,7 +18,6 @@ import struct
 import time
 from typing import Any
 
-from core.values.errors import LoadFailed
 from models.formatting.sentence import Sentence
 
 # Version of the messages; both sides must have the same.
@@ -35,10 +34,6 @@ _QUIET_SECONDS, _ASK_SECONDS, _ASKED = 10, 5, 3
 
 class NotUnderstood(Exception):
     """The other side does not speak this protocol, or said nothing in time."""
-
-
-class WorkerUnavailable(LoadFailed):
-    """A worker whose devices cannot be used now; the text says what to do."""
 
 
 class MessageSocket:

@@ -8,7 +8,8 @@ SlipstreamError
 ├── BrokenLogits     the model computed logits that are not finite
 ├── LoadFailed       a model that did not load
 │   ├── DraftRefused
-│   └── ModelDoesNotFit
+│   ├── ModelDoesNotFit
+│   └── WorkerUnavailable
 └── EngineUnavailable  no engine can take the request now
 """
 
@@ -110,6 +111,10 @@ class ModelDoesNotFit(LoadFailed):
             )
         )
         self.needed, self.free = needed, free
+
+
+class WorkerUnavailable(LoadFailed):
+    """A worker on another machine whose devices cannot be used now; the text says what to do."""
 
 
 class EngineUnavailable(SlipstreamError):

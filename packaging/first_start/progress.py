@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -34,7 +35,7 @@ class SetupProgress:
 
     def __init__(self, stream: TextIO, n_steps: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream, self._n_steps, self._clock = stream, n_steps, clock
-        self._on_terminal = stream.isatty()
+        self._on_terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
         self._step = 0
         self._title = self._detail = ""
         self._began = self._step_began = self._spoke = clock()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from app.environment.paths import HOME_VARIABLE
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
 from models.formatting.figures import size
+from tests.support.commands import ROOT, command
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,9 @@ def test_stored_texts_are_shown_and_deleted(
     assert json.loads(capsys.readouterr().out) == {"folder": str(folder.parent), "bytes": 5_000, "cleared": True}
     assert not folder.exists()
     assert main(["cache", "--clear"]) == 0
+
+
+def test_a_home_that_is_not_absolute_is_the_same_for_processes_in_other_folders(tmp_path: Path) -> None:
+    environment = {**os.environ, HOME_VARIABLE: "my home", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command("cache", "--json"), cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert json.loads(done.stdout)["folder"] == str(tmp_path / "my home" / "cache" / "prefixes")

@@ -191,7 +191,7 @@ def test_a_server_that_runs_is_used_and_named_by_doctor(home: Path) -> None:
         taken = run("serve", "--port", url.rsplit(":", 1)[1])
         assert taken.returncode == ExitCode.PORT_TAKEN
         assert taken.stderr
-        assert run("chat", "hi", "--url", url).returncode == ExitCode.ERROR  # without the key
+        assert run("chat", "hi", "--url", url).returncode == ExitCode.UNREACHABLE  # without the key
         server.terminate()
         server.communicate(timeout=60)
     assert list((home / "runtime" / "servers").iterdir()) == []

@@ -31,6 +31,23 @@ def test_who_mistypes_a_name_is_told_the_likeliest_of_many(home: Path) -> None:
         find_model("????????????????")
 
 
+def test_what_is_typed_and_leads_to_no_model_is_told_apart(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("")
+    for name, reason in (
+        (str(tmp_path / "none.gguf"), "There is no file .*none.gguf. Models: ember-q8_0"),
+        ("none.gguf", r"There is no file none.gguf. Models: .*-q8_0\.$"),
+        ("./none", "There is no file ./none. Models"),
+        ("~/none", "There is no file ~/none. Models"),
+        (str(tmp_path), "is a folder: name a .gguf file in it. Models"),
+        (str(tmp_path / "notes.txt"), "is no .gguf file. Models"),
+        (f"/{'a' * 300}.gguf", "cannot be read: File name too long. Models"),
+        ("acme/fox-GGUF:Q4_0", r"called 'acme/fox-GGUF:Q4_0'\. .* `./slipstream models pull acme/fox-GGUF:Q4_0` down"),
+        ("fox\0.gguf", "There is no file"),
+    ):
+        with pytest.raises(UnknownModel, match=reason):
+            find_model(name)
+
+
 def test_the_model_used_last_is_the_newest_that_is_there(home: Path) -> None:
     assert last_used(catalog()) is None
     for seconds, model in ((2.0, EMBER_DRAFT), (1.0, EMBER)):

@@ -85,6 +85,8 @@ def test_an_error_that_is_no_json_gives_the_status(fake: FakeServer) -> None:
         (400, "context_length_exceeded", ExitCode.USAGE),
         (404, "model_not_found", ExitCode.MODEL),
         (503, "model_load_failed", ExitCode.MODEL),
+        (401, "invalid_api_key", ExitCode.UNREACHABLE),
+        (502, "remote_unavailable", ExitCode.UNREACHABLE),
         (404, "not_found", ExitCode.ERROR),
         (503, "engine_died", ExitCode.ERROR),
     ],

@@ -2,17 +2,36 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
+import psutil
 import pytest
+import typer
+from typer.core import TyperGroup
 
 from app.cli import main as cli
+from app.cli.terminal.errors import exit_code
+from app.client.discovery import RunningServer
 from app.environment.exit_codes import ExitCode
 from app.jobs.benches import benches
-from core.values.errors import BadOption, BadRequest, EngineUnavailable, LoadFailed, ModelDoesNotFit, SlipstreamError
+from core.values.errors import (
+    BadOption,
+    BadRequest,
+    EngineUnavailable,
+    LoadFailed,
+    ModelDoesNotFit,
+    SlipstreamError,
+    WorkerUnavailable,
+)
+from tests.support.commands import ran
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +56,44 @@ def test_the_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixtur
         assert f"\n  {command} " in text
     for code in ExitCode:
         assert f"{code.value:>3}  {code.meaning}" in text
+
+
+def test_the_page_of_commands_has_every_exit_code_and_its_meaning() -> None:
+    table = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").partition("## Exit codes")[2]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| ") and "code" not in line]
+    assert [int(number) for number, _ in rows] == list(ExitCode)
+    for (_, meaning), code in zip(rows, ExitCode, strict=True):
+        assert meaning.strip().startswith(code.meaning)
+
+
+def typed_in_pages() -> Iterator[tuple[str, list[str]]]:
+    """The commands of all pages: a page's name, and the words behind the program's name."""
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = page.read_text(encoding="utf-8").replace("\\|", "|")
+        typed = re.findall(r"`([^`\n]*\./slipstream [^`\n]*)`", text)
+        typed += [line for line in text.splitlines() if "./slipstream " in line and "`" not in line]
+        for part in (part for one in typed for part in one.split("|") if "./slipstream " in part):
+            words = shlex.split(part, comments=True)
+            yield page.name, words[words.index("./slipstream") + 1 :]
+
+
+def test_every_command_of_the_pages_can_be_typed() -> None:
+    n_tried = 0
+    for page, words in typed_in_pages():
+        # "models show" alone is a name in a sentence; the launcher has these two commands.
+        if words[:1] in ([], ["test"], ["setup"]) or words == ["models", "show"]:
+            continue
+        command: click.Command = typer.main.get_command(cli.build(is_pretty=False, typed=words))
+        context, rest = command.make_context("slipstream", [], resilient_parsing=True), words
+        while isinstance(command, TyperGroup) and rest:
+            _, inner, rest = command.resolve_command(context, list(rest))
+            assert inner is not None, f"{page}: {words}"
+            command = inner
+            is_group = isinstance(command, TyperGroup)
+            given = [] if is_group else list(rest)
+            context = command.make_context("", given, parent=context, resilient_parsing=is_group)
+        n_tried += 1
+    assert n_tried > 60
 
 
 @pytest.mark.parametrize("words", [["--help"], ["models", "--help"]])
@@ -92,6 +149,8 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("serve --kv-type q3", "'q3' is not one of"),
         ("serve --kv-type q8_0 --flash-attention off", "needs flash attention"),
         ("serve --host 0.0.0.0", "needs an API key"),
+        ("serve --device NOPE", "no device called 'NOPE' (--device). This machine has CPU"),
+        ("serve --device rpc://host/path", "named as rpc://HOST:PORT"),
         ("bench nonsense", "no benchmark called 'nonsense'"),
     ],
 )
@@ -104,6 +163,20 @@ def test_a_command_line_that_cannot_be_used(words: str, sentence: str, capsys: p
 def test_an_unknown_model_lists_those_there_are(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words.split()) == ExitCode.MODEL
     assert "ember-q8_0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["chat hi -m", "batch IN OUT -m", "verify -m", "models pair", "models quantize", "models show", "models rm"],
+)
+def test_a_path_that_leads_to_no_model_says_what_is_there(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").write_text("{}\n")
+    typed = words.replace("IN", str(tmp_path / "in")).replace("OUT", str(tmp_path / "out")).split()
+    path, more = str(tmp_path / "none.gguf"), ["Q4_0"] if "quantize" in words else []
+    assert cli.main([*typed, path, *more]) == ExitCode.MODEL
+    assert f"There is no file {path}. Models: ember-q8_0" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,12 +318,71 @@ def test_ctrl_c_stops_a_reply_but_not_the_chat(
 def test_a_failed_reply_does_not_end_the_chat(
     fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fake.error = (400, {"error": {"message": "The prompt is too long.", "type": "x", "param": None, "code": "x"}})
-    lines = iter(["long", "/quit"])
+    lines = iter(["short", "long", "/quit"])
+
+    def read(_: str) -> str:
+        if (line := next(lines)) == "long":
+            error = {"message": "The prompt is too long.", "type": "x", "code": "context_length_exceeded"}
+            fake.error = (400, {"error": error})
+        return line
+
     monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", lambda _: next(lines))
+    monkeypatch.setattr("builtins.input", read)
     assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
-    assert "The prompt is too long." in capsys.readouterr().err
+    assert "The prompt is too long.\n/new starts over" in capsys.readouterr().err
+
+
+def test_a_server_that_was_killed_is_replaced_for_the_next_question(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = [sys.executable, str(ROOT / "tools" / "stand_ins" / "fake_openai.py")]
+    monkeypatch.setattr("app.client.server_process.serve_command", lambda options=(): program)
+    lines = iter(["one", "two", "/quit"])
+
+    def read(_: str) -> str:
+        line = next(lines)
+        if line == "two":
+            servers = [child for child in psutil.Process().children() if child.cmdline()[-1] == program[-1]]
+            assert len(servers) == 1
+            servers[0].kill()
+            servers[0].wait()
+        return line
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr("builtins.input", read)
+    assert cli.main(["chat"]) == ExitCode.OK
+    out, err = capsys.readouterr()
+    assert out == "Hello there.\n" * 2
+    assert err.count("ember-q8_0 answers.") == 2, "it says that another one answers"
+
+
+def test_what_is_said_of_a_broken_reply_begins_on_a_line_of_its_own(
+    fake: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.cut_after = 2
+    assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.ERROR
+    out, err = capsys.readouterr()
+    assert out == "Hello there\n"
+    assert err.startswith("Error: The server ended the connection")
+
+
+def test_the_model_of_a_running_server_need_not_be_in_a_folder(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.model = "elsewhere"
+    running = RunningServer(1, "127.0.0.1", 1, fake.url, None, "elsewhere", 0.0)
+    monkeypatch.setattr("app.cli.chat.chat_server.running_servers", lambda: (running,))
+    assert cli.main(["chat", "hi", "-m", "elsewhere"]) == ExitCode.OK
+    assert capsys.readouterr().out == "Hello there.\n"
+
+
+def test_prompts_are_asked_for_on_stderr_where_replies_go_into_a_file(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("hi\n"))
+    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
+    out, err = capsys.readouterr()
+    assert (out, err.count("> ")) == ("Hello there.\n", 2)
 
 
 def test_control_characters_do_not_reach_a_terminal(
@@ -275,6 +407,14 @@ def test_a_server_whose_model_failed(fake: FakeServer, capsys: pytest.CaptureFix
     assert "80.0 GB" in capsys.readouterr().err
 
 
+def test_a_conversation_is_not_one_json_object(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert cli.main(["chat", "--json"]) == ExitCode.USAGE
+    assert "--json is for one reply" in capsys.readouterr().err
+
+
 def test_chat_waits_while_the_model_is_loaded(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.phase = "loading"
     waits = []
@@ -295,12 +435,13 @@ def test_chat_waits_while_the_model_is_loaded(fake: FakeServer, monkeypatch: pyt
         (BadRequest("x"), ExitCode.USAGE),
         (LoadFailed("x"), ExitCode.MODEL),
         (ModelDoesNotFit(2, 1), ExitCode.MODEL),
+        (WorkerUnavailable("x"), ExitCode.UNREACHABLE),
         (EngineUnavailable("x"), ExitCode.ERROR),
         (SlipstreamError("x"), ExitCode.ERROR),
     ],
 )
 def test_errors_have_exit_codes(error: SlipstreamError, code: ExitCode) -> None:
-    assert cli.exit_code(error) is code
+    assert exit_code(error) is code
 
 
 def test_benchmarks_are_listed_and_run(capfd: pytest.CaptureFixture[str]) -> None:
@@ -310,10 +451,9 @@ def test_benchmarks_are_listed_and_run(capfd: pytest.CaptureFixture[str]) -> Non
     assert all(known.values())
     assert cli.main(["bench"]) == ExitCode.OK
     assert "engine  " in capfd.readouterr().out
-    assert cli.main(["bench", "start", "--", "--help"]) == ExitCode.OK
-    assert "usage: ./slipstream bench start" in capfd.readouterr().out
-    assert cli.main(["bench", "start", "--nonsense"]) == ExitCode.USAGE
-    assert "--nonsense" in capfd.readouterr().err
+    assert "usage: ./slipstream bench start" in ran("bench", "start", "--", "--help").stdout
+    refused = ran("bench", "start", "--nonsense")
+    assert (refused.returncode, "--nonsense" in refused.stderr) == (ExitCode.USAGE, True)
 
 
 def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -322,6 +462,23 @@ def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, capsys: pytest.Ca
     capsys.readouterr()
     assert cli.main(["chat", "hi", "--url", fake.url, "--speed", "warp"]) == ExitCode.USAGE
     assert "standard, fast, batch, spark, deep, not 'warp'" in capsys.readouterr().err
+
+
+def test_progress_keeps_to_one_row_and_a_dumb_terminal_is_shown_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
+    from app.cli.terminal.progress_line import LoadingLine, ProgressLine
+
+    controller, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 20))
+    with open(terminal, "w", encoding="utf-8") as stream:
+        LoadingLine(stream, 0).show("Loading a model with a long name", 0.5)
+        assert os.read(controller, 999).decode() == "\r\x1b[KLoading a model wi…"
+        monkeypatch.setenv("TERM", "dumb")
+        LoadingLine(stream, 0).show("Loading")
+        monkeypatch.setattr(sys, "stderr", stream)
+        ProgressLine().show("downloading: 50 %, 1.0 GB of 2.0 GB", "downloading")
+        assert os.read(controller, 999).decode() == "downloading: 50 %, 1.0 GB of 2.0 GB\r\n"
+    os.close(controller)
 
 
 def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.cli.terminal.remedies import typed
+from app.cli.terminal.errors import typed
 from app.library.trouble import trouble_of
 from models.files.errors import NothingToChoose, WrongContent
 from models.formatting.json_values import plain, value_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from app.fit_reports.fit_reports import current_machine
 from app.settings.worker_tokens import VARIABLE, named_workers, own_token, tokens_for
 from core.remote_devices.borrowing import look
 from core.values.errors import BadOption
+from tests.support.disks import fill_up, small_disk
 from tests.support.lending import TOKEN, TestWorker
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -53,7 +55,14 @@ def test_a_worker_prints_address_and_token_once_and_ends_with_ctrl_c(home: Path)
 
 def test_a_device_that_is_not_there_is_not_lent(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["worker", "--port", "0", "--device", "CUDA7"]) == ExitCode.USAGE
-    assert "There is no device called 'CUDA7'. This machine has CPU" in capsys.readouterr().err
+    assert "There is no device called 'CUDA7' (--device). This machine has CPU" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_told_as_by_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert cli.main(["worker", "--port", str(port), "--device", "CPU"]) == ExitCode.PORT_TAKEN
+    assert f"Port {port} is taken by" in capsys.readouterr().err
 
 
 def test_a_model_is_judged_with_the_memory_of_a_worker(
@@ -68,7 +77,7 @@ def test_a_model_is_judged_with_the_memory_of_a_worker(
 
 
 def test_a_worker_that_is_away_is_told_instead_of_a_judgement(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["models", "show", "ember-q8_0", "--device", "rpc://127.0.0.1:1"]) == ExitCode.MODEL
+    assert cli.main(["models", "show", "ember-q8_0", "--device", "rpc://127.0.0.1:1"]) == ExitCode.UNREACHABLE
     assert "cannot be reached" in capsys.readouterr().err
 
 
@@ -79,7 +88,7 @@ def test_a_token_that_was_tried_is_remembered_in_the_keyring(
     monkeypatch.setattr(keyring, "set_password", lambda service, name, secret: kept.update({(service, name): secret}))
     monkeypatch.setattr(keyring, "get_password", lambda service, name: kept.get((service, name)))
     monkeypatch.setattr(sys, "stdin", io.StringIO("a wrong token that is long\n"))
-    assert cli.main(["worker", "--remember", worker.address]) == ExitCode.MODEL
+    assert cli.main(["worker", "--remember", worker.address]) == ExitCode.UNREACHABLE
     assert not kept
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TOKEN}\n"))
     assert cli.main(["worker", "--remember", worker.address]) == ExitCode.OK
@@ -98,6 +107,15 @@ def test_a_token_comes_from_a_file_before_the_environment(tmp_path: Path, monkey
     file.write_text("from a file of the user's\n")
     assert tokens_for(["rpc://a:1"], file) == (("rpc://a:1", "from a file of the user's"),)
     assert tokens_for(["rpc://a:1"]) == (("rpc://a:1", "from the environment"),)
+
+
+def test_a_token_that_could_not_be_written_leaves_no_empty_file(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1 << 20) as disk:
+        fill_up(disk / "full")
+        with pytest.raises(BadOption, match="No space left on device"):
+            own_token(disk / "token")
+        (disk / "full").unlink()
+        assert own_token(disk / "token")[2], "it is made now"
 
 
 def test_a_file_that_holds_no_token_is_refused_in_a_sentence(tmp_path: Path) -> None:

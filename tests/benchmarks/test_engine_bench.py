@@ -66,6 +66,7 @@ def test_the_engines_turn_leaves_nothing_behind() -> None:
         (["--rounds", "0"], "--rounds must be more than 0"),
         (["--layers", "-1"], "--layers must be more than 0"),
         (["--output", "/nowhere/at/all/engine.json"], "there is no folder /nowhere/at/all"),
+        (["--output", "/"], "/ cannot be written"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 APP = ["-m", "app"]
 
 
@@ -271,6 +272,29 @@ def test_the_check_of_the_stamp_starts_no_python_and_only_few_programs(checkout,
         write_script(program, f'echo {name} >>"{tmp_path}/started"; exec {target} "$@"')
     assert checkout.start("chat", PATH=path).returncode == 0
     assert sorted((tmp_path / "started").read_text().split()) in (["cksum"], ["cksum", "sed"])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a process that its parent died")
+def test_a_launcher_that_is_killed_takes_the_set_up_with_it(checkout):
+    packaging, pid = checkout.folder / "packaging", checkout.folder / "pid"
+    shutil.copytree(ROOT / "packaging", packaging, dirs_exist_ok=True)
+    real, guard = (packaging / "bootstrap.py").read_text(), 'if __name__ == "__main__":'
+    endless = f"open({str(pid)!r}, 'w').write(str(os.getpid()))\n    import time\n    time.sleep(60)"
+    (packaging / "bootstrap.py").write_text(real.replace(guard, f"def set_up(root, wish):\n    {endless}\n\n\n{guard}"))
+    child = subprocess.Popen(
+        [str(checkout.folder / "slipstream"), "chat"],
+        env={**os.environ, "SLIPSTREAM_PYTHON": sys.executable},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    child.terminate()
+    assert "goes on where it stopped" in child.communicate(timeout=60)[1]
+    while Path(f"/proc/{pid.read_text()}").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not Path(f"/proc/{pid.read_text()}").exists()
 
 
 def test_ctrl_c_in_the_set_up_ends_the_launcher(checkout):

@@ -6580,8 +6580,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/find_model.py" />
+      <source>{path} is no .gguf file.</source>
+      <translation>{path} ist keine .gguf-Datei.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
       <source>{shown} and {n_more:,} more{more}</source>
       <translation>{shown} und {n_more:,} weitere{more}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
+      <source>There is no model called {name}.</source>
+      <translation>Es gibt kein Modell namens {name}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
+      <source>{path} is a folder: name a .gguf file in it.</source>
+      <translation>{path} ist ein Ordner: Nenne eine .gguf-Datei darin.</translation>
     </message>
     <message>
       <location filename="../../app/library/find_model.py" />
@@ -6590,8 +6605,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/find_model.py" />
-      <source>There is no model called {name}. Models: {names}. A path to a .gguf file works as well.</source>
-      <translation>Es gibt kein Modell namens {name}. Modelle: {names}. Auch der Pfad einer .gguf-Datei geht.</translation>
+      <source>A path to a .gguf file works as well.</source>
+      <translation>Auch der Pfad einer .gguf-Datei geht.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
+      <source>There is no file {path}.</source>
+      <translation>Es gibt keine Datei {path}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
+      <source>{path} cannot be read: {reason}.</source>
+      <translation>{path} kann nicht gelesen werden: {reason}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
+      <source>Models: {names}.</source>
+      <translation>Modelle: {names}.</translation>
     </message>
     <message>
       <location filename="../../app/library/imported_folders.py" />
@@ -6965,11 +6995,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/service.py" />
-      <source>There is no model called {name}. Those that can draft for {entry_name}: {names}.</source>
-      <translation>Es gibt kein Modell namens {name}. Entwürfe für {entry_name} können machen: {names}.</translation>
-    </message>
-    <message>
-      <location filename="../../app/pairing/service.py" />
       <source>{name} cannot draft for itself.</source>
       <translation>{name} kann keine Entwürfe für sich selbst machen.</translation>
     </message>
@@ -6977,6 +7002,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/pairing/service.py" />
       <source>Nothing can draft for {name}. {reason}</source>
       <translation>Nichts kann für {name} Entwürfe machen. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
+      <source>Those that can draft for {entry_name}: {names}.</source>
+      <translation>Entwürfe für {entry_name} können machen: {names}.</translation>
     </message>
     <message>
       <location filename="../../app/server/calls/call.py" />
@@ -8512,11 +8542,6 @@ Klicke für mehr.</translation>
       <location filename="../../models/formatting/system_error.py" />
       <source>Read-only file system</source>
       <translation>Das Dateisystem kann nur gelesen werden</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/byte_source.py" />
-      <source>{path} cannot be read: {reason}.</source>
-      <translation>{path} kann nicht gelesen werden: {reason}.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/byte_source.py" />

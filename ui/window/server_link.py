@@ -68,7 +68,7 @@ class ServerLink(QObject):
 
     def _on_gave_up(self, last_words: str) -> None:
         self._watch.stop(is_gone=True)
-        reason = tr("{what}: “{words}”", what=CANNOT_START, words=last_line(last_words))
+        reason = tr("{what}: “{words}”", what=CANNOT_START, words=last_line(last_words).removeprefix("Error: "))
         self._api.give_up(reason)
         way_out = (tr("Try again"), self.start)
         if not self._is_recommended:

@@ -179,7 +179,8 @@ def _state_of(server: RunningServer) -> ServerStatus | None:
 def _serves(state: ServerStatus, model: str | None) -> bool:
     if state.phase not in _LIVE_PHASES:
         return False
-    return model is None or state.model in (model, _name(model))
+    # What it has may be a file outside of the folders, which is not found by its name.
+    return model is None or state.model == model or state.model == _name(model)
 
 
 def _name(model: str) -> str:

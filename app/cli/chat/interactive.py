@@ -6,17 +6,14 @@ import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from app.cli.chat.chat_server import wait_ready
+from app.cli.chat.chat_server import ChatTarget, wait_ready
 from app.cli.chat.conversation import Conversation
 from app.cli.chat.reply import CollectedReply
 from app.cli.terminal.progress_line import LoadingLine
 from app.cli.terminal.text import printable
+from app.client.http_client import Client, ServerUnreachable
 from core.values.errors import SlipstreamError
-
-if TYPE_CHECKING:
-    from app.client.http_client import Client
 
 _HELP = """\
 /help            this list
@@ -33,8 +30,10 @@ _BLOCK = '"""'
 class TerminalChat:
     """Reads prompts until the user leaves. Text of replies goes to stdout, everything else to stderr."""
 
-    def __init__(self, client: Client, conversation: Conversation, history: Path) -> None:
-        self._client, self._conversation, self._history = client, conversation, history
+    def __init__(self, connect: Callable[[], ChatTarget], conversation: Conversation, history: Path) -> None:
+        """``connect`` returns a server that is ready, in place of the one before."""
+        self._connect, self._conversation, self._history = connect, conversation, history
+        self._client = self._connected()
         self._commands: dict[str, Callable[[str], None]] = {
             "/help": lambda _: _say(_HELP),
             "/new": self._new,
@@ -42,9 +41,8 @@ class TerminalChat:
             "/system": self._system,
         }
 
-    def run(self, greeting: str) -> None:
+    def run(self) -> None:
         """Chat until /quit, Ctrl-D, or Ctrl-C twice at the prompt."""
-        _say(greeting)
         with _line_history(self._history):
             while (prompt := _read_patiently()) is not None:
                 if prompt.split(maxsplit=1)[:1] in (["/quit"], ["/exit"]):
@@ -62,6 +60,8 @@ class TerminalChat:
                 self._reply(prompt)
         except SlipstreamError as error:
             _say(error.message)
+            if getattr(error, "code", None) == "context_length_exceeded" and not self._conversation.is_empty:
+                _say("/new starts over and has room again.")
         except KeyboardInterrupt:
             _say("")
 
@@ -69,7 +69,7 @@ class TerminalChat:
         reply = CollectedReply()
         self._conversation.ask(prompt)
         try:
-            reply.collect(self._client.stream_chat(self._conversation.body()), _print, LoadingLine(sys.stderr).note)
+            self._collect(reply)
             _print("\n")
             _say(f"[{reply.receipt()}]")
         except KeyboardInterrupt:
@@ -79,6 +79,21 @@ class TerminalChat:
             raise
         finally:
             self._keep(reply)
+
+    def _collect(self, reply: CollectedReply) -> None:
+        """Get a reply; from a new server where the one that answered until now is gone."""
+        note = LoadingLine(sys.stderr).note
+        try:
+            reply.collect(self._client.stream_chat(self._conversation.body()), _print, note)
+        except ServerUnreachable:
+            self._client = self._connected()
+            reply.collect(self._client.stream_chat(self._conversation.body()), _print, note)
+
+    def _connected(self) -> Client:
+        target = self._connect()
+        self._conversation.model = self._conversation.model or target.model
+        _say(target.greeting)
+        return target.client
 
     def _keep(self, reply: CollectedReply) -> None:
         if reply.text:
@@ -127,21 +142,28 @@ def _read_patiently() -> str | None:
 
 
 def _read_prompt() -> str:
-    line = input("> ")
+    line = _read_line("> ")
     if line.lstrip().startswith(_BLOCK):
         return _read_block(line.lstrip().removeprefix(_BLOCK))
     lines = []
     while line.endswith("\\"):
         lines.append(line[:-1])
-        line = input(". ")
+        line = _read_line(". ")
     return "\n".join([*lines, line])
+
+
+def _read_line(mark: str) -> str:
+    if not sys.stdout.isatty():  # replies go into a file or to a program, and nothing but them
+        print(mark, end="", file=sys.stderr, flush=True)
+        mark = ""
+    return input(mark)
 
 
 def _read_block(line: str) -> str:
     lines = []
     while not line.rstrip().endswith(_BLOCK):
         lines.append(line)
-        line = input(". ")
+        line = _read_line(". ")
     return "\n".join([*lines, line.rstrip().removesuffix(_BLOCK)]).strip("\n")
 
 

@@ -100,7 +100,7 @@ class _Ending:
             print(f"Error: {self.problem}" if self.code != ExitCode.INTERRUPTED else self.problem, file=sys.stderr)
         if not quiet:
             print(self._sentence(tally, work, output), file=sys.stderr)
-        if work.n_left and self.code != ExitCode.OK:
+        if work.n_left and (self.seconds or self.code == ExitCode.INTERRUPTED):  # else it would only fail again
             print("Run the same command again to go on with the rest.", file=sys.stderr)
 
     def _facts(self, work: BatchWork, output: Path) -> dict[str, Any]:
@@ -142,6 +142,7 @@ def _run(
 ) -> _Ending:
     """Run what is left and return how that ended."""
     from app.cli.chat.chat_server import chat_server
+    from app.cli.terminal.errors import exit_code, told
     from app.cli.terminal.progress_line import LoadingLine
     from app.jobs.batch.progress import BatchProgress
 
@@ -160,9 +161,7 @@ def _run(
     except KeyboardInterrupt:
         code, problem = ExitCode.INTERRUPTED, "Stopped."
     except SlipstreamError as error:
-        own = getattr(error, "exit_code", None)
-        code = own if isinstance(own, ExitCode) else ExitCode.ERROR
-        problem = error.message
+        code, problem = exit_code(error), told(error)
     if pace is None:
         return _Ending(code, problem=problem)
     now = time.monotonic()

@@ -34,15 +34,17 @@ def bench(
     if name not in known:
         names = ", ".join(known) or "none is installed"
         raise BadOption(f"There is no benchmark called {name!r}. Benchmarks: {names}.")
-    raise typer.Exit(_run(name, [*context.args, *(["--json"] if as_json else [])]))
+    _become(name, [*context.args, *(["--json"] if as_json else [])])
 
 
-def _run(name: str, options: list[str]) -> int:
-    # A process of its own: it sets variables that libraries read when they are loaded.
+def _become(name: str, options: list[str]) -> None:
+    # Anew, because it sets variables that libraries read when they are loaded; and in this process, which whoever
+    # started it can signal and wait for.
     command = [sys.executable, "-m", f"benchmarks.{name}", *options]
-    return subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}, check=False
-    ).returncode
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
+    if os.name == "posix":
+        os.execve(sys.executable, command, environment)
+    raise typer.Exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
 def _table(known: dict[str, str]) -> str:

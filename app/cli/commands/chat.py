@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,11 +12,12 @@ import typer
 from app.cli.chat.chat_server import ServerChoice
 from app.cli.chat.sampling_options import SamplingOptions
 from app.cli.terminal.option_group import with_groups
-from core.values.errors import BadRequest
+from core.values.errors import BadRequest, SlipstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from app.cli.chat.chat_server import ChatTarget
     from app.cli.chat.conversation import Conversation
     from app.cli.chat.reply import CollectedReply
 
@@ -65,6 +67,8 @@ def chat(
     settings = AnswerSettings(sampling.fields(), max_tokens, tuple(stop or ()), speed)
     conversation = Conversation(settings, system=checked(system) if system else None)
     prompt = read_prompt(words or ())
+    if prompt is None and as_json:
+        raise BadRequest("--json is for one reply: type a PROMPT behind it.")
     if prompt is None:
         _converse(conversation, server)
         return
@@ -83,7 +87,12 @@ def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, 
         conversation.model = target.model
         show = _ignore if as_json else _writer()
         note = _ignore if quiet else LoadingLine(sys.stderr).note
-        reply.collect(target.client.stream_chat(conversation.body()), show, note)
+        try:
+            reply.collect(target.client.stream_chat(conversation.body()), show, note)
+        except (KeyboardInterrupt, SlipstreamError):
+            if reply.text and not as_json:
+                _end_line(reply)  # what is said of it begins on a line of its own
+            raise
         # Before the server is ended: who waits for the reply need not wait for that.
         _finish(reply, as_json=as_json, quiet=quiet)
 
@@ -92,10 +101,14 @@ def _finish(reply: CollectedReply, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         print(json.dumps(reply.as_json(), ensure_ascii=False), flush=True)
         return
-    if not reply.text.endswith("\n"):
-        print(flush=True)
+    _end_line(reply)
     if not quiet:
         print(reply.receipt(), file=sys.stderr, flush=True)
+
+
+def _end_line(reply: CollectedReply) -> None:
+    if not reply.text.endswith("\n"):
+        print(flush=True)
 
 
 def _writer() -> Callable[[str], None]:
@@ -120,6 +133,11 @@ def _converse(conversation: Conversation, choice: ServerChoice) -> None:
     from app.cli.terminal.progress_line import LoadingLine
     from app.environment.paths import data_folder
 
-    with chat_server(choice, LoadingLine(sys.stderr), n_slots=conversation.settings.n_slots) as target:
-        conversation.model = target.model
-        TerminalChat(target.client, conversation, data_folder() / "prompt_history").run(target.greeting)
+    with ExitStack() as server:
+
+        def connect() -> ChatTarget:
+            server.close()
+            n_slots = conversation.settings.n_slots
+            return server.enter_context(chat_server(choice, LoadingLine(sys.stderr), n_slots=n_slots))
+
+        TerminalChat(connect, conversation, data_folder() / "prompt_history").run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -14,6 +16,8 @@ from app.cli.commands.llama_server_switches import ServeCommand
 from app.cli.terminal.option_group import with_groups
 from core.values.engine_options import DEFAULT_SLOTS, MAX_LAYERS, MAX_SLOTS, FlashAttention, KvType, Speculation
 from core.values.errors import BadOption
+from core.values.worker_address import is_worker, worker_address
+from models.formatting.program import IN_WINDOW
 
 Command = ServeCommand
 _KV_TYPES = get_args(KvType)
@@ -200,6 +204,7 @@ def serve(
     keys = llama_server.api_keys(api_key or ())
     mmap, mlock = llama_server.loading(engine.mmap, engine.mlock)
     devices = devices_of(engine.devices or ())
+    _check_devices(devices or ())
     settings = ServerSettings(
         host=hosts[0].strip(),
         more_hosts=tuple(one.strip() for one in hosts[1:]),
@@ -250,3 +255,16 @@ def serve(
     from app.server.main import run_server
 
     raise typer.Exit(run_server(settings))
+
+
+def _check_devices(names: Sequence[str]) -> None:
+    """Refuse a device that is not there before anything is begun; the window's server stays, to be set otherwise."""
+    for name in filter(is_worker, names):
+        worker_address(name)
+    own = [name for name in names if not is_worker(name)]
+    if not own or os.environ.get(IN_WINDOW):
+        return
+    from app.doctor.checks import check_llama
+
+    if (llama := check_llama()).problem is None:
+        llama.must_have(own)

@@ -95,9 +95,7 @@ def _offer(names: list[str], memory: float | None) -> Offer:
     gpus = [one.name for one in llama.devices if one.kind in ("gpu", "igpu")]
     wanted = names or gpus or ["CPU"]
     by_name = {one.name: one for one in llama.devices}
-    for name in wanted:
-        if name not in by_name:
-            raise BadOption(f"There is no device called {name!r}. This machine has {', '.join(by_name)}.")
+    llama.must_have(wanted)
     known = {one.name: one for one in known_machine(llama.devices, free_memory(), cache_folder()).devices}
     devices = []
     for name in dict.fromkeys(wanted):

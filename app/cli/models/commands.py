@@ -122,7 +122,7 @@ def _show(
     few MB and download nothing.
     """
     from app.fit_reports.fit_reports import as_fields, as_lines, current_machine, report_file, with_gain
-    from app.library.find_model import UnknownModel, catalog, find_draft, find_model
+    from app.library.find_model import UnknownModel, catalog, find_draft, find_model, may_be_repository
     from app.pairing.service import pairing, uses_heads
     from app.settings.worker_tokens import named_workers
     from models.pairing.gain import ProposerKind
@@ -132,7 +132,7 @@ def _show(
     try:
         entry = find_model(name, models)
     except UnknownModel:
-        if not _may_be_repository(name):
+        if not may_be_repository(name):
             raise
         from app.cli.models import search as models_search
 
@@ -176,12 +176,6 @@ def _named(entry: ModelEntry, draft: str, models: Catalog) -> Partner:
     if partner.problem is not None and not partner.has_vocabulary:
         raise CannotPair(f"{partner.name} cannot draft for {entry.name}. {partner.problem}")
     return partner
-
-
-def _may_be_repository(name: str) -> bool:
-    """Whether a name that no model here has is one of the Hub: maker/repository, with or without a choice."""
-    maker, slash, repository = name.partition(":")[0].partition("/")
-    return bool(slash and maker and repository) and "/" not in repository and not maker.startswith((".", "~"))
 
 
 _NOT_LOOKED_FOR = {"draft": None, "partners": None}

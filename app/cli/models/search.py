@@ -119,7 +119,7 @@ def _advice(
     client: Hub, repository: Repository, look: Callable[[], CurrentMachine], n_ctx: int | None
 ) -> dict[str, Any]:
     """Which of the models to take here; where no header can be read, why nothing is said."""
-    from app.cli.terminal.remedies import typed
+    from app.cli.terminal.errors import typed
     from app.fit_reports.repository_reports import RepositoryReports
     from app.library.trouble import trouble_of
     from models.gguf.errors import GgufError

@@ -8,14 +8,35 @@ import sys
 import time
 from typing import TextIO
 
+from app.cli.terminal.text import width
 from app.environment.standard_streams import PROGRESS_AS_JSON
+
+_CLEAR = "\r\x1b[K"
+
+
+def _can_change(stream: TextIO) -> bool:
+    """Whether a line can be written over: a dumb terminal has no way to."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _fitted(text: str, stream: TextIO) -> str:
+    """Return as much as one row holds: of a line that wraps, only the last row could be removed."""
+    try:
+        n_columns = os.get_terminal_size(stream.fileno()).columns
+    except OSError:
+        n_columns = 0
+    if n_columns and width(text) >= n_columns:
+        while text and width(text) > n_columns - 2:
+            text = text[:-1]
+        text += "…"
+    return text
 
 
 class ProgressLine:
     """One line of progress."""
 
     def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
+        self._is_terminal = _can_change(sys.stderr)
         self._shown_at = 0.0
         self._is_open = False
         self._phase: str | None = None
@@ -28,7 +49,7 @@ class ProgressLine:
             return
         self._shown_at = now
         if self._is_terminal:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            print(f"{_CLEAR}{_fitted(text, sys.stderr)}", end="", file=sys.stderr, flush=True)
             self._is_open = True
         elif not is_last:
             print(text, file=sys.stderr, flush=True)
@@ -36,12 +57,11 @@ class ProgressLine:
     def end(self) -> None:
         """Leave the line."""
         if self._is_open:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print(_CLEAR, end="", file=sys.stderr, flush=True)
             self._is_open = False
 
 
 _QUIET_SECONDS = 0.4
-_CLEAR = "\r\x1b[K"
 
 
 class LoadingLine:
@@ -50,7 +70,7 @@ class LoadingLine:
     def __init__(self, stream: TextIO, quiet_seconds: float = _QUIET_SECONDS) -> None:
         self._stream, self._quiet_seconds = stream, quiet_seconds
         self._since = time.monotonic()
-        self._is_terminal = stream.isatty()
+        self._is_terminal = _can_change(stream)
         self._shown = ""
 
     def show(self, what: str, progress: float | None = None) -> None:
@@ -62,7 +82,7 @@ class LoadingLine:
             return
         text = what if progress is None else f"{what} {progress:4.0%}"
         if text != self._shown:
-            self._stream.write(_CLEAR + text)
+            self._stream.write(_CLEAR + _fitted(text, self._stream))
             self._stream.flush()
             self._shown = text
 

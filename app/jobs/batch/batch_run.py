@@ -242,7 +242,7 @@ class BatchRun:
         """Return where it makes sense to ask again. Raises BatchStopped where it does not."""
         verdict = answer.verdict
         if verdict is RetryVerdict.LOCKED_OUT:
-            raise BatchStopped(answer.message, ExitCode.ERROR)
+            raise BatchStopped(answer.message, ExitCode.UNREACHABLE)
         if verdict is RetryVerdict.LEAVING:
             await self._wait_for_return()
         if verdict is RetryVerdict.NO_ENGINE:

@@ -9,6 +9,7 @@ import socket
 import stat
 from collections.abc import Sequence
 
+from app.environment.exit_codes import ExitCode
 from core.values.errors import BadOption, SlipstreamError
 
 BACKLOG = 1_024
@@ -20,6 +21,8 @@ class PortTaken(SlipstreamError):
 
     ``free`` is a port that can be had, None where none was found.
     """
+
+    exit_code = ExitCode.PORT_TAKEN
 
     def __init__(self, message: str, free: int | None = None) -> None:
         super().__init__(message)

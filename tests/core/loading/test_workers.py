@@ -6,8 +6,8 @@ import pytest
 
 from core.loading.memory_fit import LoadPlan, fit
 from core.loading.workers import connect_workers, why_so
-from core.remote_devices.handshake import WorkerUnavailable
 from core.values.engine_options import EngineOptions
+from core.values.errors import WorkerUnavailable
 from models.estimate.speed.machine import DeviceKind, Lent, Link, Machine, MachineDevice, machine_of
 from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import read_model

@@ -12,9 +12,9 @@ import pytest
 
 from core.remote_devices import borrowing, lending
 from core.remote_devices.borrowing import borrow, look
-from core.remote_devices.handshake import MessageSocket, WorkerUnavailable
+from core.remote_devices.handshake import MessageSocket
 from core.values.engine_options import EngineOptions
-from core.values.errors import BadOption
+from core.values.errors import BadOption, WorkerUnavailable
 from core.values.worker_address import worker_address
 from tests.support.lending import TOKEN, TestWorker
 

@@ -1,13 +1,22 @@
-"""What to do about trouble of the library, in the words of a terminal: one table for what is typed."""
+"""What becomes of an error in a terminal: what is told, what to type against it, and what it means to a script."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from app.environment.exit_codes import ExitCode
+from core.values.errors import BadOption, BadRequest, LoadFailed, SlipstreamError, WorkerUnavailable
 from models.formatting.program import PROGRAM, command
 from models.library.values import Remedy, Trouble
 
+# The first that fits counts. Errors of the app carry their own.
+_CODES: Final[tuple[tuple[type[SlipstreamError], ExitCode], ...]] = (
+    (BadOption, ExitCode.USAGE),
+    (BadRequest, ExitCode.USAGE),
+    (WorkerUnavailable, ExitCode.UNREACHABLE),
+    (LoadFailed, ExitCode.MODEL),
+)
 _TYPED: Final[Mapping[Remedy, Callable[[str], str]]] = {
     Remedy.WORK_OFFLINE: lambda about: (
         f"`{PROGRAM} models list` and `{PROGRAM} models search` without words work offline."
@@ -20,6 +29,20 @@ _TYPED: Final[Mapping[Remedy, Callable[[str], str]]] = {
     Remedy.DELETE: lambda about: f"`{command('models rm', about, '--delete')}` deletes it for good.",
     Remedy.ALLOW: lambda about: f"The option for that is {about}.",
 }
+
+
+def told(error: SlipstreamError) -> str:
+    """Return what happened, and where more is known what to type against it."""
+    trouble = getattr(error, "trouble", None)
+    return error.message if trouble is None else typed(trouble)
+
+
+def exit_code(error: SlipstreamError) -> ExitCode:
+    """Return what an error means to a script."""
+    own = getattr(error, "exit_code", None)
+    if isinstance(own, ExitCode):
+        return own
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.ERROR)
 
 
 def typed(trouble: Trouble) -> str:
