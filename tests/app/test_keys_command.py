@@ -7,13 +7,13 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
 import openai
 import pytest
 
-from app.cli import main as cli
 from app.client.server_process import ServerProcess
 from app.environment.exit_codes import ExitCode
 from app.settings.api_keys import KeyStore
@@ -23,14 +23,8 @@ Keys = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def keys(home: Path, capsys: pytest.CaptureFixture[str]) -> Keys:
-    """Runs a command; gives its exit code and what it printed."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["keys", *arguments])
-        return int(code), *capsys.readouterr()
-
-    return run
+def keys(typed: Keys) -> Keys:
+    return partial(typed, "keys")
 
 
 def made(keys: Keys, name: str) -> str:

@@ -15,6 +15,7 @@ from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
 from app.client.server_process import ServerProcess
 from tests.support import measured
+from tests.support.fork_server import forked_servers, stood_for
 from tools.model_factory.embedder_factory import bert
 
 MODEL = "ember-q8_0"
@@ -52,9 +53,9 @@ class RunningServer:
     @property
     def engines(self) -> list[psutil.Process]:
         """The engines' processes, the first model's first."""
-        children = psutil.Process(self.process.pid).children(recursive=True)
+        children = stood_for(psutil.Process(self.process.pid)).children(recursive=True)
         alive = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
-        found = [child for child in alive if "core.process.worker" in " ".join(child.cmdline())]
+        found = [stood_for(child) for child in alive if "core.process.worker" in " ".join(child.cmdline())]
         return sorted(found, key=psutil.Process.create_time)
 
     def chat(self, text: str = "Tell me a story about a fox.", **fields):
@@ -79,6 +80,12 @@ def tool_calls_of(chunks: Iterable[ChatCompletionChunk]) -> list[ChoiceDeltaTool
             assert piece.id is None
             calls[-1].function.arguments += piece.function.arguments
     return calls
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_servers() -> Iterator[None]:
+    with forked_servers():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -90,6 +90,7 @@ def test_a_model_can_be_loaded_by_name(own_server):
     assert own_server.http.post("/slipstream/load", json={"model": "ember-draft-q8_0"}).status_code == 202
     state = own_server.wait_until(lambda now: now["phase"] == "ready" and now["model"] == "ember-draft-q8_0")
     assert state["n_params"] < 2_000_000
+    assert [one["model"] for one in state["models"]] == ["ember-draft-q8_0"], "the other one made way"
     assert own_server.http.get("/health").json()["model"] == "ember-draft-q8_0"
     unknown = own_server.http.post("/slipstream/load", json={"model": "nothing"})
     assert unknown.status_code == 404

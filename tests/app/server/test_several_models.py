@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import openai
 import psutil
 import pytest
 
@@ -116,15 +115,3 @@ def test_a_name_that_is_an_alias_twice_is_refused() -> None:
         LlamaServerChoice(alias=["a,b", "a=other"]).aliases()
     with pytest.raises(BadOption, match="empty name"):
         LlamaServerChoice(alias=["a,,b"]).aliases()
-
-
-def test_with_models_max_1_the_named_model_takes_the_place_of_the_other(home: Path) -> None:
-    running = RunningServer(ServerProcess(["--no-draft", "--models-max", "1"]))
-    try:
-        assert running.chat(max_tokens=1).model == MODEL
-        assert running.chat(model=SMALL, max_tokens=1).model == SMALL
-        assert engines(running) == {SMALL: "ready"}
-        with pytest.raises(openai.NotFoundError):
-            running.client.models.retrieve("gpt-4o")
-    finally:
-        running.close()

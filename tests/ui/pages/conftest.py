@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from app.client.server_process import ServerProcess
+from tests.support.fork_server import forked_servers
 from ui.client.api import Api
 from ui.window.main_window import MainWindow
 
@@ -20,7 +21,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with pytest.MonkeyPatch.context() as patch:
+    with forked_servers(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLIPSTREAM_HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("PYTHON_KEYRING_BACKEND", "tests.support.file_keyring.FileKeyring")
         patch.setenv("KEYRING_FILE", str(tmp_path_factory.mktemp("keyring") / "keys.json"))
