@@ -18,6 +18,7 @@ from app.client.server_process import ServerProcess
 from app.environment.exit_codes import ExitCode
 from app.settings.api_keys import KeyStore
 from core.values.errors import BadOption, SlipstreamError
+from tests.support.fork_server import ForkedServer
 
 Keys = Callable[..., tuple[int, str, str]]
 
@@ -83,7 +84,7 @@ def test_a_file_that_cannot_be_read_lets_nobody_in(keys: Keys, home: Path) -> No
 @pytest.fixture
 def serving(keys: Keys, tmp_path: Path) -> Iterator[ServerProcess]:
     (tmp_path / "keys.txt").write_text("# for the team\nteam-1\n\nteam-2\n")
-    process = ServerProcess(["--no-draft", "--api-key-file", str(tmp_path / "keys.txt")])
+    process = ForkedServer(["--no-draft", "--api-key-file", str(tmp_path / "keys.txt")])
     process.wait_listening()
     yield process
     process.stop()

@@ -11,10 +11,10 @@ import keyring
 import pytest
 
 from app.client.http_client import Client
-from app.client.server_process import ServerProcess
 from app.environment.exit_codes import ExitCode
 from app.server.remotes.store import RemoteStore, key_of
 from tests.support.file_keyring import FileKeyring
+from tests.support.fork_server import ForkedServer
 from tools.stand_ins.fake_openai import FakeServer
 
 KEY = "sk-very-secret"
@@ -115,7 +115,7 @@ def test_a_remotes_model_chats_without_an_address_and_loads_no_model_here(remote
     assert (code, out) == (ExitCode.MODEL, "")
     assert "No such model." in err
     fake.error = None
-    with ServerProcess(["--on-demand"], listed=True) as server:
+    with ForkedServer(["--on-demand"], listed=True) as server:
         url = server.wait_listening()
         monkeypatch.setattr("app.cli.chat.chat_server.ServerProcess", None)
         assert chat("rack/ember-q8_0") == (ExitCode.OK, "Hello there.\n", ANY)

@@ -20,8 +20,7 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from io import BufferedReader, FileIO, TextIOWrapper
 from pathlib import Path
@@ -34,7 +33,13 @@ import pytest
 import app.library_service
 import app.server
 from app.client import server_process
-from app.client.server_process import library_command, library_environment, own_folder
+from app.client.server_process import (
+    ServerProcess,
+    library_command,
+    library_environment,
+    own_folder,
+    serve_command,
+)
 from core.ipc import child_process
 from core.ipc.child_process import WAITING
 
@@ -96,13 +101,14 @@ def forked_library_command() -> list[str]:
     return forked(library_command())
 
 
-@contextmanager
-def forked_servers() -> Iterator[None]:
-    """Let ``ServerProcess`` fork its servers, whose engines are forked too."""
-    serve_command = server_process.serve_command
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server_process, "serve_command", lambda options=(): forked(serve_command(options)))
-        yield
+class ForkedServer(ServerProcess):
+    """A server as ``ServerProcess`` starts one, forked; so are its engines."""
+
+    def __init__(self, options: Sequence[str] = (), *, listed: bool = False) -> None:
+        command = forked(serve_command(options))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(server_process, "serve_command", lambda _options: command)
+            super().__init__(options, listed=listed)
 
 
 def _client(name: str, command: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
 from app.client.server_process import ServerProcess
 from tests.support import measured
-from tests.support.fork_server import forked_servers, stood_for
+from tests.support.fork_server import ForkedServer, stood_for
 from tools.model_factory.embedder_factory import bert
 
 MODEL = "ember-q8_0"
@@ -82,12 +82,6 @@ def tool_calls_of(chunks: Iterable[ChatCompletionChunk]) -> list[ChoiceDeltaTool
     return calls
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _forked_servers() -> Iterator[None]:
-    with forked_servers():
-        yield
-
-
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Folders of its own for every server of these tests."""
@@ -101,7 +95,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def server(home: Path) -> Iterator[RunningServer]:
     """One server for all tests that leave it as it was."""
-    running = RunningServer(ServerProcess(["--parallel", "4", "--no-draft"]))
+    running = RunningServer(ForkedServer(["--parallel", "4", "--no-draft"]))
     yield running
     running.close()
 
@@ -109,13 +103,13 @@ def server(home: Path) -> Iterator[RunningServer]:
 @pytest.fixture
 def start_server() -> Callable[..., RunningServer]:
     """Starts a server in the folders that are set when it is called; whoever calls it closes it."""
-    return lambda *arguments: RunningServer(ServerProcess(list(arguments)))
+    return lambda *arguments: RunningServer(ForkedServer(list(arguments)))
 
 
 @pytest.fixture(scope="module")
 def own_server(home: Path) -> Iterator[RunningServer]:
     """A server for tests that do harm."""
-    running = RunningServer(ServerProcess(["--parallel", "4", "--no-draft", "--models-max", "1"]))
+    running = RunningServer(ForkedServer(["--parallel", "4", "--no-draft", "--models-max", "1"]))
     yield running
     running.close()
 
@@ -123,7 +117,7 @@ def own_server(home: Path) -> Iterator[RunningServer]:
 @pytest.fixture(scope="module")
 def paired(home: Path) -> Iterator[RunningServer]:
     """A server with a draft model, which can answer too."""
-    running = RunningServer(ServerProcess(["--parallel", "2"]))
+    running = RunningServer(ForkedServer(["--parallel", "2"]))
     yield running
     running.close()
 
@@ -132,6 +126,6 @@ def paired(home: Path) -> Iterator[RunningServer]:
 def reranker(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server of a model that scores documents."""
     path = bert(tmp_path_factory.mktemp("reranker") / "tiny-reranker.gguf", "rank")
-    running = RunningServer(ServerProcess(["--model", str(path)]))
+    running = RunningServer(ForkedServer(["--model", str(path)]))
     yield running
     running.close()

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.client.server_process import ServerProcess
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.fork_server import ForkedServer
 from tools.model_factory.embedder_factory import bert
 
 SMALL = "ember-draft-q8_0"
@@ -24,7 +24,7 @@ def both(home: Path) -> Iterator[RunningServer]:
     encoder.parent.mkdir(parents=True, exist_ok=True)
     bert(encoder)
     options = ["--no-draft", "--alias", "gpt-4o,gpt-4.1", "--alias", f"small={SMALL}", "--models-max", "3"]
-    running = RunningServer(ServerProcess(options))
+    running = RunningServer(ForkedServer(options))
     yield running
     running.close()
     encoder.unlink()

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from app.client.server_process import ServerProcess
-from tests.support.fork_server import forked_servers
+from tests.support.fork_server import ForkedServer
 from ui.client.api import Api
 from ui.window.main_window import MainWindow
 
@@ -21,11 +21,11 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with forked_servers(), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLIPSTREAM_HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("PYTHON_KEYRING_BACKEND", "tests.support.file_keyring.FileKeyring")
         patch.setenv("KEYRING_FILE", str(tmp_path_factory.mktemp("keyring") / "keys.json"))
-        running = ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"])
+        running = ForkedServer(["--parallel", "2", "--no-draft", "--no-calibration"])
         running.wait_listening()
         yield running
         running.stop()
