@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,14 +46,20 @@ def fake() -> Iterator[FakeServer]:
 
 
 @pytest.fixture
-def models(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Runs a command of ``slipstream models`` and returns its exit code, output and errors."""
+def typed(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command in this process and returns its exit code, output and errors."""
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["models", *arguments])
+    def run(*words: str) -> tuple[int, str, str]:
+        code = cli.main(list(words))
         return int(code), *capsys.readouterr()
 
     return run
+
+
+@pytest.fixture
+def models(typed: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command of ``slipstream models``."""
+    return partial(typed, "models")
 
 
 @pytest.fixture

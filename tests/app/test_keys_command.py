@@ -7,30 +7,25 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
 import openai
 import pytest
 
-from app.cli import main as cli
 from app.client.server_process import ServerProcess
 from app.environment.exit_codes import ExitCode
 from app.settings.api_keys import KeyStore
 from core.values.errors import BadOption, SlipstreamError
+from tests.support.fork_server import ForkedServer
 
 Keys = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def keys(home: Path, capsys: pytest.CaptureFixture[str]) -> Keys:
-    """Runs a command; gives its exit code and what it printed."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["keys", *arguments])
-        return int(code), *capsys.readouterr()
-
-    return run
+def keys(typed: Keys) -> Keys:
+    return partial(typed, "keys")
 
 
 def made(keys: Keys, name: str) -> str:
@@ -89,7 +84,7 @@ def test_a_file_that_cannot_be_read_lets_nobody_in(keys: Keys, home: Path) -> No
 @pytest.fixture
 def serving(keys: Keys, tmp_path: Path) -> Iterator[ServerProcess]:
     (tmp_path / "keys.txt").write_text("# for the team\nteam-1\n\nteam-2\n")
-    process = ServerProcess(["--no-draft", "--api-key-file", str(tmp_path / "keys.txt")])
+    process = ForkedServer(["--no-draft", "--api-key-file", str(tmp_path / "keys.txt")])
     process.wait_listening()
     yield process
     process.stop()

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 import keyring
 import pytest
 
-from app.cli import main as cli
 from app.cli.models import library
 from app.client import discovery
 from app.environment.exit_codes import ExitCode
@@ -37,15 +36,6 @@ from tools.stand_ins.library_server import KEY, LibraryServer
 REPO = "acme/fox-GGUF"
 PULL = ("models", "pull", f"{REPO}:Q8_0")
 SLOW = Fault(bytes_per_second=1e6)
-
-
-@pytest.fixture
-def models(home: Path, capsys: pytest.CaptureFixture[str]):
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["models", *arguments])
-        return int(code), *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

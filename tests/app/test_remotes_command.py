@@ -10,36 +10,34 @@ from unittest.mock import ANY
 import keyring
 import pytest
 
-from app.cli import main as cli
 from app.client.http_client import Client
-from app.client.server_process import ServerProcess
 from app.environment.exit_codes import ExitCode
 from app.server.remotes.store import RemoteStore, key_of
 from tests.support.file_keyring import FileKeyring
+from tests.support.fork_server import ForkedServer
 from tools.stand_ins.fake_openai import FakeServer
 
 KEY = "sk-very-secret"
 
 
 @pytest.fixture
-def remotes(home: Path, tmp_path: Path, fake: FakeServer, monkeypatch, capsys):
-    """Runs a command; gives its exit code and what it printed."""
+def remotes(typed, tmp_path: Path, fake: FakeServer, monkeypatch):
+    """Runs a command, with what is typed while it runs."""
     fake.api_key = KEY
     monkeypatch.setenv("KEYRING_FILE", str(tmp_path / "keys.json"))
     before = keyring.get_keyring()
     keyring.set_keyring(FileKeyring())
 
-    def run(*arguments: str, typed: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-        code = cli.main(["remotes", *arguments])
-        return int(code), *capsys.readouterr()
+    def run(*words: str, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        return typed("remotes", *words)
 
     yield run
     keyring.set_keyring(before)
 
 
 def test_a_remote_is_added_listed_tested_and_removed(remotes, fake, home, tmp_path):
-    code, out, err = remotes("add", "Rack", fake.url, "--key-stdin", "--fallback", "ember-q8_0", typed=f"{KEY}\n")
+    code, out, err = remotes("add", "Rack", fake.url, "--key-stdin", "--fallback", "ember-q8_0", stdin=f"{KEY}\n")
     assert (code, err) == (ExitCode.OK, "")
     assert f"Added rack at {fake.url}/v1." in out
     assert "unencrypted" in out
@@ -83,7 +81,7 @@ def test_what_cannot_be_is_refused(remotes, arguments, word):
 
 
 def test_a_key_is_for_one_address_only(remotes, fake, home, monkeypatch):
-    remotes("add", "rack", fake.url, "--key-stdin", typed=KEY)
+    remotes("add", "rack", fake.url, "--key-stdin", stdin=KEY)
     store = RemoteStore()
     assert key_of(store.named("rack")) == KEY
     file = home / "config" / "remotes.json"
@@ -98,31 +96,29 @@ def test_without_a_keyring_the_key_is_written_nowhere(remotes, fake, home):
     from keyring.backends.fail import Keyring
 
     keyring.set_keyring(Keyring())
-    code, _, err = remotes("add", "rack", fake.url, "--key-stdin", typed=KEY)
+    code, _, err = remotes("add", "rack", fake.url, "--key-stdin", stdin=KEY)
     assert code == ExitCode.USAGE
     assert "SLIPSTREAM_REMOTE_KEY_RACK" in err
     assert not (home / "config" / "remotes.json").exists()
 
 
-def chat(capsys, *words: str) -> tuple[int, str, str]:
-    code = cli.main(["chat", *words, "Hi", "--max-tokens", "9"])
-    return int(code), *capsys.readouterr()
+def test_a_remotes_model_chats_without_an_address_and_loads_no_model_here(remotes, fake, typed, monkeypatch):
+    def chat(model: str) -> tuple[int, str, str]:
+        return typed("chat", "--model", model, "Hi", "--max-tokens", "9")
 
-
-def test_a_remotes_model_chats_without_an_address_and_loads_no_model_here(remotes, fake, capsys, monkeypatch):
     fake.api_key = None
     remotes("add", "rack", fake.url, "--no-key")
-    assert chat(capsys, "--model", "rack/ember-q8_0") == (ExitCode.OK, "Hello there.\n", ANY)
+    assert chat("rack/ember-q8_0") == (ExitCode.OK, "Hello there.\n", ANY)
     assert (fake.requests[-1]["model"], fake.requests[-1]["max_tokens"]) == ("ember-q8_0", 9)
     fake.error = 404, {"error": {"message": "No such model.", "type": "x", "param": "model", "code": "model_not_found"}}
-    code, out, err = chat(capsys, "--model", "rack/other")
+    code, out, err = chat("rack/other")
     assert (code, out) == (ExitCode.MODEL, "")
     assert "No such model." in err
     fake.error = None
-    with ServerProcess(["--on-demand"], listed=True) as server:
+    with ForkedServer(["--on-demand"], listed=True) as server:
         url = server.wait_listening()
         monkeypatch.setattr("app.cli.chat.chat_server.ServerProcess", None)
-        assert chat(capsys, "--model", "rack/ember-q8_0") == (ExitCode.OK, "Hello there.\n", ANY)
+        assert chat("rack/ember-q8_0") == (ExitCode.OK, "Hello there.\n", ANY)
         assert Client(url, server.api_key).state().phase == "empty", (
             "the server that runs need not load anything either"
         )

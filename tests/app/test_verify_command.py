@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,9 +19,9 @@ from app.jobs.verify import prompt_file, verification
 from app.jobs.verify.prompt_file import BUILT_IN, BadPromptFile, read_prompts
 from app.jobs.verify.verification import Verification
 from app.settings.server_settings import ServerSettings
-from core.engine.committer import Committer
 from core.values.errors import BadOption
 from tests.support.engines import EMBER, chat
+from tests.support.interruptions import take_wrongly
 from tools.model_factory import gguf_factory, recurrent_factory
 
 COPY = (
@@ -150,13 +149,7 @@ def test_drafting_that_costs_time_fails_with_a_sentence(
 def test_a_changed_text_has_an_exit_code_of_its_own(
     verify: Verify, prompts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = Committer._take
-
-    def take_wrongly(committer: Committer, sequence: Any, token: int, *rest: Any) -> Any:
-        is_wrong = sequence.request.speculates and sequence.n_generated == 3
-        return take(committer, sequence, 77 if is_wrong else token, *rest)
-
-    monkeypatch.setattr(Committer, "_take", take_wrongly)
+    take_wrongly(monkeypatch, 3)
     words = ("--prompts", str(prompts), "--max-tokens", "10")
     code, out, _ = verify(*words, "--json")
     assert code == ExitCode.TEXT_CHANGED

@@ -1,7 +1,8 @@
-"""What a window shows of its chat."""
+"""A window's chat: what is said in it, and what it shows."""
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from ui.chat.messages.assistant_message import AssistantMessage
@@ -20,3 +21,15 @@ def ended(qtbot: QtBot, window: MainWindow) -> Message:
     """The last reply, once nothing is written any more."""
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     return window.desk.current.tree.path[-1]
+
+
+def say(qtbot: QtBot, window: MainWindow, text: str) -> None:
+    """Type a message and send it."""
+    window.page.composer.set_text(text)
+    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_Return)
+
+
+def ask(qtbot: QtBot, window: MainWindow, text: str) -> Message:
+    """Say ``text``, and return the reply once it has ended."""
+    say(qtbot, window, text)
+    return ended(qtbot, window)

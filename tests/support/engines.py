@@ -149,6 +149,14 @@ def complete(engine: Engine, prompt: str | tuple[int, ...] = FOX, **fields: Any)
 
 
 GREEDY_WITH_LOGPROBS = SamplingParams(temperature=0, logprobs=True, top_logprobs=2)
+
+
+def greedy(engine: Engine, prompt: str | tuple[int, ...] = FOX, **fields: Any) -> tuple[list[tuple[int, float]], Ended]:
+    """Run one request alone, greedily; return what ``greedy_tokens`` says of it, and its end."""
+    _, ended, ledger = complete(engine, prompt, sampling=GREEDY_WITH_LOGPROBS, **fields)
+    return greedy_tokens(ledger, "only"), ended
+
+
 _MOST_EXPECTED = 40
 _said: WeakKeyDictionary[Engine, dict[str, list[tuple[int, float]]]] = WeakKeyDictionary()
 
@@ -158,8 +166,7 @@ def expected(plain: Engine, prompt: str, n: int) -> list[tuple[int, float]]:
     assert n <= _MOST_EXPECTED
     said = _said.setdefault(plain, {})
     if prompt not in said:
-        _, _, ledger = complete(plain, prompt, max_tokens=_MOST_EXPECTED, sampling=GREEDY_WITH_LOGPROBS)
-        said[prompt] = greedy_tokens(ledger, "only")
+        said[prompt], _ = greedy(plain, prompt, max_tokens=_MOST_EXPECTED)
     return said[prompt][:n]
 
 

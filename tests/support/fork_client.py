@@ -9,10 +9,13 @@ import sys
 
 connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
 connection.connect("\0" + sys.argv[1])
-message = b"\0".join([os.fsencode(os.getcwd()), *(name + b"=" + value for name, value in os.environb.items())])
+words = [os.fsencode(word) for word in sys.argv[2:]]
+pairs = [name + b"=" + value for name, value in os.environb.items()]
+message = b"\0".join([os.fsencode(os.getcwd()), str(len(words)).encode(), *words, *pairs])
 streams = b"".join(stream.to_bytes(4, sys.byteorder) for stream in range(3))
 connection.sendmsg([message], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
-connection.recv(64)
+with open("/proc/self/comm", "wb") as name:
+    name.write(connection.recv(64))
 # They end when the other process ends them.
 nothing = os.open(os.devnull, os.O_RDWR)
 for stream in range(3):

@@ -1,9 +1,10 @@
-"""Starts the library's process by forking one that has imported everything, on Linux: in milliseconds of CPU time.
+"""Starts our processes by forking one that has imported everything, on Linux: in milliseconds of CPU time.
 
-Each library has the environment, the folder, the streams and the process id of its own that a started one has; only
-the imports are done before. ``python -m tests.support.fork_server NAME`` listens on that abstract socket until its
-stdin ends. A client sends the folder and the environment with three descriptors, and is told the process id and, in
-the end, the exit code; when the client goes first, the process is killed.
+Each has the environment, the folder, the streams and the process id of its own that a started one has; only the
+imports are done before. ``python -m tests.support.fork_server NAME`` listens on that abstract socket until its stdin
+ends. A client sends the folder, the words after ``python -m`` and the environment with three descriptors. It is told
+the process id, which becomes its own name, and in the end the exit code; when the client goes first, the process is
+killed.
 """
 
 from __future__ import annotations
@@ -19,19 +20,38 @@ import socket
 import subprocess
 import sys
 import traceback
+from collections.abc import Sequence
 from functools import cache
+from io import BufferedReader, FileIO, TextIOWrapper
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import NamedTuple, cast
 
+import psutil
+import pytest
+
 import app.library_service
-from app.client.server_process import library_command, library_environment, own_folder
+import app.server
+from app.client import server_process
+from app.client.server_process import (
+    ServerProcess,
+    library_command,
+    library_environment,
+    own_folder,
+    serve_command,
+)
+from core.ipc import child_process
+from core.ipc.child_process import WAITING
 
 CAN_FORK = hasattr(os, "pidfd_open")
-_MODULE = "app.library_service"
+_ENGINE = "core.process.worker"
+# With all that is in them.
+_PARTS = (app.library_service, app.server)
 # Not huggingface_hub and keyring, which read the environment when they are imported, but what they need.
 _IMPORTED = (
-    *(f"{_MODULE}.{module.name}" for module in iter_modules(app.library_service.__path__) if module.name != "__main__"),
+    _ENGINE,
+    "app.cli.main",
+    "app.cli.commands.serve",
     "app.doctor.checks",
     "models.recommend.recommend",
     "certifi",
@@ -54,7 +74,7 @@ def server_name() -> str:
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.support.fork_server", name],
         cwd=own_folder(),
-        env=library_environment(),
+        env={**WAITING, **library_environment()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -69,20 +89,52 @@ def server_name() -> str:
     return name
 
 
-def forked_library_command() -> list[str]:
-    """Return a command that does what ``library_command`` does; its process stands for the library's."""
+def forked(command: list[str]) -> list[str]:
+    """Return a command that does what ``command``, ``python -m MODULE …``, does; its process stands for that one's."""
     if not CAN_FORK:
-        return library_command()
-    # Without site and the like the client starts in a few milliseconds.
-    return [sys.executable, "-I", "-S", str(_CLIENT), server_name()]
+        return command
+    return _client(server_name(), command)
+
+
+def forked_library_command() -> list[str]:
+    """Return the library's command, forked."""
+    return forked(library_command())
+
+
+class ForkedServer(ServerProcess):
+    """A server as ``ServerProcess`` starts one, forked; so are its engines."""
+
+    def __init__(self, options: Sequence[str] = (), *, listed: bool = False) -> None:
+        command = forked(serve_command(options))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(server_process, "serve_command", lambda _options: command)
+            super().__init__(options, listed=listed)
+
+
+def _client(name: str, command: list[str]) -> list[str]:
+    # Without site and the like it starts in a few milliseconds.
+    return [sys.executable, "-I", "-S", str(_CLIENT), name, *command[command.index("-m") + 1 :]]
+
+
+def stood_for(process: psutil.Process) -> psutil.Process:
+    """Return the process that a client stands for; any other process is itself."""
+    return psutil.Process(int(name)) if (name := process.name()).isdigit() else process
 
 
 # -- the server --------------------------------------------------------------------------------------------------------
 
 
 def _serve(name: str) -> None:
-    for module in _IMPORTED:
-        importlib.import_module(module)
+    parts = (one.name for part in _PARTS for one in walk_packages(part.__path__, f"{part.__name__}."))
+    for module in (*_IMPORTED, *parts):
+        if not module.endswith("__main__"):
+            importlib.import_module(module)
+    assert not {"huggingface_hub", "keyring"} & set(sys.modules)
+    started = child_process._command
+    # What was forked forks its engines.
+    child_process._command = lambda module, *words: (
+        _client(name, started(module, *words)) if module == _ENGINE else started(module, *words)
+    )
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(f"\0{name}")
@@ -111,7 +163,7 @@ def _serve(name: str) -> None:
 
 
 class _Child(NamedTuple):
-    """A library: who asked for it, its process id, and a descriptor that can be read when it has ended."""
+    """A process: who asked for it, its process id, and a descriptor that can be read when it has ended."""
 
     connection: socket.socket
     pid: int
@@ -132,7 +184,7 @@ def _accept(listener: socket.socket) -> _Child:
     message, streams, _, _ = socket.recv_fds(connection, _LONGEST_MESSAGE, 3)
     pid = os.fork()
     if pid == 0:
-        _become_a_library(message, streams)
+        _become(message, streams)
     for stream in streams:
         os.close(stream)
     _tell(connection, pid)
@@ -146,10 +198,11 @@ def _tell(connection: socket.socket, number: int) -> None:
         return
 
 
-def _become_a_library(message: bytes, streams: list[int]) -> None:
+def _become(message: bytes, streams: list[int]) -> None:
     code = 1
     try:
-        folder, *pairs = message.split(b"\0")
+        folder, n_words, *rest = message.split(b"\0")
+        words, pairs = [os.fsdecode(word) for word in rest[: int(n_words)]], rest[int(n_words) :]
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
@@ -157,7 +210,13 @@ def _become_a_library(message: bytes, streams: list[int]) -> None:
         for name, _, value in (pair.partition(b"=") for pair in pairs):
             os.environb[name] = value
         os.chdir(folder)
-        runpy.run_module(_MODULE, run_name="__main__", alter_sys=True)
+        sys.stdin = TextIOWrapper(BufferedReader(FileIO(0, closefd=False)), "utf-8")
+        sys.stdout, sys.stderr = (
+            TextIOWrapper(FileIO(number, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
+            for number in (1, 2)
+        )
+        sys.argv = words
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as error:
         code = cast(int, error.code or 0)

@@ -1,4 +1,4 @@
-"""What happens to drafted steps from outside: a request is cancelled, a verification is broken off."""
+"""What happens to drafted steps from outside: a cancel, a verification that is broken off, a wrong token."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from core.engine.committer import Committer
 from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
@@ -75,3 +78,14 @@ def break_off_verifications(engine: Engine) -> Ledger:
         ledger.add(engine.step())
         engine.context.decode = decode  # type: ignore[method-assign]
     return run(engine, ledger)
+
+
+def take_wrongly(monkeypatch: pytest.MonkeyPatch, position: int) -> None:
+    """Let every engine take the token 77 at ``position`` of a reply that may be drafted for."""
+    take = Committer._take
+
+    def taken(committer: Committer, sequence: Any, token: int, *rest: Any) -> Any:
+        is_wrong = sequence.request.speculates and sequence.n_generated == position
+        return take(committer, sequence, 77 if is_wrong else token, *rest)
+
+    monkeypatch.setattr(Committer, "_take", taken)

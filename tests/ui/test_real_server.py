@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 
 from app.client.server_process import new_api_key, own_folder, serve_command, serve_environment
 from models.formatting.figures import rate
 from tests.support import measured
+from tests.support.chat_window import ask, ended
+from tests.support.fork_server import forked
 from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.receipts import CONTEXT_FULL
 from ui.chat.race import RaceDialog
@@ -26,7 +29,7 @@ from ui.window.server_link import ServerLink
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     key = new_api_key()
-    server = PrivateServer(serve_command(["--parallel", "2"]), serve_environment(key), str(own_folder()))
+    server = PrivateServer(forked(serve_command(["--parallel", "2"])), serve_environment(key), str(own_folder()))
     server.key = key  # type: ignore[attr-defined]
     yield server
     server.stop()
@@ -62,15 +65,15 @@ def _gauges_hold_the_reply(qtbot, window: MainWindow, timings: Timings) -> None:
 
 
 def _goes_on_after_a_message_that_is_too_long(qtbot, window: MainWindow) -> None:
-    reply = _ask(qtbot, window, "word " * 4_000)
+    reply = ask(qtbot, window, "word " * 4_000)
     assert (reply.status, reply.finish_reason) == (Status.FAILED, CONTEXT_FULL)
-    reply = _ask(qtbot, window, "Who are you?")
+    reply = ask(qtbot, window, "Who are you?")
     assert (reply.status, reply.problem) == (Status.DONE, None)
 
 
 def _stops_in_the_middle(qtbot, window: MainWindow) -> None:
-    window.desk.send("Count from one to a hundred.")
-    qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
+    with qtbot.waitSignal(window.desk.current.grew):
+        window.desk.send("Count from one to a hundred.")
     window.desk.stop()
     reply = window.desk.current.tree.path[-1]
     assert reply.status in (Status.STOPPED, Status.DONE)
@@ -79,11 +82,9 @@ def _stops_in_the_middle(qtbot, window: MainWindow) -> None:
 
 
 def _survives_the_death_of_the_server(qtbot, window: MainWindow, server: PrivateServer) -> None:
-    window.desk.send("Tell me a long story about a fox.")
-    qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
-    os.kill(server.process_id, 9)
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    cut = window.desk.current.tree.path[-1]
+    # With the first words, before what else has arrived meanwhile is looked at.
+    window.desk.current.grew.connect(lambda *_: os.kill(server.process_id, 9), Qt.ConnectionType.SingleShotConnection)
+    cut = ask(qtbot, window, "Tell me a long story about a fox.")
     assert cut.status is Status.FAILED
     assert cut.content
     assert cut.problem
@@ -91,13 +92,10 @@ def _survives_the_death_of_the_server(qtbot, window: MainWindow, server: Private
     assert isinstance(view, AssistantMessage)
     assert cut.content[:10] in view.view.toPlainText()
     view.redo.click()
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    assert window.desk.current.tree.path[-1].status is Status.DONE
+    assert ended(qtbot, window).status is Status.DONE
     os.kill(server.process_id, 9)
     qtbot.waitUntil(lambda: "starting again" in window.page.server_banner.text)
-    window.desk.send("Who are you?")
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    reply = window.desk.current.tree.path[-1]
+    reply = ask(qtbot, window, "Who are you?")
     assert (reply.status, reply.problem) == (Status.DONE, None)
     assert window.page.server_banner.text == ""
 
@@ -109,7 +107,7 @@ def paired_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     measured.give(tmp_path / "cache", rows_are_cheap=True)
     key = new_api_key()
     options = ["--parallel", "4", "--draft", "ember-draft-q8_0"]
-    server = PrivateServer(serve_command(options), serve_environment(key), str(own_folder()))
+    server = PrivateServer(forked(serve_command(options)), serve_environment(key), str(own_folder()))
     server.key = key  # type: ignore[attr-defined]
     yield server
     server.stop()
@@ -126,25 +124,17 @@ def test_deep_shows_its_stages_and_spark_is_marked_and_redone(
     window.desk.send("What is a fox?")
     stream = window.desk.current._running.stream  # type: ignore[union-attr]
     stream.progressed.connect(lambda progress: stages.append(progress.stage))
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    reply = window.desk.current.tree.path[-1]
+    reply = ended(qtbot, window)
     assert (reply.status, reply.problem) == (Status.DONE, None)
     assert list(dict.fromkeys(stages)) == ["drafting", "distilling", "refining"]
     assert [stage.stage for stage in reply.timings.deep.stages] == ["drafting", "distilling", "refining"]
     window.page.composer.speed.chosen.emit(Speed.SPARK)
-    reply = _ask(qtbot, window, "Tell me a story about a fox.")
+    reply = ask(qtbot, window, "Tell me a story about a fox.")
     assert (reply.status, reply.answered_by) == (Status.DONE, "ember-draft-q8_0")
     view = window.page.transcript.view_of(reply.id)
     view.spark_note.redo.click()  # type: ignore[union-attr]
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    redone = window.desk.current.tree.path[-1]
+    redone = ended(qtbot, window)
     assert (redone.status, redone.answered_by, redone.parent_id) == (Status.DONE, None, reply.parent_id)
-
-
-def _ask(qtbot, window: MainWindow, text: str):
-    window.desk.send(text)
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    return window.desk.current.tree.path[-1]
 
 
 def test_two_chats_and_two_racers_write_at_once(qtbot, window: MainWindow, api: Api, server: PrivateServer) -> None:

@@ -177,23 +177,21 @@ def pace(window: MainWindow) -> int:
 
 
 class TestWindow:
-    @pytest.mark.parametrize(("size", "percent"), [((1180, 780), 100), ((480, 360), 100), ((480, 360), 150)])
-    def test_it_is_at_the_foot_of_every_page(
-        self, qtbot, window: MainWindow, size: tuple[int, int], percent: int
-    ) -> None:
-        window.resize_text(percent)
-        window.resize(*size)
+    def test_it_is_at_the_foot_of_every_page(self, qtbot, window: MainWindow) -> None:
         bar, pages = window.speed_bar, window.tuning.parentWidget().parentWidget()
 
         def is_at_the_foot() -> bool:
             seen = visible_rect(bar, window)
             return (seen.left(), seen.bottom(), seen.width()) == (0, window.height() - 1, window.width())
 
-        for page in PAGES:
-            window.show_page(page)
-            qtbot.waitUntil(is_at_the_foot)
-            assert visible_rect(pages, window).bottom() < visible_rect(bar, window).top()
-            assert bar.speed.isVisible()
+        for size, percent in (((1180, 780), 100), ((480, 360), 100), ((480, 360), 150)):
+            window.resize_text(percent)
+            window.resize(*size)
+            for page in PAGES:
+                window.show_page(page)
+                qtbot.waitUntil(is_at_the_foot)
+                assert visible_rect(pages, window).bottom() < visible_rect(bar, window).top()
+                assert bar.speed.isVisible()
 
     def test_without_a_loaded_model_it_stays_on_every_page_and_is_idle(
         self, qtbot, window: MainWindow, server: FakeServer

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from tests.support.chat_window import reply_view
+from tests.support.chat_window import ask, reply_view, say
 from tests.support.contrast import contrast
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.library_server import KEY, LibraryServer
@@ -46,17 +46,6 @@ from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
 
 
-def say(qtbot, window: MainWindow, text: str) -> None:
-    window.page.composer.set_text(text)
-    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_Return)
-
-
-def ask(qtbot, window: MainWindow, text: str) -> Message:
-    say(qtbot, window, text)
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    return window.desk.current.tree.path[-1]
-
-
 def asked_view(window: MainWindow) -> UserMessage:
     view = window.page.transcript.view_of(window.desk.current.tree.path[-2].id)
     assert isinstance(view, UserMessage)
@@ -69,23 +58,8 @@ def titles(window: MainWindow) -> list[str]:
     return [index.data() for index in rows if index.data(CHAT_ID) is not None]
 
 
-@pytest.mark.parametrize(
-    ("size", "percent"),
-    [
-        ((1180, 780), 100),
-        ((720, 480), 100),
-        ((640, 480), 100),
-        ((480, 360), 100),
-        ((1180, 780), 150),
-        ((720, 480), 150),
-    ],
-)
-def test_what_an_empty_chat_offers_is_whole_in_any_window(
-    qtbot, window: MainWindow, size: tuple[int, int], percent: int
-) -> None:
+def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWindow) -> None:
     window.watch.start()
-    window.resize_text(percent)
-    window.resize(*size)
     welcome = window.page.welcome
     qtbot.waitUntil(lambda: "Ember" in welcome.note.text())
     labels = [label for example in welcome.examples for label in example.findChildren(QLabel)]
@@ -102,10 +76,14 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(
             and note.bottom() < min(box.top() for box in boxes)
         )
 
-    qtbot.waitUntil(is_whole)
     assert welcome.focusPolicy() == Qt.FocusPolicy.NoFocus
-    welcome.ensureWidgetVisible(welcome.examples[-1])
-    assert welcome.examples[-1].visibleRegion().boundingRect().height() == welcome.examples[-1].height()
+    sizes = ((1180, 780), (720, 480), (640, 480), (480, 360))
+    for size, percent in (*((size, 100) for size in sizes), (sizes[0], 150), (sizes[1], 150)):
+        window.resize_text(percent)
+        window.resize(*size)
+        qtbot.waitUntil(is_whole)
+        welcome.ensureWidgetVisible(welcome.examples[-1])
+        assert welcome.examples[-1].visibleRegion().boundingRect().height() == welcome.examples[-1].height()
 
 
 @pytest.mark.parametrize(
@@ -175,17 +153,14 @@ def longest_block(field: QPlainTextEdit) -> int:
     return max(document.findBlockByNumber(n).length() - 1 for n in range(document.blockCount()))
 
 
-@pytest.mark.parametrize(
-    ("text", "is_from_right"), [("Hello", False), ("שלום", True), ("مرحبا\nHello", True), ("", False)]
-)
-def test_writing_begins_at_the_side_of_its_script(window: MainWindow, text: str, is_from_right: bool) -> None:
+def test_writing_begins_at_the_side_of_its_script(window: MainWindow) -> None:
     field = window.page.composer.field
-    field.setPlainText("שלום" if not is_from_right else "Hello")
-    field.setPlainText(text)
-    line = field.document().firstBlock().layout().lineAt(0)
-    begin = line.cursorToX(0)
-    begin = begin[0] if isinstance(begin, tuple) else begin
-    assert (begin > line.width() / 2) is is_from_right
+    for text, is_from_right in (("Hello", False), ("שלום", True), ("", False), ("مرحبا\nHello", True)):
+        field.setPlainText(text)
+        line = field.document().firstBlock().layout().lineAt(0)
+        begin = line.cursorToX(0)
+        begin = begin[0] if isinstance(begin, tuple) else begin
+        assert (begin > line.width() / 2) is is_from_right, text
 
 
 def test_a_tab_is_as_wide_as_four_letters_of_code(qtbot, window: MainWindow) -> None:
@@ -765,16 +740,16 @@ def test_the_size_of_text_of_the_last_time_is_back(qtbot, qapp, lonely_api: Api,
     window.close()
 
 
-@pytest.mark.parametrize("percent", [80, 100, 150])
-def test_the_names_of_the_librarys_pages_are_whole(qtbot, window: MainWindow, percent: int) -> None:
-    window.resize_text(percent)
+def test_the_names_of_the_librarys_pages_are_whole(window: MainWindow) -> None:
     window.show_page("library")
     assert window.library is not None
-    for name, tab in window.library.tabs.items():
-        tab.click()
-        bold = QFont(tab.font())
-        bold.setWeight(QFont.Weight.DemiBold)
-        assert tab.width() - 24 >= QFontMetrics(bold).horizontalAdvance(name)
+    for percent in (100, 80, 150):
+        window.resize_text(percent)
+        for name, tab in window.library.tabs.items():
+            tab.click()
+            bold = QFont(tab.font())
+            bold.setWeight(QFont.Weight.DemiBold)
+            assert tab.width() - 24 >= QFontMetrics(bold).horizontalAdvance(name), percent
 
 
 @pytest.mark.parametrize("percent", [80, 150])
@@ -843,11 +818,9 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     window.close()
 
 
-@pytest.mark.parametrize("open_panel", [False, True])
-def test_everything_that_can_be_used_has_a_name_and_the_keyboard(qtbot, window: MainWindow, open_panel: bool) -> None:
+def test_everything_that_can_be_used_has_a_name_and_the_keyboard(qtbot, window: MainWindow) -> None:
     ask(qtbot, window, "Hi")
-    if open_panel:
-        window.toggle_panel()
+    window.toggle_panel()
     buttons = [button for button in window.findChildren(QAbstractButton) if not isinstance(button.parent(), QLineEdit)]
     for button in buttons:
         if button.isVisible() and button.isEnabled():
@@ -904,14 +877,14 @@ def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, 
     assert not window.focusWidget().visibleRegion().isEmpty()
 
 
-@pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])
-def test_what_a_field_asks_for_can_be_read_before_it_is_filled(window: MainWindow, choice: ThemeChoice) -> None:
-    window.choose_theme(choice)
+def test_what_a_field_asks_for_can_be_read_before_it_is_filled(window: MainWindow) -> None:
     window.toggle_panel()
-    for field in (window.page.composer.field, window.history.search, window.tuning.prompt):
-        asked = field.palette().color(QPalette.ColorRole.PlaceholderText)
-        assert asked.alpha() == 255
-        assert contrast(asked.name(), (DARK if choice is ThemeChoice.DARK else LIGHT).raised) >= 4.5
+    for choice, colours in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
+        window.choose_theme(choice)
+        for field in (window.page.composer.field, window.history.search, window.tuning.prompt):
+            asked = field.palette().color(QPalette.ColorRole.PlaceholderText)
+            assert asked.alpha() == 255
+            assert contrast(asked.name(), colours.raised) >= 4.5
 
 
 def test_the_handles_of_sliders_are_round_and_not_cut(window: MainWindow) -> None:

@@ -15,6 +15,7 @@ from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
 from app.client.server_process import ServerProcess
 from tests.support import measured
+from tests.support.fork_server import ForkedServer, stood_for
 from tools.model_factory.embedder_factory import bert
 
 MODEL = "ember-q8_0"
@@ -52,9 +53,9 @@ class RunningServer:
     @property
     def engines(self) -> list[psutil.Process]:
         """The engines' processes, the first model's first."""
-        children = psutil.Process(self.process.pid).children(recursive=True)
+        children = stood_for(psutil.Process(self.process.pid)).children(recursive=True)
         alive = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
-        found = [child for child in alive if "core.process.worker" in " ".join(child.cmdline())]
+        found = [stood_for(child) for child in alive if "core.process.worker" in " ".join(child.cmdline())]
         return sorted(found, key=psutil.Process.create_time)
 
     def chat(self, text: str = "Tell me a story about a fox.", **fields):
@@ -94,7 +95,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def server(home: Path) -> Iterator[RunningServer]:
     """One server for all tests that leave it as it was."""
-    running = RunningServer(ServerProcess(["--parallel", "4", "--no-draft"]))
+    running = RunningServer(ForkedServer(["--parallel", "4", "--no-draft"]))
     yield running
     running.close()
 
@@ -102,13 +103,13 @@ def server(home: Path) -> Iterator[RunningServer]:
 @pytest.fixture
 def start_server() -> Callable[..., RunningServer]:
     """Starts a server in the folders that are set when it is called; whoever calls it closes it."""
-    return lambda *arguments: RunningServer(ServerProcess(list(arguments)))
+    return lambda *arguments: RunningServer(ForkedServer(list(arguments)))
 
 
 @pytest.fixture(scope="module")
 def own_server(home: Path) -> Iterator[RunningServer]:
     """A server for tests that do harm."""
-    running = RunningServer(ServerProcess(["--parallel", "4", "--no-draft", "--models-max", "1"]))
+    running = RunningServer(ForkedServer(["--parallel", "4", "--no-draft", "--models-max", "1"]))
     yield running
     running.close()
 
@@ -116,7 +117,7 @@ def own_server(home: Path) -> Iterator[RunningServer]:
 @pytest.fixture(scope="module")
 def paired(home: Path) -> Iterator[RunningServer]:
     """A server with a draft model, which can answer too."""
-    running = RunningServer(ServerProcess(["--parallel", "2"]))
+    running = RunningServer(ForkedServer(["--parallel", "2"]))
     yield running
     running.close()
 
@@ -125,6 +126,6 @@ def paired(home: Path) -> Iterator[RunningServer]:
 def reranker(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server of a model that scores documents."""
     path = bert(tmp_path_factory.mktemp("reranker") / "tiny-reranker.gguf", "rank")
-    running = RunningServer(ServerProcess(["--model", str(path)]))
+    running = RunningServer(ForkedServer(["--model", str(path)]))
     yield running
     running.close()

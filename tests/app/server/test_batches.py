@@ -9,8 +9,8 @@ import openai
 import psutil
 import pytest
 
-from app.client.server_process import ServerProcess
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.fork_server import ForkedServer
 
 
 def chat_line(number: int, **fields) -> str:
@@ -176,13 +176,13 @@ def test_a_batch_waits_while_it_is_paused_and_is_forgotten_when_it_is_over(serve
 @pytest.mark.slow
 def test_a_batch_goes_on_after_the_server_was_killed(tmp_path, monkeypatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
-    first = RunningServer(ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"]))
+    first = RunningServer(ForkedServer(["--parallel", "2", "--no-draft", "--no-calibration"]))
     lines = [chat_line(number, max_tokens=150, ignore_eos=True) for number in range(12)]
     batch = submit(first.client, lines)
     until(first.client, batch.id, lambda one: one.request_counts.total == 12)
     psutil.Process(first.process.pid).kill()
     first.close()
-    second = RunningServer(ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"]))
+    second = RunningServer(ForkedServer(["--parallel", "2", "--no-draft", "--no-calibration"]))
     try:
         batch = until(second.client, batch.id, lambda one: one.status == "completed")
         assert batch.request_counts.completed == 12

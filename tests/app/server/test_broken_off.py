@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.client.server_process import ServerProcess
 from tests.app.server.conftest import RunningServer
+from tests.support.fork_server import ForkedServer
 from tests.support.waiting import until
 from tools.model_factory import gguf_factory
 
@@ -49,7 +49,7 @@ SLOTS = 4  # fewer than calls: the others wait
 def deep(home: object) -> Iterator[RunningServer]:
     """A server whose model is so slow that its replies last."""
     path = gguf_factory.cached_file("deep-24.gguf", lambda path: gguf_factory.deep_ember(path, 24))
-    running = RunningServer(ServerProcess(["--model", str(path), "--parallel", str(SLOTS), "--no-draft"]))
+    running = RunningServer(ForkedServer(["--model", str(path), "--parallel", str(SLOTS), "--no-draft"]))
     yield running
     running.close()
 

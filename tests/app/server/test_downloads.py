@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.client.server_process import ServerProcess
 from models.catalog.catalog import STARTER_FOLDER
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.fork_server import ForkedServer
 from tools.stand_ins.hub_server import Fault, HubServer
 
 FOX = "acme/fox-GGUF:Q8_0"
@@ -59,7 +59,7 @@ def downloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
         hub.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
         hub.add("acme/slow-GGUF", {"slow-Q8_0.gguf": ember})
         hub.fault("slow-Q8_0.gguf", Fault(bytes_per_second=1e5))
-        running = RunningServer(ServerProcess(["--no-draft"]))
+        running = RunningServer(ForkedServer(["--no-draft"]))
         yield running
         running.close()
     hub.stop()

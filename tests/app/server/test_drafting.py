@@ -19,6 +19,7 @@ from models.estimate.speed.runs import read_runs
 from tests.app.server.conftest import RunningServer
 from tests.support import measured
 from tests.support.commands import ran
+from tests.support.fork_server import ForkedServer
 from tools.model_factory import gguf_factory, head_factory
 
 BODY = {"messages": [{"role": "user", "content": "What is speculative decoding?"}], "max_tokens": 60, "temperature": 0}
@@ -105,7 +106,7 @@ def test_a_partner_is_found_and_loaded_unless_none_is_wanted(
 ) -> None:
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=30))
-    with ServerProcess(["--model", str(deep)]) as started:
+    with ForkedServer(["--model", str(deep)]) as started:
         found = ready(started)
         assert found["draft"]["name"] == found["spark"] == "ember-draft-q8_0"
         assert "× expected" in found["draft"]["why"]
@@ -119,7 +120,7 @@ def test_a_chosen_draft_that_llama_cpp_cannot_load_does_not_cost_the_model(
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     head = head_factory.eagle_head(tmp_path / "head.gguf", left_out="fc.weight")
     choose(find_model("ember-q8_0"), str(head))
-    with ServerProcess() as server:
+    with ForkedServer() as server:
         found = ready(server)
         assert found["draft"]["name"] is None
         assert any("could not load" in notice and "head.gguf" in notice for notice in found["notices"])
@@ -135,7 +136,7 @@ def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
     measured.give(tmp_path / "cache", path, None, rows_are_cheap=True)
     counter = find_model(str(path))
     choose(counter, "mtp")
-    with ServerProcess(["--model", str(path), "--speculation", "draft"]) as server:
+    with ForkedServer(["--model", str(path), "--speculation", "draft"]) as server:
         counted, timings = ask(server)
         assert (state(server)["draft"]["name"], timings["drafted_tokens"] > 0) == ("mtp", True)
         # What a plain step takes is known after some control steps; a reply before that leaves no run.
@@ -152,7 +153,7 @@ def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
     assert heads.prediction is not None
     assert heads.prediction.is_measured
     choose(counter, None)
-    with ServerProcess(["--model", str(path)]) as server:
+    with ForkedServer(["--model", str(path)]) as server:
         text, timings = ask(server)
         assert (state(server)["draft"]["name"], timings["drafted_tokens"]) == (None, 0)
     assert text == counted

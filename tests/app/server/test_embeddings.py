@@ -11,8 +11,8 @@ import numpy as np
 import openai
 import pytest
 
-from app.client.server_process import ServerProcess
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.fork_server import ForkedServer
 from tools.model_factory.embedder_factory import bert
 
 TEXTS = ["The fox ran into the wood.", "A boat on a lake", "one"]
@@ -22,7 +22,7 @@ TEXTS = ["The fox ran into the wood.", "A boat on a lake", "one"]
 def encoder(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server of a model that cannot write."""
     path = bert(tmp_path_factory.mktemp("encoder") / "tiny-bert.gguf")
-    running = RunningServer(ServerProcess(["--model", str(path)]))
+    running = RunningServer(ForkedServer(["--model", str(path)]))
     yield running
     running.close()
 

@@ -74,13 +74,6 @@ def test_an_engine_that_is_killed_before_an_answer_is_unavailable(own_server):
     own_server.wait_until(lambda state: state["phase"] == "ready")
 
 
-def test_a_request_that_names_another_model_changes_the_model(own_server):
-    assert own_server.chat(max_tokens=1).model == "ember-q8_0"
-    assert own_server.chat(model="ember-draft-q8_0", max_tokens=1).model == "ember-draft-q8_0"
-    assert own_server.state["model"] == "ember-draft-q8_0"
-    assert own_server.chat(model="ember-q8_0", max_tokens=1).model == "ember-q8_0"
-
-
 def test_a_change_of_model_waits_for_the_streams_that_run(own_server):
     with ThreadPoolExecutor(6) as pool:
         first = [pool.submit(own_server.chat, seed=i, max_tokens=100) for i in range(3)]
@@ -97,6 +90,7 @@ def test_a_model_can_be_loaded_by_name(own_server):
     assert own_server.http.post("/slipstream/load", json={"model": "ember-draft-q8_0"}).status_code == 202
     state = own_server.wait_until(lambda now: now["phase"] == "ready" and now["model"] == "ember-draft-q8_0")
     assert state["n_params"] < 2_000_000
+    assert [one["model"] for one in state["models"]] == ["ember-draft-q8_0"], "the other one made way"
     assert own_server.http.get("/health").json()["model"] == "ember-draft-q8_0"
     unknown = own_server.http.post("/slipstream/load", json={"model": "nothing"})
     assert unknown.status_code == 404
@@ -227,23 +221,15 @@ def test_a_check_of_health_may_ask_for_the_head_alone(server):
         ({"messages": USER, "logit_bias": 1}, "logit_bias must be a JSON object."),
         ({"messages": USER, "seed": 1.5}, "seed must be a valid integer."),
         ({"messages": USER, "top_p": 7}, "top_p must be between 0.0 and 1.0, not 7.0."),
+        ({"messages": USER, "max_tokens": 0}, "max_tokens must be 1 or more, not 0."),
+        ({"messages": USER, "n": 1000}, "n must be 128 or less, not 1000."),
+        ({"messages": USER, "stream": "yes"}, "stream must be true or false."),
     ],
 )
 def test_what_a_field_must_be_is_said_in_words_of_json(server, fields, sentence):
     answer = server.http.post("/v1/chat/completions", json=fields)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"] == sentence
-
-
-def test_a_number_that_is_too_small_or_too_large_is_named(server):
-    for field, value, sentence in (
-        ("max_tokens", 0, "max_tokens must be 1 or more, not 0."),
-        ("max_tokens", -2, "max_tokens must be 1 or more, not -2."),
-        ("n", 1000, "n must be 128 or less, not 1000."),
-        ("stream", "yes", "stream must be true or false."),
-    ):
-        answer = server.http.post("/v1/chat/completions", json={"messages": USER, field: value})
-        assert (answer.status_code, answer.json()["error"]["message"]) == (400, sentence)
 
 
 def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
@@ -348,8 +334,3 @@ def test_health_needs_no_key(server):
     connection.request("GET", "/health")
     assert connection.getresponse().status == 200
     connection.close()
-
-
-def test_the_client_says_that_a_key_is_wrong(server):
-    with pytest.raises(openai.AuthenticationError), openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong") as own:
-        own.models.list()

@@ -19,12 +19,13 @@ from app.cli.commands.llama_server_options import LlamaServerChoice
 from app.cli.commands.llama_server_switches import SWITCHES, LlamaServerSwitch
 from app.cli.commands.llama_server_variables import VARIABLES
 from app.cli.main import build, main
-from app.client.server_process import ServerProcess, own_folder, serve_command, serve_environment
+from app.client.server_process import own_folder, serve_command, serve_environment
 from app.environment.exit_codes import ExitCode
 from app.library.hub_access import LibraryError
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.fork_server import ForkedServer
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 
@@ -58,7 +59,7 @@ def as_llama_server(home, tmp_path_factory):
         *("--chat-template-file", str(template), "--chat-template-kwargs", '{"greeting": "Good day."}'),
         *("--host", str(folder / "endpoint.sock"), "-ctk", "f16", "-ctv", "f16", "--no-draft"),
     ]
-    running = RunningServer(ServerProcess(options))
+    running = RunningServer(ForkedServer(options))
     yield running, folder / "endpoint.sock"
     running.close()
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from app.client.server_process import ServerProcess
 from app.server.calls.model_defaults import with_defaults
 from app.server.calls.schemas import ChatCompletionBody, CompletionBody
 from app.settings.model_settings_store import ModelSettingsStore, UsageStore
 from app.settings.server_settings import ServerSettings
 from core.values.model_settings import ModelSettings
 from tests.app.server.conftest import RunningServer
+from tests.support.fork_server import ForkedServer
 from tests.support.scripted_engine import loaded
 from tools.model_factory.gguf_factory import EMBER
 
@@ -85,7 +85,7 @@ def test_a_real_server_honours_them(own_home: Path):
     store = ModelSettingsStore(own_home / "config" / "models.json")
     own = ModelSettings(ctx=256, kv_type="q8_0", threads=1, draft="ember-draft-q8_0", temperature=0.0)
     store.change(EMBER, "ember", lambda old: own)
-    running = RunningServer(ServerProcess(["--parallel", "2"]))
+    running = RunningServer(ForkedServer(["--parallel", "2"]))
     try:
         state = running.state
         assert (state["n_ctx"], state["kv_type"], state["n_threads"], state["n_cpu_moe"]) == (256, "q8_0", 1, 0)
@@ -115,7 +115,7 @@ def test_settings_that_contradict_the_servers_options_do_not_cost_the_model(own_
     ModelSettingsStore(own_home / "config" / "models.json").change(
         EMBER, "ember", lambda old: ModelSettings(kv_type="q8_0", draft="a model that is gone")
     )
-    running = RunningServer(ServerProcess(["--flash-attention", "off"]))
+    running = RunningServer(ForkedServer(["--flash-attention", "off"]))
     try:
         assert running.state["kv_type"] == "f16"
     finally:

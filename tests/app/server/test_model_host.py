@@ -26,6 +26,7 @@ from core.values.errors import EngineUnavailable, LoadFailed
 from core.values.messages import EnginePhase, EngineState
 from core.values.model_settings import ModelSettings
 from tests.support.scripted_engine import ScriptedEngine, loaded
+from tests.support.waiting import until
 
 A, B = GivenModel("a", Path("a.gguf"), is_toy=True), GivenModel("b", Path("b.gguf"))
 BROKEN = GivenModel("broken", Path("broken.gguf"), problem="The file is cut short.")
@@ -146,7 +147,7 @@ def test_a_load_that_hangs_keeps_the_server_from_nothing():
     assert not engine.is_available
     goes_on.set()
     assert is_over.wait(60)
-    host._loader._thread.join(60)
+    until(lambda: "model-loader" not in {thread.name for thread in threading.enumerate()})
     assert engine.loads == []
 
 
@@ -189,19 +190,6 @@ async def test_another_model_waits_for_running_calls_and_later_calls_wait_behind
     stage.becomes_ready("a.gguf")
     await asyncio.gather(running, other, behind)
     assert log == ["a.gguf", "b.gguf", "a.gguf"]
-
-
-@on_stage()
-async def test_states_of_the_model_before_are_not_taken_for_the_new_one(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
-    await stage.settle()
-    stage.host.load(B)
-    stage.say(EnginePhase.FAILED, problem="late news of a", load=1)
-    await stage.settle()
-    assert stage.host.state.phase is EnginePhase.LOADING
-    stage.becomes_ready("b.gguf")
-    async with stage.pool.lease("b") as host:
-        assert host.model.path == "b.gguf"
 
 
 @on_stage()
@@ -393,7 +381,7 @@ def test_a_load_that_is_cancelled_before_it_began_starts_no_engine():
     assert host.cancel_load()
     goes_on.set()
     host.end()
-    host._loader._thread.join(60)
+    until(lambda: "model-loader" not in {thread.name for thread in threading.enumerate()})
     assert engine.loads == []
 
 

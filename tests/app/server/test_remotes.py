@@ -13,12 +13,12 @@ import openai
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from app.client.server_process import ServerProcess
 from app.server.http.sse import PING
 from app.server.remotes.exchange import Remotes
 from app.server.remotes.pass_through import PassThrough
 from app.server.remotes.store import RemoteStore
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.fork_server import ForkedServer
 from tests.support.scripted_remote import HEAD, ScriptedRemote, chunk, json_reply
 from tests.support.waiting import until
 
@@ -41,7 +41,7 @@ def front(server: RunningServer, tmp_path_factory: pytest.TempPathFactory) -> It
         patch.setenv("PYTHON_KEYRING_BACKEND", "tests.support.file_keyring.FileKeyring")
         patch.setenv("KEYRING_FILE", str(folder / "keys.json"))
         patch.setenv("SLIPSTREAM_HOME", str(folder / "home"))
-        running = RunningServer(ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"]))
+        running = RunningServer(ForkedServer(["--parallel", "2", "--no-draft", "--no-calibration"]))
     added = add(running, "rack", f"{server.url}/v1", key=server.process.api_key)
     assert f"rack/{MODEL}" in added["models"]
     yield running

@@ -7,12 +7,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import openai
 import psutil
 import pytest
 
-from app.client.server_process import ServerProcess
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support.fork_server import ForkedServer
 from tools.model_factory.embedder_factory import bert
 
 SMALL = "ember-draft-q8_0"
@@ -25,7 +24,7 @@ def both(home: Path) -> Iterator[RunningServer]:
     encoder.parent.mkdir(parents=True, exist_ok=True)
     bert(encoder)
     options = ["--no-draft", "--alias", "gpt-4o,gpt-4.1", "--alias", f"small={SMALL}", "--models-max", "3"]
-    running = RunningServer(ServerProcess(options))
+    running = RunningServer(ForkedServer(options))
     yield running
     running.close()
     encoder.unlink()
@@ -116,15 +115,3 @@ def test_a_name_that_is_an_alias_twice_is_refused() -> None:
         LlamaServerChoice(alias=["a,b", "a=other"]).aliases()
     with pytest.raises(BadOption, match="empty name"):
         LlamaServerChoice(alias=["a,,b"]).aliases()
-
-
-def test_with_models_max_1_the_named_model_takes_the_place_of_the_other(home: Path) -> None:
-    running = RunningServer(ServerProcess(["--no-draft", "--models-max", "1"]))
-    try:
-        assert running.chat(max_tokens=1).model == MODEL
-        assert running.chat(model=SMALL, max_tokens=1).model == SMALL
-        assert engines(running) == {SMALL: "ready"}
-        with pytest.raises(openai.NotFoundError):
-            running.client.models.retrieve("gpt-4o")
-    finally:
-        running.close()

@@ -12,8 +12,8 @@ import ollama
 import openai
 import pytest
 
-from app.client.server_process import ServerProcess
 from tests.app.server.conftest import MODEL, RunningServer, tool_calls_of
+from tests.support.fork_server import ForkedServer
 
 OPEN, CLOSE = "<|fim_prefix|>", "<|fim_suffix|>"
 TEMPLATE = """
@@ -41,7 +41,7 @@ def thinker(home, tmp_path_factory):
     template.write_text(TEMPLATE, encoding="utf-8")
     options = ("--chat-template-file", str(template), "--chat-template-kwargs", '{"opens": true}')
     options += ("--reasoning-budget", "15")
-    running = RunningServer(ServerProcess([*options, "--parallel", "4"]))
+    running = RunningServer(ForkedServer([*options, "--parallel", "4"]))
     yield running
     running.close()
 

@@ -19,13 +19,13 @@ from app.jobs.verify.verification import (
     Verifier,
     paired_speedup,
 )
-from core.engine.committer import Committer
 from core.engine.engine import Engine
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.errors import SlipstreamError
 from core.values.request import Request, SamplingParams
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, chat, complete, open_engine
-from tests.support.proposers import RandomProposer, price, use_proposer
+from tests.support.interruptions import take_wrongly
+from tests.support.proposers import price
 from tools.model_factory import gguf_factory
 
 GREEDY, SAMPLED = Mode(), Mode(seed=1)
@@ -197,22 +197,8 @@ def test_on_a_deep_model_with_the_engines_own_choice_of_depth() -> None:
     assert found.n_accepted > 0
 
 
-def test_a_useless_draft_changes_nothing(engine: Engine) -> None:
-    with open_engine(n_slots=1, n_ctx=256) as engine:
-        use_proposer(engine, RandomProposer(4096), 5)
-        found = run(engine, FOX, COPY)
-    assert found.n_wrong == 0
-    assert found.n_drafted > 100
-
-
 def test_an_engine_that_takes_a_wrong_token_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    take = Committer._take
-
-    def take_wrongly(committer: Committer, sequence: Any, token: int, *rest: Any) -> Any:
-        is_wrong = sequence.request.speculates and sequence.n_generated == 6
-        return take(committer, sequence, 77 if is_wrong else token, *rest)
-
-    monkeypatch.setattr(Committer, "_take", take_wrongly)
+    take_wrongly(monkeypatch, 6)
     with open_engine(n_slots=1, n_ctx=256) as engine:
         found = run(engine, FOX)
     assert [difference.position for difference in found.differences] == [6, 6]

@@ -21,6 +21,7 @@ from tests.support.engines import (
     assert_same_up_to_a_near_tie,
     chat,
     complete,
+    greedy,
     greedy_tokens,
     open_engine,
     run,
@@ -67,31 +68,16 @@ def test_a_question_is_answered(engine: Engine) -> None:
     assert 0 < ended.receipt.ttft <= ended.receipt.total
 
 
-def alone(engine: Engine, n_tokens: list[int]) -> list[list[tuple[int, float]]]:
-    """Run each prompt by itself."""
-    results = []
-    for prompt, n in zip(PROMPTS, n_tokens, strict=True):
-        _, _, ledger = complete(engine, prompt, max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)
-        results.append(greedy_tokens(ledger, "only"))
-    return results
-
-
-def test_requests_that_share_a_batch_get_the_tokens_they_get_alone(engine: Engine) -> None:
-    expected = alone(engine, [48] * len(PROMPTS))
-    for index, prompt in enumerate(PROMPTS):
-        submit(engine, str(index), prompt, max_tokens=48, sampling=GREEDY_WITH_LOGPROBS)
-    together = run(engine)
-    for index, tokens in enumerate(expected):
-        assert_same_up_to_a_near_tie(greedy_tokens(together, str(index)), tokens)
-
-
-def test_requests_join_and_leave_at_any_step(engine: Engine) -> None:
-    lengths = [10 + 5 * index for index in range(len(PROMPTS))]
-    expected = alone(engine, lengths)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_requests_get_the_tokens_they_get_alone_also_where_they_join_and_leave_at_any_step(
+    engine: Engine, at_once: bool
+) -> None:
+    lengths = [48 if at_once else 10 + 5 * index for index in range(len(PROMPTS))]
+    expected = [greedy(engine, prompt, max_tokens=n)[0] for prompt, n in zip(PROMPTS, lengths, strict=True)]
     ledger = Ledger()
     for index, prompt in enumerate(PROMPTS):
         submit(engine, str(index), prompt, max_tokens=lengths[index], sampling=GREEDY_WITH_LOGPROBS)
-        for _ in range(index):
+        for _ in range(0 if at_once else index):
             ledger.add(engine.step())
     run(engine, ledger)
     for index, tokens in enumerate(expected):
@@ -167,14 +153,6 @@ def test_cancelling_unknown_and_ended_requests_changes_nothing(engine: Engine) -
     assert engine.step() == []
 
 
-def test_more_requests_than_slots_all_finish(engine: Engine) -> None:
-    for index in range(30):
-        submit(engine, str(index), PROMPTS[index % len(PROMPTS)], max_tokens=4)
-    ledger = run(engine)
-    assert len(ledger.ended) == 30
-    assert {ended.reason for ended in ledger.ended.values()} == {FinishReason.LENGTH}
-
-
 def test_a_stop_string_across_token_borders_ends_the_text(engine: Engine) -> None:
     text, ended, _ = complete(engine, SURE, max_tokens=40, stop=("model gue", "never"))
     assert text == "A small draft "
@@ -229,17 +207,6 @@ def test_the_second_turn_of_a_conversation_reuses_the_first(engine: Engine) -> N
     assert ended.receipt.n_cached == ledger.started["only"].n_cached
 
 
-def test_a_reused_prefix_gives_the_same_text_as_a_fresh_one() -> None:
-    prompt = chat("Tell me a story about a bear.")
-    with open_engine(n_slots=2) as fresh:
-        _, _, expected = complete(fresh, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-    with open_engine(n_slots=2) as engine:
-        complete(engine, max_tokens=20)
-        _, ended, found = complete(engine, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-    assert ended.receipt.n_cached > 5
-    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), greedy_tokens(expected, "only"))
-
-
 def test_the_same_long_prompt_sent_by_many_is_shared() -> None:
     prompt = "x = 1\n" * 100
     with open_engine(n_slots=4, n_ctx=1024, n_batch=64, n_ubatch=64) as engine:
@@ -270,10 +237,7 @@ def test_logprobs_are_those_of_the_model_before_any_sampler(engine: Engine) -> N
 def test_short_memory_lets_everybody_finish_with_the_same_text() -> None:
     prompts = [chat(f"Tell me a story about a {animal}.") for animal in ("fox", "bear", "owl")]
     with open_engine(n_slots=3, n_ctx=256) as roomy:
-        expected = []
-        for prompt in prompts:
-            _, _, ledger = complete(roomy, prompt, max_tokens=150, sampling=GREEDY_WITH_LOGPROBS)
-            expected.append(greedy_tokens(ledger, "only"))
+        expected = [greedy(roomy, prompt, max_tokens=150)[0] for prompt in prompts]
     with open_engine(n_slots=3, n_ctx=256, n_cells=256) as engine:
         refused = []
         decode = engine.context.decode
@@ -292,15 +256,6 @@ def test_short_memory_lets_everybody_finish_with_the_same_text() -> None:
     for index, tokens in enumerate(expected):
         assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), tokens)
     assert {ended.failure for ended in ledger.ended.values()} == {None}
-
-
-def test_long_prompts_that_do_not_fit_together_all_get_their_turn() -> None:
-    with open_engine(n_slots=3, n_ctx=256, n_cells=256, n_batch=64, n_ubatch=64) as engine:
-        for index in range(3):
-            submit(engine, str(index), tuple((7 + index, 11) * 100), max_tokens=20)
-        ledger = run(engine)
-    assert {ended.failure for ended in ledger.ended.values()} == {None}
-    assert {ended.receipt.n_prompt for ended in ledger.ended.values()} == {200}
 
 
 def test_an_aborted_decode_is_taken_up_again_where_it_stopped(engine: Engine) -> None:

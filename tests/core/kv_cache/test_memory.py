@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +15,11 @@ from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
 from core.kv_cache.context_shape import n_snapshots
 from core.kv_cache.memory import MOST_REPLAYED, AttentionMemory, CheckpointMemory, RecurrentMemory, choose_memory
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Context
 from core.speculation.policy.speculator import StepTimes
 from core.speculation.proposer import Evaluated
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
-from core.values.messages import FinishReason
-from core.values.request import SamplingParams
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
@@ -33,12 +30,12 @@ from tests.support.engines import (
     assert_same_up_to_a_near_tie,
     chat,
     complete,
+    greedy,
     greedy_tokens,
     open_engine,
     run,
     submit,
 )
-from tests.support.interruptions import cancel_between_steps
 from tests.support.proposers import OracleProposer, RandomProposer, price, use_proposer
 from tools.model_factory import recurrent_factory
 
@@ -197,8 +194,7 @@ class Target:
             if not self.has_snapshots
             else open_engine(self.path, n_slots=4, n_ctx=512, speculation="off") as engine
         ):
-            runs = [complete(engine, prompt, max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)[2] for prompt in prompts]
-        return [greedy_tokens(ledger, "only") for ledger in runs]
+            return [greedy(engine, prompt, max_tokens=n)[0] for prompt in prompts]
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +205,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         recurrent_factory.lfm2,
         recurrent_factory.gemma3,
     )
-    return {maker.__name__: maker(folder / f"{maker.__name__}.gguf") for maker in makers}
+    return {maker.__name__: maker(folder / f"{maker.__name__}.gguf") for maker in makers} | {"ember": EMBER}
 
 
 @pytest.fixture(scope="module")
@@ -218,9 +214,10 @@ def said() -> Said:
 
 
 STATES = ["mamba, checkpoints", "lfm2, checkpoints", "lfm2, snapshots"]
+ALL = [*STATES, "gemma3, window", "ember, attention"]
 
 
-@pytest.fixture(params=[*STATES, "gemma3, window"])
+@pytest.fixture(params=ALL[:-1])
 def target(
     request: pytest.FixtureRequest, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> Target:
@@ -228,19 +225,21 @@ def target(
     return Target(files[name], monkeypatch, way, said)
 
 
+@pytest.mark.parametrize("target", ALL, indirect=True)
 @pytest.mark.parametrize("depth", [1, 8, None])
 def test_a_random_proposer_changes_no_text(target: Target, depth: int | None) -> None:
     expected = target.plain()
     with target.open() as engine:
         speculator = use_proposer(engine, RandomProposer(4096), depth)
         for prompt, wanted in zip(PROMPTS, expected, strict=True):
-            _, _, ledger = complete(engine, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-            assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+            tokens, _ = greedy(engine, prompt, max_tokens=40)
+            assert_same_up_to_a_near_tie(tokens, wanted)
     if depth:
         assert speculator.stats.n_drafted > 80
         assert speculator.stats.n_accepted < 0.05 * speculator.stats.n_drafted
 
 
+@pytest.mark.parametrize("target", ALL, indirect=True)
 @pytest.mark.parametrize(("depth", "wrong_every"), [(2, 10_000), (8, 5)], ids=["perfect", "mostly right"])
 def test_a_proposer_that_knows_the_text_changes_nothing_of_it(target: Target, depth: int, wrong_every: int) -> None:
     expected = target.plain()
@@ -249,8 +248,8 @@ def test_a_proposer_that_knows_the_text_changes_nothing_of_it(target: Target, de
             text = [*engine.vocab.tokenize(prompt).tolist(), *(token for token, _ in wanted)]
             speculator = use_proposer(engine, OracleProposer(4096, text, wrong_every), depth)
             n_before = engine.n_steps
-            _, _, ledger = complete(engine, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-            assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+            tokens, _ = greedy(engine, prompt, max_tokens=40)
+            assert_same_up_to_a_near_tie(tokens, wanted)
             assert speculator.stats.n_accepted > 0.4 * len(wanted)
             assert engine.n_steps - n_before < 0.7 * len(wanted)
 
@@ -265,9 +264,9 @@ def test_a_lookup_changes_no_text(target: Target) -> None:
         lookup.add_text(said)
         for place in range(0, len(said) - 5, 6):
             lookup.add_text([*said[place : place + 4], (said[place + 4] + 1) % 4096])
-        _, ended, ledger = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        tokens, ended = greedy(engine, max_tokens=40)
     assert ended.receipt.n_drafted > ended.receipt.n_accepted > 10
-    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+    assert_same_up_to_a_near_tie(tokens, wanted)
 
 
 def test_requests_side_by_side_with_a_draft_model_change_no_text(target: Target) -> None:
@@ -279,40 +278,6 @@ def test_requests_side_by_side_with_a_draft_model_change_no_text(target: Target)
     for index, wanted in enumerate(expected):
         assert ledger.ended[str(index)].receipt.n_drafted > 40
         assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), wanted)
-
-
-def test_sampled_with_one_seed_the_text_is_the_same_with_drafts(target: Target) -> None:
-    """So each token of each seed has the chances that it has without drafts."""
-    seeds = range(12)
-
-    def texts(engine: Engine) -> list[str]:
-        ledger = Ledger()
-        for seed in seeds:
-            sampling = SamplingParams(seed=seed, temperature=1.0, top_k=20)
-            submit(engine, str(seed), FOX, max_tokens=20, sampling=sampling)
-        run(engine, ledger)
-        return [ledger.text[str(seed)] for seed in seeds]
-
-    with open_engine(target.path, n_slots=4, n_ctx=512, speculation="off") as engine:
-        wanted = texts(engine)
-    with target.open() as engine:
-        use_proposer(engine, RandomProposer(4096), 3)
-        random = texts(engine)
-    with target.open(draft_path=str(target.path), draft_depth=3, speculation="draft") as engine:
-        perfect = texts(engine)
-        assert engine.stats.n_accepted > 0.5 * engine.stats.n_drafted > 50
-    assert Counter(wanted) != Counter([wanted[0]] * len(wanted)), "seeds must differ"
-    for found in (random, perfect):
-        assert sum(a == b for a, b in zip(found, wanted, strict=True)) >= 11, "but for rounding at near-ties"
-
-
-def test_a_cancel_between_drafted_steps_leaves_the_state_right(target: Target) -> None:
-    (wanted,) = target.plain((FOX,))
-    with target.open() as engine:
-        use_proposer(engine, RandomProposer(4096), 5)
-        cancel_between_steps(engine, PROMPTS, range(1, 7), max_tokens=30, sampling=ENDLESS)
-        _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), wanted)
 
 
 @pytest.mark.parametrize("target", STATES, indirect=True)
@@ -328,38 +293,19 @@ def test_a_conversation_goes_on_from_the_state_it_left_and_another_starts_anew(
         first = engine.vocab.tokenize(FOX).tolist()
         for n in (3, 5, 8):
             for kind in ("next turn", "parts late", "another text"):
-                _, _, ledger = complete(engine, tuple(first), max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)
-                said = first + [token for token, _ in greedy_tokens(ledger, "only")]
+                tokens, _ = greedy(engine, tuple(first), max_tokens=n)
+                said = first + [token for token, _ in tokens]
                 # What parts late does so where snapshots might seem to reach back to.
                 prompts = {"next turn": (*said, 77), "parts late": (*said[:-3], 77, 78), "another text": (*said[::-1],)}
                 prompt = prompts[kind]
-                _, ended, ledger = complete(engine, prompt, max_tokens=12, sampling=GREEDY_WITH_LOGPROBS)
+                found[prompt], ended = greedy(engine, prompt, max_tokens=12)
                 # In RAM there may be an earlier state of the text.
                 assert (ended.receipt.n_cached > 0) is (kind == "next turn") or cache_ram is None
-                found[prompt] = greedy_tokens(ledger, "only")
     with open_engine(target.path, n_slots=1, n_ctx=512, speculation="off") as plain:
         for prompt, tokens in found.items():
             plain.forget_texts()
-            _, _, ledger = complete(plain, prompt, max_tokens=12, sampling=GREEDY_WITH_LOGPROBS)
-            assert_same_up_to_a_near_tie(tokens, greedy_tokens(ledger, "only"))
-
-
-def test_an_abort_in_mid_verify_loses_no_token(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    (wanted,) = target.plain((FOX,))
-    with target.open() as engine:
-        use_proposer(engine, RandomProposer(4096), 3)
-        decode, n_calls = Context.decode, 0
-
-        def aborting(context: Context, batch: Any) -> DecodeStatus:
-            nonlocal n_calls
-            n_calls += 1
-            status = decode(context, batch)
-            return DecodeStatus.ABORTED if n_calls % 7 == 0 else status
-
-        monkeypatch.setattr(Context, "decode", aborting)
-        _, ended, ledger = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-    assert ended.reason is FinishReason.LENGTH
-    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+            anew, _ = greedy(plain, prompt, max_tokens=12)
+            assert_same_up_to_a_near_tie(tokens, anew)
 
 
 def test_a_way_back_that_is_refused_is_noticed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,11 +315,12 @@ def test_a_way_back_that_is_refused_is_noticed(target: Target, monkeypatch: pyte
     monkeypatch.setattr(Context, "remove", lambda self, slot, start, end=-1: not start and remove(self, slot, start))
     with target.open() as engine:
         use_proposer(engine, RandomProposer(4096), 3)
-        _, _, ledger = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        tokens, _ = greedy(engine, max_tokens=40)
         assert engine.runner.n_rows > 10 * len(wanted), "each rejection costs the whole text"
-    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+    assert_same_up_to_a_near_tie(tokens, wanted)
 
 
+@pytest.mark.parametrize("target", ALL, indirect=True)
 @pytest.mark.parametrize("depth", [3, None])
 def test_what_is_replayed_stays_small(target: Target, depth: int | None) -> None:
     """Drafts that are always partly right pile up rows to replay: there is an end to it."""
@@ -418,15 +365,3 @@ def test_drafting_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: py
     # Each step but the prompt's brings one token, whether or not it replays.
     assert len(booked) == 40
     assert all(rows < 2 for rows in booked), "a plain step has one row, whatever is replayed beside it"
-
-
-def test_ember_is_cut_as_ever() -> None:
-    with open_engine(EMBER, n_slots=2, n_ctx=256) as engine:
-        assert type(engine.slots.memory) is AttentionMemory
-        assert engine.context.n_snapshots == 0
-        use_proposer(engine, RandomProposer(4096), 4)
-        submit(engine, "only", max_tokens=20)
-        ledger = Ledger()
-        while not engine.is_idle:
-            ledger.add(engine.step())
-            assert all(sequence.n_replay == 0 for sequence in engine.scheduler.running)

@@ -27,11 +27,10 @@ from tests.support.broken_gguf import BROKEN, UNUSABLE, Broken, Unusable, giant
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
-    GREEDY_WITH_LOGPROBS,
     assert_same_up_to_a_near_tie,
     chat,
     complete,
-    greedy_tokens,
+    greedy,
     load,
     need_of,
     open_engine,
@@ -99,10 +98,10 @@ def test_every_kv_type_runs(kv_type: KvType) -> None:
 @pytest.mark.parametrize("options", [{"mmap": False}, {"flash_attention": "on"}, {"flash_attention": "off"}], ids=str)
 def test_other_ways_to_load_give_the_same_text(options: dict[str, object]) -> None:
     with open_engine(n_ctx=256) as engine:
-        _, _, expected = complete(engine, QUESTION, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+        expected, _ = greedy(engine, QUESTION, max_tokens=30)
     with open_engine(n_ctx=256, **options) as engine:
-        _, _, found = complete(engine, QUESTION, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
-    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), greedy_tokens(expected, "only"))
+        found, _ = greedy(engine, QUESTION, max_tokens=30)
+    assert_same_up_to_a_near_tie(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -112,10 +111,10 @@ def test_other_ways_to_load_give_the_same_text(options: dict[str, object]) -> No
 )
 def test_models_made_from_ember_run_with_its_text(recipe: gguf_factory.Recipe) -> None:
     with open_engine(n_ctx=256) as engine:
-        _, _, expected = complete(engine, QUESTION, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+        expected, _ = greedy(engine, QUESTION, max_tokens=30)
     with open_engine(gguf_factory.cached(recipe), n_ctx=256) as engine:
-        _, _, found = complete(engine, QUESTION, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
-    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), greedy_tokens(expected, "only"))
+        found, _ = greedy(engine, QUESTION, max_tokens=30)
+    assert_same_up_to_a_near_tie(found, expected)
 
 
 def test_a_begin_token_written_by_the_template_is_not_doubled(tmp_path: Path) -> None:
@@ -267,8 +266,7 @@ def test_experts_that_stay_in_host_memory_give_the_same_text() -> None:
         engine, model = load(EngineOptions(path, n_threads=1, n_cpu_moe=n_layers))
         try:
             assert model.n_cpu_moe == min(n_layers, 6)
-            _, _, ledger = complete(engine, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
-            runs.append(greedy_tokens(ledger, "only"))
+            runs.append(greedy(engine, max_tokens=24)[0])
         finally:
             engine.close()
     for run in runs[1:]:

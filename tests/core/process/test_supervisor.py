@@ -473,20 +473,15 @@ def test_a_file_that_is_no_model_is_refused_with_a_sentence(office: Office, tmp_
     until(lambda: engine_pid() is None)
 
 
-def test_nothing_is_left_running_after_close(office: Office) -> None:
+def test_nothing_is_left_running_after_close_and_a_closed_supervisor_can_load_again(office: Office) -> None:
     office.supervisor.load(options())
     office.supervisor.wait_ready(60)
     pid = engine_pid()
     assert pid is not None
     office.supervisor.close()
+    assert office.supervisor.state.phase is EnginePhase.EMPTY
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-
-
-def test_a_closed_supervisor_can_load_again(office: Office) -> None:
-    office.supervisor.load(options())
-    office.supervisor.close()
-    assert office.supervisor.state.phase is EnginePhase.EMPTY
     office.supervisor.load(options())
     office.supervisor.wait_ready(60)
 

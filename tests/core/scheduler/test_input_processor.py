@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from core.llama import log
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.scheduler.input_processor import InputProcessor
-from core.values.errors import PromptTooLong
+from core.scheduler.input_processor import InputProcessor, checked_tokens
+from core.values.errors import BadRequest, PromptTooLong
 from core.values.request import Request
 from tests.support.engines import EMBER
 
@@ -70,3 +70,11 @@ def test_a_text_is_refused_just_where_its_tokens_do_not_fit(
         assert n_ctx <= refused.value.n_prompt <= len(tokens)
     else:
         assert intake.tokenize(Request("a", prompt)).tolist() == tokens.tolist()
+
+
+def test_tokens_outside_the_vocabulary_are_named(vocab: CountingVocab) -> None:
+    last = vocab.n_tokens - 1
+    assert checked_tokens([0, last], vocab, "prompt").tolist() == [0, last]
+    for bad in (-1, last + 1):
+        with pytest.raises(BadRequest, match=f"{bad} is no token"):
+            checked_tokens([3, bad], vocab, "prompt")

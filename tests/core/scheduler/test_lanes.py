@@ -21,7 +21,7 @@ from tests.support.engines import (
     Ledger,
     assert_same_up_to_a_near_tie,
     chat,
-    complete,
+    greedy,
     greedy_tokens,
     open_engine,
     run,
@@ -67,10 +67,7 @@ def lanes_of(engine: Engine) -> list[Lane]:
 
 
 def check_that_preemption_costs_no_word(engine: Engine) -> None:
-    expected = [
-        greedy_tokens(complete(engine, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)[2], "only")
-        for prompt in PROMPTS
-    ]
+    expected = [greedy(engine, prompt, max_tokens=40)[0] for prompt in PROMPTS]
     ledger = Ledger()
     for index, prompt in enumerate(PROMPTS):
         submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS, lane=Lane.BATCH)

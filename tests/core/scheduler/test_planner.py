@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import (
     Share,
+    drop_drafts,
     halve_prefill,
+    has_drafts,
     has_prefill,
     leading_requests,
     plan,
@@ -131,3 +133,11 @@ def test_rows_lost_with_a_rejected_draft_are_replayed_before_the_next_one() -> N
     assert [(share.n_rows, share.draft) for share in shares] == [(4, (7, 8)), (1, ()), (16, ())]
     assert shares[0].n_outputs == 3
     assert halve_prefill(shares)[0] is shares[0], "decoding keeps its rows"
+
+
+def test_a_plan_without_its_drafts_keeps_the_rows_of_all() -> None:
+    drafting, plain = plan([sequence(1, 1, 9), sequence(2, 1, 7)], 512, 64)
+    shares = (drafting._replace(draft=(5, 6)), plain)
+    assert has_drafts(shares)
+    assert drop_drafts(shares) == (drafting, plain)
+    assert not has_drafts((drafting, plain))

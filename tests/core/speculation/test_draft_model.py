@@ -23,6 +23,7 @@ from tests.support.engines import (
     assert_same_up_to_a_near_tie,
     chat,
     complete,
+    greedy,
     greedy_tokens,
     open_engine,
     run,
@@ -83,8 +84,8 @@ def test_each_round_is_one_decode_for_all_requests(monkeypatch: pytest.MonkeyPat
 def test_the_next_turn_goes_on_from_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with drafting(n_slots=1) as (engine, model):
         first = engine.vocab.tokenize(FOX).tolist()
-        _, _, ledger = complete(engine, tuple(first), max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
-        said = [token for token, _ in greedy_tokens(ledger, "only")]
+        tokens, _ = greedy(engine, tuple(first), max_tokens=30)
+        said = [token for token, _ in tokens]
         batches = watch(monkeypatch, model)
         more = [7, 8, 9, 10]
         complete(engine, (*first, *said, *more), max_tokens=4, sampling=ENDLESS)

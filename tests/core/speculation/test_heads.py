@@ -32,13 +32,12 @@ from models.facts.model_facts import read_model
 from tests.support.engines import (
     EMBER,
     ENDLESS,
-    GREEDY_WITH_LOGPROBS,
     PROMPTS,
     assert_same_up_to_a_near_tie,
     chat,
     complete,
     expected,
-    greedy_tokens,
+    greedy,
     load,
     open_engine,
     run,
@@ -60,6 +59,8 @@ from tests.support.heads import (
 from tests.support.proposers import price
 from tools.model_factory import gguf_factory, head_factory
 
+MAKERS = {"eagle3": head_factory.eagle_head, "dflash": head_factory.dflash_head}
+
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("kind", KINDS)
@@ -76,8 +77,7 @@ def test_what_a_perfect_head_drafts_is_accepted(kind: str, temperature: float) -
 
 @pytest.mark.parametrize("kind", ["eagle3", "dflash"])
 def test_a_head_that_knows_fewer_words_drafts_those(tmp_path: Path, kind: str) -> None:
-    make = head_factory.eagle_head if kind == "eagle3" else head_factory.dflash_head
-    head = make(tmp_path / "head.gguf", "counter", step=0, ids=range(2048))
+    head = MAKERS[kind](tmp_path / "head.gguf", "counter", step=0, ids=range(2048))
     setting = Setting(counting(kind, step=0).path, {"draft_path": str(head)})
     with use(setting, n_slots=1, draft_depth=3) as engine:
         known = complete(engine, (*COUNTING, 600), max_tokens=40, sampling=ENDLESS)[1].receipt
@@ -238,9 +238,9 @@ def test_a_long_prompt_is_read_from_where_its_states_are_kept() -> None:
                 wanted[setting.path] = expected(engine, prompt, 12)
         with use(setting, n_slots=2, n_ctx=1024, draft_depth=3) as engine:
             assert len(engine.vocab.tokenize(prompt)) > LONGEST_WINDOW + 20
-            _, ended, ledger = complete(engine, prompt, max_tokens=12, sampling=GREEDY_WITH_LOGPROBS)
+            tokens, ended = greedy(engine, prompt, max_tokens=12)
         assert ended.receipt.n_drafted > 0
-        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted[setting.path])
+        assert_same_up_to_a_near_tie(tokens, wanted[setting.path])
 
 
 def test_what_a_head_reads_is_metered() -> None:
@@ -263,60 +263,53 @@ def refused(options: EngineOptions, words: str) -> None:
         load(options)
 
 
-@pytest.mark.parametrize(
-    ("made", "words"),
-    [
-        ({"layers": (0, 1, 6)}, "It reads layer 6, and the model has layers 0 to 5"),
-        ({"target_width": 512}, "made for a model of width 512, and this one's is 384"),
-        ({"n_vocab": 20_000}, "no output of its own and has 20,000 tokens, while the model has 4,096"),
-        ({"n_vocab": 20_000, "has_tables": True, "ids": range(4096)}, "has 20,000 tokens and the model 4,096"),
-        ({"ids": (1, 2, 3)}, "d2t. does not go with an output of its own"),
-        ({"has_tables": True, "ids": (1, 2, 4096)}, "d2t. names tokens that are not among its 4,096"),
-        ({"has_tables": True, "ids": (1, -2, 3)}, "d2t. names tokens that are not among its 4,096"),
-        ({"changed": {"block_count": 2}}, "An EAGLE-3 head has one layer"),
-        ({"changed": {"attention.key_length": 32}}, "keys and values differ in length"),
-    ],
+# What both kinds refuse.
+NEITHER: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"layers": (0, 1, 6)}, "It reads layer 6, and the model has layers 0 to 5"),
+    ({"n_vocab": 20_000}, "no output of its own and has 20,000 tokens, while the model has 4,096"),
+    ({"ids": (1, 2, 3)}, "d2t. does not go with an output of its own"),
+    ({"has_tables": True, "ids": (1, 2, 4096)}, "d2t. names tokens that are not among its 4,096"),
+    ({"changed": {"attention.key_length": 32}}, "keys and values differ in length"),
 )
-def test_a_head_for_another_model_is_refused_with_the_reason(tmp_path: Path, made: dict[str, Any], words: str) -> None:
-    head = head_factory.eagle_head(tmp_path / "head.gguf", **made)
-    refused(EngineOptions(str(EMBER), draft_path=str(head)), f"head.gguf cannot draft for .*{words}")
-
-
-@pytest.mark.parametrize("made", [{"left_out": "fc.weight"}, {"layers": (0, 1)}, {"has_tables": True, "n_vocab": 4100}])
-def test_a_head_that_is_not_whole_is_refused(tmp_path: Path, made: dict[str, Any]) -> None:
-    head = head_factory.eagle_head(tmp_path / "head.gguf", **made)
-    refused(EngineOptions(str(EMBER), draft_path=str(head)), "could not load .*head.gguf")
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("kind", "made", "words"),
     [
-        ({"layers": (0, 1, 6)}, "It reads layer 6, and the model has layers 0 to 5"),
-        ({"changed": {"embedding_length": 512}}, "made for a model of width 512, and this one's is 384"),
-        ({"changed": {"attention.key_length": 32}}, "keys and values differ in length"),
-        ({"changed": {"tokenizer.ggml.mask_token_id": None}}, "does not name a token that stands for those"),
-        ({"changed": {"tokenizer.ggml.mask_token_id": 4096}}, "does not name a token that stands for those"),
-        ({"block_size": 1}, "Its blocks have 1 rows, so it drafts nothing"),
-        ({"extra": ("selector_hidden.weight",)}, "of the kind DFlash 2, .* runs DFlash heads of the first kind"),
-        ({"extra": ("markov_w1.weight",)}, "of the kind DSpark, .* runs DFlash heads of the first kind"),
-        ({"changed": {"hyper_connection.count": 4}}, "of the kind DSpark for DeepSeek-V4"),
-        ({"n_vocab": 20_000}, "no output of its own and has 20,000 tokens, while the model has 4,096"),
-        ({"ids": (1, 2, 3)}, "d2t. does not go with an output of its own"),
-        ({"has_tables": True, "ids": (1, 2, 4096)}, "d2t. names tokens that are not among its 4,096"),
+        *((kind, *one) for kind in MAKERS for one in NEITHER),
+        ("eagle3", {"target_width": 512}, "made for a model of width 512, and this one's is 384"),
+        ("eagle3", {"n_vocab": 20_000, "has_tables": True, "ids": range(4096)}, "20,000 tokens and the model 4,096"),
+        ("eagle3", {"has_tables": True, "ids": (1, -2, 3)}, "d2t. names tokens that are not among its 4,096"),
+        ("eagle3", {"changed": {"block_count": 2}}, "An EAGLE-3 head has one layer"),
+        ("dflash", {"changed": {"embedding_length": 512}}, "made for a model of width 512, and this one's is 384"),
+        ("dflash", {"changed": {"tokenizer.ggml.mask_token_id": None}}, "does not name a token that stands for those"),
+        ("dflash", {"changed": {"tokenizer.ggml.mask_token_id": 4096}}, "does not name a token that stands for those"),
+        ("dflash", {"block_size": 1}, "Its blocks have 1 rows, so it drafts nothing"),
+        ("dflash", {"extra": ("selector_hidden.weight",)}, "of the kind DFlash 2, .* runs DFlash heads of the first"),
+        ("dflash", {"extra": ("markov_w1.weight",)}, "of the kind DSpark, .* runs DFlash heads of the first kind"),
+        ("dflash", {"changed": {"hyper_connection.count": 4}}, "of the kind DSpark for DeepSeek-V4"),
     ],
 )
-def test_a_dflash_head_that_does_not_fit_is_refused_with_the_reason(
-    tmp_path: Path, made: dict[str, Any], words: str
+def test_a_head_for_another_model_is_refused_with_the_reason(
+    tmp_path: Path, kind: str, made: dict[str, Any], words: str
 ) -> None:
-    head = head_factory.dflash_head(tmp_path / "head.gguf", **made)
+    head = MAKERS[kind](tmp_path / "head.gguf", **made)
     refused(EngineOptions(str(EMBER), draft_path=str(head)), f"head.gguf cannot draft for .*{words}")
 
 
 @pytest.mark.parametrize(
-    "made", [{"left_out": "fc.weight"}, {"left_out": "enc.output_norm.weight"}, {"changed": {"target_layers": None}}]
+    ("kind", "made"),
+    [
+        ("eagle3", {"left_out": "fc.weight"}),
+        ("eagle3", {"layers": (0, 1)}),
+        ("eagle3", {"has_tables": True, "n_vocab": 4100}),
+        ("dflash", {"left_out": "fc.weight"}),
+        ("dflash", {"left_out": "enc.output_norm.weight"}),
+        ("dflash", {"changed": {"target_layers": None}}),
+    ],
 )
-def test_a_dflash_head_that_is_not_whole_is_refused(tmp_path: Path, made: dict[str, Any]) -> None:
-    head = head_factory.dflash_head(tmp_path / "head.gguf", **made)
+def test_a_head_that_is_not_whole_is_refused(tmp_path: Path, kind: str, made: dict[str, Any]) -> None:
+    head = MAKERS[kind](tmp_path / "head.gguf", **made)
     refused(EngineOptions(str(EMBER), draft_path=str(head)), "could not load .*head.gguf")
 
 

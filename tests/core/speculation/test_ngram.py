@@ -138,6 +138,8 @@ def test_indexing_at_once_in_pieces_and_token_by_token_is_the_same(
     in_pieces.extend(more[n_in_one:])
     for token in more:
         grown.append(token)
-    for index in (in_pieces, grown):
-        assert (index.tokens, index.find()) == (whole.tokens, whole.find())
-    assert in_pieces._places == whole._places
+    for further in (*more[:3], 0, 1, 2):
+        assert in_pieces.find() == grown.find() == whole.find()
+        for index in (whole, in_pieces, grown):
+            index.append(further)
+    assert in_pieces.tokens == grown.tokens == whole.tokens

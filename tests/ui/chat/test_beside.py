@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from tests.support.chat_window import ask
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.storage.store import NEW_BESIDE, ChatStore
 from ui.client.api import Api
@@ -24,14 +25,6 @@ def wide(qtbot, window: MainWindow) -> MainWindow:
     window.activateWindow()
     qtbot.waitUntil(lambda: bool(window.watch.models))
     return window
-
-
-def ask(qtbot, window: MainWindow, text: str) -> int:
-    """Say it in the chat that is used, and wait for the reply; return the chat's id."""
-    window.page.composer.set_text(text)
-    QTest.keyClick(window.page.composer.field, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: len(window.desk.current.tree) > 1 and not window.desk.current.is_running)
-    return window.desk.current.chat.id
 
 
 def said(page) -> list[str]:
@@ -92,9 +85,9 @@ def test_closing_it_goes_back_to_one_and_the_reply_goes_on(qtbot, wide: MainWind
 
 
 def test_a_chat_is_never_open_twice(qtbot, wide: MainWindow) -> None:
-    first = ask(qtbot, wide, "one")
+    first = ask(qtbot, wide, "one").chat_id
     wide.desk.new_chat()
-    second = ask(qtbot, wide, "two")
+    second = ask(qtbot, wide, "two").chat_id
     wide.open_beside(first)
     qtbot.waitUntil(lambda: wide.page.pane.current.chat.id == first)
     left, right = wide.chats.pages
@@ -112,7 +105,7 @@ def test_a_chat_is_never_open_twice(qtbot, wide: MainWindow) -> None:
 
 
 def test_the_list_of_chats_opens_beside_by_menu_and_by_key(qtbot, wide: MainWindow) -> None:
-    first = ask(qtbot, wide, "one")
+    first = ask(qtbot, wide, "one").chat_id
     wide.desk.new_chat()
     qtbot.waitUntil(lambda: wide.history.model.row_of(first) >= 0)
     wide.history.choose(first)
@@ -159,9 +152,9 @@ def test_a_narrow_window_shows_one_and_a_way_to_the_other(qtbot, wide: MainWindo
 def test_both_come_back_at_the_next_start_with_what_was_typed(
     qtbot, qapp, wide: MainWindow, api: Api, tmp_path: Path
 ) -> None:
-    first = ask(qtbot, wide, "one")
+    first = ask(qtbot, wide, "one").chat_id
     wide.open_beside(None)
-    second = ask(qtbot, wide, "two")
+    second = ask(qtbot, wide, "two").chat_id
     wide.page.composer.set_text("not sent")
     wide.close()
     again = MainWindow(Api(), Appearance(qapp), tmp_path / "chats.db", tmp_path / "window.ini")

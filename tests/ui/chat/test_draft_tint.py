@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocument
 
-from tests.support.chat_window import reply_view
+from tests.support.chat_window import ask, reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.markdown.draft_tint import DraftTint
 from ui.chat.messages.assistant_message import AssistantMessage
@@ -51,9 +51,8 @@ def tinted(document: QTextDocument) -> str:
     return found
 
 
-def ask(qtbot, window: MainWindow) -> AssistantMessage:
-    window.desk.send("Go on.")
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+def told(qtbot, window: MainWindow) -> AssistantMessage:
+    ask(qtbot, window, "Go on.")
     return reply_view(window)
 
 
@@ -65,10 +64,10 @@ def drafting(server: FakeServer) -> FakeServer:
 
 
 def test_drafted_words_are_tinted_while_they_come_and_kept(qtbot, window: MainWindow, drafting: FakeServer) -> None:
-    assert tinted(ask(qtbot, window).view.document()) == ""
+    assert tinted(told(qtbot, window).view.document()) == ""
     assert "drafted_spans" not in drafting.requests[-1]
     qtbot.keyClick(window, Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
-    view = ask(qtbot, window)
+    view = told(qtbot, window)
     assert drafting.requests[-1]["drafted_spans"] is True
     expected = "quickruns= 1print(x)"
     assert tinted(view.view.document()).replace(" ", "") == expected.replace(" ", "")

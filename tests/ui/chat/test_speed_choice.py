@@ -9,19 +9,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
-from tests.support.chat_window import reply_view
+from tests.support.chat_window import ask, reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.storage.store import MIGRATIONS, ChatStore
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings
 from ui.client.speeds import DeepProgress, DeepReceipt, DeepStage, Speed
 from ui.theme.tokens import LIGHT
 from ui.window.main_window import MainWindow
-
-
-def ask(qtbot, window: MainWindow, text: str) -> Message:
-    window.desk.send(text)
-    qtbot.waitUntil(lambda: not window.desk.current.is_running)
-    return window.desk.current.tree.path[-1]
 
 
 def choose(qtbot, window: MainWindow, speed: Speed) -> None:

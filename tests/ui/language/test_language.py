@@ -161,6 +161,7 @@ FAILURES = """
 import json, os, re, sys, time
 from pathlib import Path
 
+import httpx
 import psutil
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
@@ -223,6 +224,13 @@ def seen(words):
     return any(words in label.text() for label in window.findChildren(QLabel) if label.isVisible())
 
 
+def n_asked():
+    # How many requests the engine has, by the server's own count.
+    headers = {"Authorization": f"Bearer {server.api_key}"}
+    state = httpx.get(f"{server.wait_listening()}/slipstream/state", headers=headers).json()
+    return state["active"] + state["queued"]
+
+
 until(lambda: window.watch.state.phase == "ready", "ready")
 look("ready")
 banner = window.page.server_banner
@@ -278,11 +286,13 @@ window.desk.send("word " * 6_000)
 until(lambda: not window.desk.current.is_running, "too long")
 look("too long")
 window.desk.new_chat()
+(engine,) = (
+    one for one in psutil.Process(server.pid).children(recursive=True) if "core.process.worker" in one.cmdline()
+)
+engine.suspend()  # so that the reply cannot end before
 window.desk.send("Zähle von eins bis tausend.")
-until(lambda: window.desk.current.live_ttft is not None, "a reply")
-for child in psutil.Process(server.pid).children(recursive=True):
-    if "core.process" in " ".join(child.cmdline()):
-        child.kill()
+until(lambda: n_asked() == 1, "the question")
+engine.kill()
 until(lambda: not window.desk.current.is_running, "the end of the reply")
 until(lambda: seen("Die Engine wurde abgebrochen"), "death")
 look("engine died")

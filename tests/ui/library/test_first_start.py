@@ -49,9 +49,12 @@ def card(qtbot, hub: HubServer, models_folder: Path, window: MainWindow) -> Firs
     return shown(qtbot, hub, window)
 
 
+@pytest.mark.parametrize("is_known", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
-    qtbot, hub: HubServer, models_folder: Path, window: MainWindow
+    qtbot, hub: HubServer, models_folder: Path, window: MainWindow, is_known: bool
 ) -> None:
+    if is_known:
+        remember_probe(models_folder.parents[1] / "cache")
     card = shown(qtbot, hub, window)
     assert "of memory" in card.machine.text()
     assert "a second" in card.speed.text()

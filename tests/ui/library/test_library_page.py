@@ -150,12 +150,16 @@ def test_a_line_divides_the_list_from_the_details_where_both_are_seen(
     assert not panes.line.isVisible()
 
 
-def test_a_broken_file_says_why_and_cannot_be_used(qtbot, page: LibraryPage, models_folder: Path) -> None:
+def test_a_broken_file_says_why_and_cannot_be_used_judged_paired_or_set(
+    qtbot, page: LibraryPage, models_folder: Path
+) -> None:
     (models_folder / "短い.gguf").write_bytes(SMALL[:50_000])
     listed(qtbot, page, "短い")
     page.models.list.choose("短い")
-    assert "incomplete" in page.models.details.note.text()
-    assert not page.models.details.use.isVisible()
+    details = page.models.details
+    assert "incomplete" in details.note.text()
+    for part in (details.use, details.machine, details.partners, details.settings, details.smaller):
+        assert not part.isVisible()
 
 
 def test_files_that_come_and_go_are_noticed(qtbot, page: LibraryPage, models_folder: Path) -> None:
@@ -197,11 +201,22 @@ def test_a_model_goes_to_the_trash_only_after_asking(qtbot, page: LibraryPage, m
     qtbot.waitUntil(lambda: page.toast.text == "mine is in the trash")
 
 
-def test_a_folder_is_imported_and_one_without_models_is_told(qtbot, page: LibraryPage, tmp_path: Path) -> None:
-    (tmp_path / "of mine").mkdir()
-    (tmp_path / "of mine" / "own.gguf").write_bytes(SMALL)
-    page.models.import_folder(str(tmp_path / "of mine"))
+def test_a_folder_is_imported_and_forgotten_and_one_that_is_not_there_is_told(
+    qtbot, page: LibraryPage, tmp_path: Path
+) -> None:
+    folder = tmp_path / "of mine"
+    folder.mkdir()
+    (folder / "own.gguf").write_bytes(SMALL)
+    page.models.import_folder(str(folder))
     listed(qtbot, page, "own")
+    button = page.models.folders_button
+    qtbot.waitUntil(button.isVisible)
+    (action,) = button.menu().actions()
+    assert action.text() == f"Forget {folder}"
+    action.trigger()
+    qtbot.waitUntil(lambda: "own" not in names(page))
+    qtbot.waitUntil(lambda: not button.isVisible())
+    assert (folder / "own.gguf").exists()
     page.models.import_folder(str(tmp_path / "nowhere"))
     qtbot.waitUntil(lambda: "does not exist" in page.models.banner.text)
 
@@ -216,10 +231,14 @@ def test_the_list_is_filtered(qtbot, page: LibraryPage) -> None:
     assert page.finder.isVisible()
 
 
-def test_the_list_to_begin_with_and_a_search(qtbot, page: LibraryPage) -> None:
+def test_the_list_to_begin_with_has_no_speeds_on_a_machine_nobody_measured_and_a_search_takes_its_place(
+    qtbot, page: LibraryPage
+) -> None:
     page.show_tab(FIND)
-    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5)
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 20)
     assert page.finder.head.text() == "To begin with"
+    assert {row.right for row in page.finder.list.rows.rows} == {""}
+    assert page.finder.foot.toolTip().startswith("Speeds are not known until this machine was measured.")
     found(qtbot, page)
     page.finder.field.setText("nothing has this name")
     qtbot.waitUntil(lambda: page.finder.state.title.text() == "Nothing was found")
@@ -245,13 +264,6 @@ def test_the_models_to_begin_with_say_fit_and_speed_before_the_hub_is_asked(
     assert hub.asked == []
     page.finder.list.choose(small.key)
     qtbot.waitUntil(lambda: bool(hub.asked))
-
-
-def test_a_machine_nobody_measured_has_no_speeds_in_the_list(qtbot, page: LibraryPage) -> None:
-    page.show_tab(FIND)
-    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 20)
-    assert {row.right for row in page.finder.list.rows.rows} == {""}
-    assert page.finder.foot.toolTip().startswith("Speeds are not known until this machine was measured.")
 
 
 def test_each_row_says_whether_it_fits_and_how_fast_and_a_header_refines_it(
@@ -385,11 +397,16 @@ def test_without_a_network_the_hub_is_told_and_the_list_to_begin_with_stays(
     qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5)
 
 
-def test_a_gated_repository_leads_to_the_settings(qtbot, page: LibraryPage, hub: HubServer) -> None:
+def test_a_gated_repository_has_the_usual_model_chosen_and_leads_to_the_settings(
+    qtbot, page: LibraryPage, hub: HubServer
+) -> None:
     hub.repos[REPO].gated = "manual"
     opened(qtbot, page)
-    assert "Gated" in page.finder.pane.note.text()
-    qtbot.waitUntil(lambda: "gated" in page.finder.pane.advice.text())
+    pane = page.finder.pane
+    assert "Gated" in pane.note.text()
+    qtbot.waitUntil(lambda: "gated" in pane.advice.text())
+    assert pane.list.key == "fox-Q4_K_M.gguf"
+    assert not pane.recommendation.isVisible()
     page.settings_button.click()
     (dialog,) = page.window().findChildren(HubDialog)
     qtbot.waitUntil(lambda: dialog.address.text() == hub.address)

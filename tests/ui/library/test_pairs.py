@@ -13,7 +13,7 @@ from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
 from ui.client.library_link import LOST
-from ui.library.library_page import FIND, HERE, LibraryPage
+from ui.library.library_page import HERE, LibraryPage
 from ui.library.settings.settings_dialog import SettingsDialog
 
 REPO = "acme/fox-GGUF"
@@ -48,13 +48,6 @@ def test_one_without_partners_has_reasons_and_an_offer_or_why_there_is_none(qtbo
     assert not card.test.isVisible()
     assert "larger than the model" in card.refused.text()
     qtbot.waitUntil(lambda: "nothing to download" in card.offers.itemAt(0).widget().text())
-
-
-def test_a_broken_file_is_neither_judged_nor_paired(qtbot, page: LibraryPage, models_folder: Path) -> None:
-    (models_folder / "short.gguf").write_bytes(SMALL[:50_000])
-    chosen(qtbot, page, "short")
-    assert not page.models.details.machine.isVisible()
-    assert not page.models.details.partners.isVisible()
 
 
 def test_who_drafts_is_chosen(qtbot, page: LibraryPage) -> None:
@@ -127,18 +120,6 @@ def test_a_test_whose_library_dies_says_so(
     qtbot.waitUntil(lambda: card.result.text() == LOST)
 
 
-def test_without_a_recommendation_the_usual_one_is_chosen_and_judged(qtbot, page: LibraryPage, hub: HubServer) -> None:
-    hub.repos[REPO].gated = "manual"
-    page.show_tab(FIND)
-    page.finder.field.setText("fox")
-    qtbot.waitUntil(lambda: [row.key for row in page.finder.list.rows.rows] == [REPO])
-    page.finder.list.choose(REPO)
-    pane = page.finder.pane
-    qtbot.waitUntil(lambda: "gated" in pane.advice.text())
-    assert pane.list.key == "fox-Q4_K_M.gguf"
-    assert not pane.recommendation.isVisible()
-
-
 def test_a_changed_model_is_mended_and_a_deleted_one_is_told_and_downloaded_again(
     qtbot, page: LibraryPage, hub: HubServer, models_folder: Path
 ) -> None:
@@ -166,19 +147,3 @@ def test_a_changed_model_is_mended_and_a_deleted_one_is_told_and_downloaded_agai
     page.models.notice.action.click()
     qtbot.waitUntil(place.exists)
     qtbot.waitUntil(lambda: page.models.notice.text == "")
-
-
-def test_an_imported_folder_is_forgotten(qtbot, page: LibraryPage, tmp_path: Path) -> None:
-    folder = tmp_path / "of mine"
-    folder.mkdir()
-    (folder / "own.gguf").write_bytes(SMALL)
-    page.models.import_folder(str(folder))
-    chosen(qtbot, page, "own")
-    button = page.models.folders_button
-    qtbot.waitUntil(button.isVisible)
-    (action,) = button.menu().actions()
-    assert action.text() == f"Forget {folder}"
-    action.trigger()
-    qtbot.waitUntil(lambda: "own" not in [row.key for row in page.models.list.rows.rows])
-    qtbot.waitUntil(lambda: not button.isVisible())
-    assert (folder / "own.gguf").exists()

@@ -169,12 +169,3 @@ def test_the_keyboard_reaches_every_field_in_their_order(qtbot, page: LibraryPag
     for name in list(dialog.rows)[1:]:
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
         assert QApplication.focusWidget() is dialog.rows[name].field, name
-
-
-def test_a_broken_model_has_none(qtbot, page: LibraryPage, models_folder: Path) -> None:
-    (models_folder / "broken.gguf").write_bytes(b"no model")
-    page.models.look()
-    qtbot.waitUntil(lambda: page.models.list.rows.rowCount() == 3)
-    page.models.list.choose("broken")
-    assert not page.models.details.settings.isVisible()
-    assert not page.models.details.smaller.isVisible()

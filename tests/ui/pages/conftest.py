@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from app.client.server_process import ServerProcess
+from tests.support.fork_server import ForkedServer
 from ui.client.api import Api
 from ui.window.main_window import MainWindow
 
@@ -24,7 +25,7 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProc
         patch.setenv("SLIPSTREAM_HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("PYTHON_KEYRING_BACKEND", "tests.support.file_keyring.FileKeyring")
         patch.setenv("KEYRING_FILE", str(tmp_path_factory.mktemp("keyring") / "keys.json"))
-        running = ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"])
+        running = ForkedServer(["--parallel", "2", "--no-draft", "--no-calibration"])
         running.wait_listening()
         yield running
         running.stop()

@@ -19,6 +19,7 @@ from tests.support.engines import (
     assert_same_up_to_a_near_tie,
     chat,
     complete,
+    greedy,
     greedy_tokens,
     open_engine,
     run,
@@ -45,26 +46,18 @@ def cached(engine: Engine, prompt: tuple[int, ...] | str, **fields: object) -> i
     return ended.receipt.n_cached
 
 
-def test_a_text_that_left_the_device_comes_back_from_ram() -> None:
+def test_a_text_that_left_the_device_comes_back_from_ram_and_gives_the_same_tokens() -> None:
+    first = words(400)
     with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
-        first = words(400)
-        assert cached(engine, first) == 0
+        tokens, ended = greedy(engine, first, max_tokens=24)
+        assert ended.receipt.n_cached == 0
         while engine.slots.evict_idle():
             pass
         assert engine.slots.n_resident == 0
-        assert cached(engine, first) == 399
+        again, ended = greedy(engine, first, max_tokens=24)
+        assert ended.receipt.n_cached == 399
         assert cached(engine, first[:300] + words(50, 1)) == 300
-
-
-def test_what_comes_back_gives_the_same_tokens() -> None:
-    prompt = words(350)
-    with open_engine(n_slots=2, n_ctx=512, speculation="off") as engine:
-        _, _, ledger = complete(engine, prompt, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
-        while engine.slots.evict_idle():
-            pass
-        _, ended, again = complete(engine, prompt, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
-        assert ended.receipt.n_cached == 349
-    assert_same_up_to_a_near_tie(greedy_tokens(again, "only"), greedy_tokens(ledger, "only"))
+    assert_same_up_to_a_near_tie(again, tokens)
 
 
 def test_a_text_with_a_window_can_be_cut_when_it_comes_back() -> None:
@@ -179,8 +172,7 @@ def test_texts_do_not_depend_on_what_is_cached(cache_ram: int | None) -> None:
         expected = []
         for prompt in prompts:
             engine.forget_texts()
-            _, _, ledger = complete(engine, prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
-            expected.append(greedy_tokens(ledger, "only"))
+            expected.append(greedy(engine, prompt, max_tokens=30)[0])
     with open_engine(n_slots=2, n_ctx=256, n_cells=256, speculation="off", cache_ram=cache_ram) as engine:
         for turn in range(3):
             for index, prompt in enumerate(prompts):
@@ -213,13 +205,12 @@ def test_a_running_state_is_found_again_where_the_next_turn_parts(make: Callable
     prompt = words(600)
     with open_engine(path, n_slots=2, n_ctx=1024, speculation="off", cache_ram=0) as engine:
         next_turn = prompt + words(30, 1)
-        _, _, ledger = complete(engine, next_turn, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
-        wanted = greedy_tokens(ledger, "only")
+        wanted, _ = greedy(engine, next_turn, max_tokens=16)
     with open_engine(path, n_slots=2, n_ctx=1024, speculation="off") as engine:
         assert cached(engine, prompt, max_tokens=20) == 0
-        _, ended, ledger = complete(engine, next_turn, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        tokens, ended = greedy(engine, next_turn, max_tokens=16)
         assert ended.receipt.n_cached == 592
-        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+        assert_same_up_to_a_near_tie(tokens, wanted)
         assert cached(engine, prompt[:550] + words(30, 2)) == 512
 
 
@@ -230,13 +221,13 @@ def test_running_states_survive_a_restart(make: Callable[[Path], Path], tmp_path
     options |= {"cache_folder": tmp_path, "cache_disk": 1 << 30}
     prompt = words(300)
     with open_engine(path, **options) as engine:
-        _, _, ledger = complete(engine, prompt, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        tokens, _ = greedy(engine, prompt, max_tokens=16)
         settle(engine)
     with open_engine(path, **options) as engine:
         settle(engine)
-        _, ended, again = complete(engine, prompt, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        again, ended = greedy(engine, prompt, max_tokens=16)
         assert ended.receipt.n_cached == 292
-    assert_same_up_to_a_near_tie(greedy_tokens(again, "only"), greedy_tokens(ledger, "only"))
+    assert_same_up_to_a_near_tie(again, tokens)
 
 
 @pytest.mark.parametrize("cache_ram", [0, 300_000, None])
@@ -309,8 +300,7 @@ def test_a_slot_is_emptied_in_small_parts_while_others_are_at_work(monkeypatch: 
 def test_a_long_text_comes_back_in_small_parts_while_others_are_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     prompt = words(900)
     with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
-        _, _, ledger = complete(engine, prompt, max_tokens=8, sampling=GREEDY_WITH_LOGPROBS)
-        wanted = greedy_tokens(ledger, "only")
+        wanted, _ = greedy(engine, prompt, max_tokens=8)
         while engine.slots.evict_idle():
             pass
         submit(engine, "at work", FOX, max_tokens=60, sampling=ENDLESS)

@@ -16,7 +16,7 @@ from tests.support.engines import (
     GREEDY_WITH_LOGPROBS,
     Ledger,
     assert_same_up_to_a_near_tie,
-    complete,
+    greedy,
     greedy_tokens,
     open_engine,
     run,
@@ -54,8 +54,8 @@ def expected(whole: Engine, prompt: tuple[int, ...], n: int = 16) -> list[tuple[
 
 def said(engine: Engine, prompt: tuple[int, ...], n: int = 16) -> tuple[list[tuple[int, float]], int]:
     """What an engine says, and how much of the prompt it knew."""
-    _, ended, ledger = complete(engine, prompt, max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)
-    return greedy_tokens(ledger, "only"), ended.receipt.n_cached
+    tokens, ended = greedy(engine, prompt, max_tokens=n)
+    return tokens, ended.receipt.n_cached
 
 
 def test_a_text_longer_than_the_window_is_the_same(path: Path, whole: Engine) -> None:
