@@ -53,9 +53,6 @@ _get_layer_input = _find(
 _target_layers = _find("llama_model_target_layer_ids", "PK11llama_model", INT32_P, ctypes.c_void_p)
 _n_target_layers = _find("llama_model_target_layer_ids_n", "PK11llama_model", ctypes.c_uint32, ctypes.c_void_p)
 
-_mask_token = getattr(L, "llama_vocab_mask", None)
-_set_causal = getattr(L, "llama_set_causal_attn", None)
-
 _NEEDED: dict[HeadKind, dict[str, object]] = {
     HeadKind.MTP: {
         "llama_set_embeddings_nextn": _set_hidden,
@@ -74,8 +71,6 @@ _NEEDED: dict[HeadKind, dict[str, object]] = {
         "llama_get_embeddings_layer_inp": _get_layer_input,
         "llama_model_target_layer_ids": _target_layers,
         "llama_model_target_layer_ids_n": _n_target_layers,
-        "llama_vocab_mask": _mask_token,
-        "llama_set_causal_attn": _set_causal,
     },
 }
 
@@ -86,19 +81,9 @@ def why_unavailable(kind: HeadKind) -> str | None:
     return Sentence("This build of llama.cpp lacks {missing}.", missing=", ".join(missing)) if missing else None
 
 
-def hidden_width(model: Model) -> int:
-    """Return the width of the hidden states that a model exports (``llama_model_n_embd_out``)."""
-    return int(L.llama_model_n_embd_out(model.c))
-
-
 def embedding_width(model: Model) -> int:
     """Return the width of a model's layers (``llama_model_n_embd``)."""
     return int(L.llama_model_n_embd(model.c))
-
-
-def n_mtp_layers(model: Model) -> int:
-    """Return how many prediction layers a model has (``llama_model_n_layer_nextn``)."""
-    return int(L.llama_model_n_layer_nextn(model.c))
 
 
 def target_layers(model: Model) -> tuple[int, ...]:
@@ -111,14 +96,12 @@ def target_layers(model: Model) -> tuple[int, ...]:
 
 def mask_token(model: Model) -> int:
     """Return the mask token, in place of a token to be drafted (``llama_vocab_mask``); negative if there is none."""
-    assert _mask_token is not None
-    return int(_mask_token(model.vocab))
+    return int(L.llama_vocab_mask(model.vocab))
 
 
 def set_causal(context: Context, is_causal: bool) -> None:
     """Choose causal attention, or attention to all rows of the same sequence (``set_causal_attn``)."""
-    assert _set_causal is not None
-    _set_causal(context.c, is_causal)
+    L.llama_set_causal_attn(context.c, is_causal)
 
 
 def n_axes(model: Model) -> int:
@@ -139,18 +122,6 @@ def hidden(context: Context, n_rows: int, width: int) -> StateRows:
     """
     assert _get_hidden is not None
     return _rows(_get_hidden(context.c), n_rows, width)
-
-
-def export_layer_input(context: Context, layer: int) -> None:
-    """Let a context keep a layer's input for each row. The layer must exist, or the process aborts."""
-    assert _set_layer_input is not None
-    _set_layer_input(context.c, layer, True)
-
-
-def layer_input(context: Context, layer: int, n_rows: int, width: int) -> StateRows:
-    """Return a layer's input in the last batch, shape (n_rows, width), valid until the next decode."""
-    assert _get_layer_input is not None
-    return _rows(_get_layer_input(context.c, layer), n_rows, width)
 
 
 def _rows(address: int | None, n_rows: int, width: int) -> StateRows:
@@ -177,15 +148,18 @@ class LayerInputs:
 
         The target must be able to export them (``why_unavailable``), or llama.cpp aborts.
         """
+        assert _set_layer_input is not None
         self._target, self._target_width = target, target_width
         self._layers = target_layers(head)
         self.width = len(self._layers) * target_width
         for layer in self._layers:
-            export_layer_input(target, layer)
+            _set_layer_input(target.c, layer, True)
 
     def rows(self, n_rows: int) -> tuple[StateRows, ...]:
-        """Return the features of the target's last batch, one array for each layer."""
-        return tuple(layer_input(self._target, layer, n_rows, self._target_width) for layer in self._layers)
+        """Return the features of the target's last batch, one array for each layer, valid until the next decode."""
+        assert _get_layer_input is not None
+        addresses = [_get_layer_input(self._target.c, layer) for layer in self._layers]
+        return tuple(_rows(address, n_rows, self._target_width) for address in addresses)
 
 
 class FeatureBatch(StateBatch):

@@ -171,7 +171,7 @@ def _build(
 ) -> tuple[Engine, ThreadChoice]:
     """Return an engine for a model that was loaded as ``plan`` says, and the threads of its steps."""
     options, size, n_gpu_layers = plan.options, plan.size, plan.n_gpu_layers
-    if not model.can_generate or model.has_encoder:
+    if not model.can_generate:
         raise LoadFailed(
             Sentence(
                 "{model_path} is not a model that continues text, so Slipstream cannot run it.",

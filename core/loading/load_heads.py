@@ -63,7 +63,7 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
 def mtp_head(target: LoadedTarget) -> MtpProposer:
     """Return the proposer of a model that was loaded with its prediction heads."""
     model, options = target.model, target.options
-    width = heads.hidden_width(model)
+    width = model.n_embd_out
     reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
     context = open_side_context(
         model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MOST_OUTPUTS, is_mtp=True
