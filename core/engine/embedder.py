@@ -219,11 +219,6 @@ class Embedder:
             return False
         return self._clock() < self._served_at[Lane.BATCH] + MAX_WAIT_SECONDS[Lane.BATCH]
 
-    @property
-    def activity_count(self) -> int:
-        """A count that grows with each step."""
-        return self.n_steps
-
     def step(self, longest: float | None = None) -> list[RequestEvent]:
         """Evaluate one batch and return what happened.
 
