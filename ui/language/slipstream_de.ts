@@ -7880,38 +7880,58 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
+      <source>number of slots</source>
+      <translation>Zahl der Plätze</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>number of layers whose experts stay on the processor</source>
+      <translation>Zahl der Schichten, deren Experten auf dem Prozessor bleiben</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>draft depth</source>
+      <translation>Tiefe der Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>kind of speculation</source>
+      <translation>Vorausraten</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>flash attention</source>
+      <translation>Flash Attention</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>pooling</source>
+      <translation>Pooling</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>type of the KV cache</source>
+      <translation>Typ des KV-Caches</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The {what} must be between {low} and {high}, not {value}.</source>
+      <translation>{what}: zwischen {low} und {high}, nicht {value}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The {what} must be one of {choices}, not {value}.</source>
+      <translation>{what}: eines von {choices}, nicht {value}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
       <source>No model file was given.</source>
       <translation>Es wurde keine Modelldatei angegeben.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
-      <source>Experts of 0 to {max_layers} layers can stay on the processor, not of {n_cpu_moe}.</source>
-      <translation>Experten von 0 bis {max_layers} Schichten können auf dem Prozessor bleiben, nicht von {n_cpu_moe}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The number of threads must be at most {max_threads}, not {n_threads}.</source>
-      <translation>Es dürfen höchstens {max_threads} Threads sein, nicht {n_threads}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The number of slots must be between 1 and {max_slots}, not {n_slots}.</source>
-      <translation>Es müssen 1 bis {max_slots} Plätze sein, nicht {n_slots}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
       <source>The batch sizes must satisfy 1 &lt;= n_ubatch &lt;= n_batch &lt;= 65536, not n_ubatch {n_ubatch}, n_batch {n_batch}.</source>
       <translation>Für die Stapelgrößen gilt 1 &lt;= n_ubatch &lt;= n_batch &lt;= 65536, nicht n_ubatch {n_ubatch}, n_batch {n_batch}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>Speculation must be one of {speculations}, not {speculation}.</source>
-      <translation>Vorausraten muss eines von {speculations} sein, nicht {speculation}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The draft depth must be between 0 and {max_draft_depth}, not {draft_depth}.</source>
-      <translation>Die Tiefe der Entwürfe muss zwischen 0 und {max_draft_depth} liegen, nicht {draft_depth}.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
@@ -7922,21 +7942,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/engine_options.py" />
       <source>{n_cells} KV cells cannot hold one context of {n_ctx} tokens.</source>
       <translation>{n_cells} KV-Zellen fassen keinen Kontext von {n_ctx} Token.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>Flash attention must be auto, on or off, not {flash_attention}.</source>
-      <translation>Flash Attention muss auto, on oder off sein, nicht {flash_attention}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The pooling must be one of {poolings}, not {pooling}.</source>
-      <translation>Pooling muss eines von {poolings} sein, nicht {pooling}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The KV cache type must be one of {kvtypes}, not {kv_type}.</source>
-      <translation>Der Typ des KV-Caches muss einer von {kvtypes} sein, nicht {kv_type}.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />

@@ -51,7 +51,7 @@ def test_texts_become_values():
         ("ctx", "many", "a whole number"),
         ("ctx", "1.5", "a whole number"),
         ("ctx", "-1", "at least"),
-        ("kv_type", "q3_0", "KV cache type"),
+        ("kv_type", "q3_0", "type of the KV cache"),
         ("gpu_layers", "-2", "at least 0"),
         ("threads", "100000", "at most 512"),
         ("speed", "ludicrous", "must be one of standard, fast"),
