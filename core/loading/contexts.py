@@ -116,13 +116,24 @@ def measure_context(
 ) -> MeasuredContext:
     """Return a context of ``model`` with its step times and thread control.
 
-    Step times are remembered by ``path``, the file of the model, and ``kind``.
+    Step times are remembered by ``path``, the file of the model, and ``kind``, which is "" for the target itself.
     """
     options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
-    key = steps_key(
-        path, model, n_gpu_layers, threads, kind, options.devices, options.flash_attention, options.n_ubatch
+    conditions: tuple[object, ...] = (kind, options.devices, options.flash_attention, options.n_ubatch)
+    if not kind:
+        conditions = (*conditions[1:3], options.cache_type, options.n_ubatch, options.n_cpu_moe)
+    key = steps_key(path, model, n_gpu_layers, threads, *conditions)
+    # llama.cpp's flash attention on the CPU skips masked cells (ggml-cpu/ops.cpp).
+    skips_masked = not kind and not n_gpu_layers and options.flash_attention != "off"
+    cost = cost_model_of(
+        context,
+        options.n_ubatch,
+        target.measured,
+        key,
+        reads,
+        make_batch,
+        skips_masked=skips_masked,
+        assumed=assumed_for(options, reads, n_gpu_layers),
     )
-    assumed = assumed_for(options, reads, n_gpu_layers)
-    cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, make_batch, assumed=assumed)
     control = thread_control(context, cost, threads, n_gpu_layers)
     return MeasuredContext(context, cost, options.n_slots, reads, control, target.clock)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from core.cost.calibration import MeasuredContext, assumed_for, cost_model_of, steps_key
+from core.cost.calibration import steps_key
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure, thread_control
+from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure
 from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.images.encoder import ImageEncoder
@@ -184,23 +184,14 @@ def _build(
     with closed_on_failure(context):
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
-        conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
-        key = steps_key(options.model_path, model, n_gpu_layers, threads, *conditions)
-        reads = ReadCost.of(facts, options.cache_type, shape.n_ubatch)
-        # llama.cpp's flash attention on the CPU skips masked cells (ggml-cpu/ops.cpp).
-        skips_masked = not n_gpu_layers and options.flash_attention != "off"
-        assumed = assumed_for(options, reads, n_gpu_layers)
-        cost = cost_model_of(
-            context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked, assumed=assumed
-        )
-        control = thread_control(context, cost, threads, n_gpu_layers)
-        own = MeasuredContext(context, cost, options.n_slots, reads, control, clock)
-        memory = choose_memory(context, cost, is_recurrent=shape.is_recurrent, window=shape.window, clock=clock)
         target = LoadedTarget(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured, clock)
-        speculator = _speculator(target, cost, memory)
+        reads = ReadCost.of(facts, options.cache_type, shape.n_ubatch)
+        own = measure_context(target, context, options.model_path, model, "", reads)
+        memory = choose_memory(context, own.cost, is_recurrent=shape.is_recurrent, window=shape.window, clock=clock)
+        speculator = _speculator(target, own.cost, memory)
     slots = make_slots(target, own, shape, memory, cache_folder)
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
-    meter = Meter(cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
+    meter = Meter(own.cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
     reader = prompt_reader(projector, options, shape.n_ubatch) if projector is not None else None
     intake = InputProcessor(model, vocab, size.n_ctx, reader)
     images = ImageEncoder(projector) if projector is not None else None
