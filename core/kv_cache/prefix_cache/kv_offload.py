@@ -4,42 +4,54 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from core.kv_cache.prefix_cache.image_tokens import image_end, whole_images
 from core.kv_cache.prefix_cache.prefix_tree import TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
 
+if TYPE_CHECKING:
+    from core.llama.context import Context
+
 # The least tokens of a segment: fewer are hardly worth a file.
 LEAST_SAVED = 16
+# Seconds per token, until they were measured; and the weight of the latest measurement in the moving average.
+_FIRST_ESTIMATE, _WEIGHT = 1e-5, 0.2
 
 PositionOf = Callable[[int], int]
 """Gives llama.cpp's position of a text's token."""
 
 
 class KvOffload:
-    """Moves segments of texts between the sequences of a context and a ``store``."""
+    """Moves segments of texts between the sequences of a context and a ``store``.
+
+    llama.cpp saves and loads whole sequences only. So to save a part, it is first shared with a spare sequence, which
+    copies nothing, and the spare sequence is saved. Loading does the reverse.
+    """
 
     def __init__(
         self,
         store: SegmentStore,
-        transfer: KvTransfer,
+        context: Context,
+        spare: int,
         *,
         segment_size: int,
         is_whole: bool,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """A segment has at most ``segment_size`` tokens.
+        """A segment has at most ``segment_size`` tokens. ``spare`` is a sequence id for this use alone.
 
         ``is_whole`` is for memory that can only be saved as a whole: running states and sliding windows.
         """
         self.tree = store.tree
         self.store = store
-        self._transfer = transfer
+        self._context = context
+        self._spare = spare
         self._segment_size = segment_size
         self._is_whole = is_whole
         self._clock = clock
+        self._save_seconds = self._load_seconds = _FIRST_ESTIMATE
         self._readings: list[DiskReadWait] = []
         store.on_read = self._on_read
 
@@ -72,104 +84,48 @@ class KvOffload:
         n_saved = links[-1].end if links else 0
         if len(text) - n_saved < LEAST_SAVED:
             return False
+        began, context = self._clock(), self._context
         if self._is_whole:
-            blob = self._transfer.save_whole(sequence, len(text))
-            return blob is not None and self.store.add(text, 0, None, blob, is_whole=True)
-        end = whole_images(text, min(n_saved + self._segment_size, len(text)))
-        if end <= n_saved:
-            end = image_end(text, n_saved)
-        blob = self._transfer.save(sequence, position(n_saved), position(end))
-        parent = links[-1].segment if links else None
-        return blob is not None and self.store.add(text[:end], n_saved, parent, blob)
+            n_saved, end, parent = 0, len(text), None
+            blob = context.read_cells(sequence)
+        else:
+            end = whole_images(text, min(n_saved + self._segment_size, len(text)))
+            if end <= n_saved:
+                end = image_end(text, n_saved)
+            parent = links[-1].segment if links else None
+            context.copy(sequence, self._spare, position(end), position(n_saved))
+            blob = context.read_cells(self._spare)
+            context.remove(self._spare, 0)
+        self._save_seconds += _WEIGHT * ((self._clock() - began) / (end - n_saved) - self._save_seconds)
+        return blob is not None and self.store.add(text[:end], n_saved, parent, blob, is_whole=self._is_whole)
 
     def load(self, link: SegmentLink, blob: Blob, sequence: int, start: int, position: PositionOf) -> bool:
         """Extend a sequence that holds ``start`` tokens to the link's end; False if no cells are free."""
+        began, context = self._clock(), self._context
         if link.segment.is_whole:
-            return self._transfer.load_whole(blob, sequence, link.end)
-        return self._transfer.load(blob, sequence, position(start), position(link.end))
+            start = 0
+            is_loaded = context.write_cells(sequence, blob)
+            if not is_loaded:
+                context.remove(sequence, 0)
+        else:
+            is_loaded = context.write_cells(self._spare, blob)
+            if is_loaded:
+                context.copy(self._spare, sequence, position(link.end), position(start))
+            context.remove(self._spare, 0)
+        self._load_seconds += _WEIGHT * ((self._clock() - began) / (link.end - start) - self._load_seconds)
+        return is_loaded
 
     def seconds_to_load(self, n_tokens: int) -> float:
         """Return the seconds that loading ``n_tokens`` takes, from the latest loads."""
-        return n_tokens * self._transfer.load_seconds
+        return n_tokens * self._load_seconds
 
     def seconds_to_move(self, n_tokens: int) -> float:
         """Return the seconds that saving and loading ``n_tokens`` takes."""
-        return n_tokens * (self._transfer.save_seconds + self._transfer.load_seconds)
+        return n_tokens * (self._save_seconds + self._load_seconds)
 
     def _on_read(self, segment: Segment, blob: Blob | None) -> None:
         for reading in self._readings:
             reading.arrived(segment, blob)
-
-
-# Seconds per token, until they were measured; and the weight of the latest measurement in the moving average.
-_FIRST_ESTIMATE = 1e-5
-_WEIGHT = 0.2
-
-
-class TransferMemory(Protocol):
-    """The part of a context that saves and loads sequences."""
-
-    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
-        """Drop positions [start, end)."""
-
-    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
-        """Share positions [start, end)."""
-
-    def read_cells(self, sequence: int) -> Blob | None:
-        """Return all that a sequence holds."""
-
-    def write_cells(self, sequence: int, blob: Blob) -> bool:
-        """Give an empty sequence what ``read_cells`` returned."""
-
-
-class KvTransfer:
-    """Saves and loads parts of sequences.
-
-    llama.cpp saves and loads whole sequences only. So to save a part, it is first shared with a spare sequence, which
-    copies nothing, and the spare sequence is saved. Loading does the reverse.
-    """
-
-    def __init__(self, memory: TransferMemory, spare: int, clock: Callable[[], float] = time.perf_counter) -> None:
-        """``spare`` is a sequence id of ``memory`` for this use alone."""
-        self._memory = memory
-        self._spare = spare
-        self._clock = clock
-        self.save_seconds = self.load_seconds = _FIRST_ESTIMATE
-
-    def save(self, slot: int, start: int, end: int) -> Blob | None:
-        """Return positions [start, end) of a sequence; None where llama.cpp cannot."""
-        began = self._clock()
-        self._memory.copy(slot, self._spare, end, start)
-        blob = self._memory.read_cells(self._spare)
-        self._memory.remove(self._spare, 0)
-        self.save_seconds += _WEIGHT * ((self._clock() - began) / (end - start) - self.save_seconds)
-        return blob
-
-    def load(self, blob: Blob, slot: int, start: int, end: int) -> bool:
-        """Extend a sequence from ``start`` to ``end`` with the contents of ``blob``; False if no cells are free."""
-        began = self._clock()
-        is_loaded = self._memory.write_cells(self._spare, blob)
-        if is_loaded:
-            self._memory.copy(self._spare, slot, end, start)
-        self._memory.remove(self._spare, 0)
-        self.load_seconds += _WEIGHT * ((self._clock() - began) / (end - start) - self.load_seconds)
-        return is_loaded
-
-    def save_whole(self, slot: int, n_tokens: int) -> Blob | None:
-        """Return all of a sequence of ``n_tokens``, its running state too; None where llama.cpp cannot."""
-        began = self._clock()
-        blob = self._memory.read_cells(slot)
-        self.save_seconds += _WEIGHT * ((self._clock() - began) / n_tokens - self.save_seconds)
-        return blob
-
-    def load_whole(self, blob: Blob, slot: int, n_tokens: int) -> bool:
-        """Give an empty sequence its ``n_tokens`` and its running state; False where there is no room."""
-        began = self._clock()
-        is_loaded = self._memory.write_cells(slot, blob)
-        if not is_loaded:
-            self._memory.remove(slot, 0)
-        self.load_seconds += _WEIGHT * ((self._clock() - began) / n_tokens - self.load_seconds)
-        return is_loaded
 
 
 class DiskReadWait:
