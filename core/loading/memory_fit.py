@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core.llama.devices import Device, list_devices
+from core.llama.devices import list_devices
 from core.loading.fit_request import CELLS_STEP, ContextSize, fit_request_of, pool_cells, with_setting
 from core.loading.load_heads import wants_mtp
 from core.machine.known_machine import known_machine, known_runs
+from core.values.devices import Device
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
 from models.estimate.fit.memory import USABLE_SHARE, free_memory

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from core.llama.devices import Device, device_handles
+from core.llama.devices import device_handles
 from core.llama.library import declare, ggml
 from core.machine.op_timer import (
     F32,
@@ -24,6 +24,7 @@ from core.machine.op_timer import (
     matrices,
     mul_mat,
 )
+from core.values.devices import Device
 from models.estimate.speed.probe import Probe
 from models.gguf.tensor_types import BY_NAME, GgmlType
 
@@ -59,7 +60,7 @@ def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5)
     if not handles:
         return None
     n_measured = _ROUNDS * (2 * len(PROBED) + len(PROBED_CACHES) + 4) + _MOST_SIZES
-    bench = _Bench(OpTimer(handles[0], device.kind.value, n_threads, seconds / n_measured))
+    bench = _Bench(OpTimer(handles[0], device.kind, n_threads, seconds / n_measured))
     try:
         cache = 0.0 if bench.timer.is_gpu else cache_size(bench.rates_by_size(n_bytes))
         enough = min(n_bytes, max(_LEAST_BYTES, int(_BEYOND_CACHE * cache))) if cache else n_bytes

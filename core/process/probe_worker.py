@@ -74,7 +74,7 @@ def _measure_here(paths: list[str]) -> MachineProbe:
     found: dict[str, Probe] = {}
     timed: list[TimedModel] = []
     for device in list_devices():
-        is_cpu = device.kind.value == "cpu"
+        is_cpu = device.kind == "cpu"
         if not is_cpu and not device.is_gpu:
             continue
         free = free_memory() if is_cpu else device.free
