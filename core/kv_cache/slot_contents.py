@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from core.kv_cache.kv_offload import KvOffload
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_cache.kv_offload import KvOffload
 from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree
 from core.kv_cache.prefix_cache.segment import Blob
 from core.kv_cache.prefix_cache.segment_store import SegmentLink

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
 from core.kv_cache.prefix_cache.prefix_tree import Divergence, PrefixMatch, PrefixTree, divergence
 from core.kv_cache.prefix_cache.segment import Blob
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore

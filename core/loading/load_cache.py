@@ -8,10 +8,10 @@ from pathlib import Path
 
 from core.cost.calibration import MeasuredContext
 from core.kv_cache.context_shape import ContextShape
+from core.kv_cache.kv_offload import KvOffload
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, model_key
 from core.kv_cache.prefix_cache.disk_tier import DiskTier
-from core.kv_cache.prefix_cache.kv_offload import KvOffload
 from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
 from core.kv_cache.prefix_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable
