@@ -27,8 +27,8 @@ from core.llama.projector import Projector
 from core.llama.vocab import Vocab
 from core.loading.contexts import (
     LoadedTarget,
-    beside,
     closed_on_failure,
+    draft_file,
     measure_context,
     open_context,
     open_side_context,
@@ -57,7 +57,6 @@ from models.estimate.speed.machine import peak_of
 from models.facts.model_facts import ModelFacts
 from models.formatting import figures
 from models.formatting.sentence import Sentence
-from models.pairing.vocabulary import why_not
 
 _log = logging.getLogger(__name__)
 # Rows at which the threads of each kind of step are measured.
@@ -252,18 +251,7 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
                 mine=mine,
             )
         )
-    model = Model(path, beside(options), n_gpu_layers=target.n_gpu_layers)
-    with closed_on_failure(model):
-        reason = why_not(target.vocab, Vocab(model))
-        if reason:
-            raise LoadFailed(
-                Sentence(
-                    "{path} cannot draft for {model_path}. {reason}",
-                    path=path,
-                    model_path=options.model_path,
-                    reason=reason,
-                )
-            )
+    with draft_file(target, path) as model:
         context = open_side_context(
             model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MAX_READ_ALONG
         )

@@ -8,9 +8,14 @@ from pathlib import Path
 from core.cost.read_cost import ReadCost
 from core.llama import heads
 from core.llama.heads import HeadKind, StateBatch
-from core.llama.model import Model
-from core.llama.vocab import Vocab
-from core.loading.contexts import LoadedTarget, beside, closed_on_failure, measure_context, open_side_context
+from core.loading.contexts import (
+    LoadedTarget,
+    cannot_draft,
+    closed_on_failure,
+    draft_file,
+    measure_context,
+    open_side_context,
+)
 from core.speculation.proposers.autoregressive_head import MOST_OUTPUTS, Eagle3Proposer, MtpProposer
 from core.speculation.proposers.dflash import DFlashProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
@@ -18,9 +23,8 @@ from core.values.errors import LoadFailed
 from models.facts.model_facts import ModelFacts, read_model
 from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
-from models.gguf.header import GgufHeader, read_header
+from models.gguf.header import read_header
 from models.pairing import heads as rules
-from models.pairing.vocabulary import why_not
 
 _KV_TYPE = "f16"
 
@@ -96,64 +100,28 @@ def file_head(target: LoadedTarget, path: str, kind: HeadKind) -> Eagle3Proposer
 
     This build of llama.cpp must be able to run it (``why_unavailable``).
     """
-    options = target.options
     try:
         header = read_header(Path(path))
         reason = rules.why_not_file(header, target.facts)
     except GgufError as error:
         raise LoadFailed(str(error)) from error
     if reason:
-        raise _refusal(target, path, reason)
-    model = Model(path, beside(options), n_gpu_layers=target.n_gpu_layers)
-    with closed_on_failure(model):
-        reason = why_not(target.vocab, Vocab(model))
-        if reason:
-            raise _refusal(target, path, reason)
-        if kind is HeadKind.DFLASH:
-            return _dflash_head(target, path, model, header)
-        return _eagle_head(target, path, model)
-
-
-def _eagle_head(target: LoadedTarget, path: str, model: Model) -> Eagle3Proposer:
-    reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
-    context = open_side_context(
-        model,
-        target.options,
-        target.threads,
-        n_cells=target.size.n_cells,
-        n_outputs=MOST_OUTPUTS,
-        lender=target.context,
-    )
-    with closed_on_failure(context):
-        make_batch = partial(StateBatch, width=heads.embedding_width(model))
-        own = measure_context(target, context, path, model, HeadKind.EAGLE3.value, reads, make_batch)
-        return Eagle3Proposer(model, own, target.context, heads.embedding_width(target.model))
-
-
-def _dflash_head(target: LoadedTarget, path: str, model: Model, header: GgufHeader) -> DFlashProposer:
+        raise cannot_draft(target, path, reason)
     reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
     # The last token, and at most as many masks as tokens can be drafted. A block takes cells beside the text's.
-    n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1)
-    context = open_side_context(
-        model,
-        target.options,
-        target.threads,
-        n_cells=target.size.n_cells + target.options.n_slots * n_block,
-        n_outputs=MOST_OUTPUTS,
-        lender=target.context,
-    )
-    with closed_on_failure(context):
-        heads.set_causal(context, rules.is_causal(header))
-        own = measure_context(target, context, path, model, HeadKind.DFLASH.value, reads)
-        return DFlashProposer(model, own, target.context, heads.embedding_width(target.model), n_block)
-
-
-def _refusal(target: LoadedTarget, path: str, reason: str) -> LoadFailed:
-    return LoadFailed(
-        Sentence(
-            "{path} cannot draft for {model_path}. {reason}",
-            path=path,
-            model_path=target.options.model_path,
-            reason=reason,
+    n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1) if kind is HeadKind.DFLASH else 0
+    n_cells = target.size.n_cells + target.options.n_slots * n_block
+    with draft_file(target, path) as model:
+        context = open_side_context(
+            model, target.options, target.threads, n_cells=n_cells, n_outputs=MOST_OUTPUTS, lender=target.context
         )
-    )
+        with closed_on_failure(context):
+            width = heads.embedding_width(target.model)
+            if kind is HeadKind.DFLASH:
+                heads.set_causal(context, rules.is_causal(header))
+                own = measure_context(target, context, path, model, kind.value, reads)
+                return DFlashProposer(model, own, target.context, width, n_block)
+            make_batch = partial(StateBatch, width=heads.embedding_width(model))
+            own = measure_context(target, context, path, model, kind.value, reads, make_batch)
+            return Eagle3Proposer(model, own, target.context, width)
+
