@@ -48,7 +48,6 @@ class AttentionMemory:
     mark_seconds = 0.0
 
     def __init__(self, cells: Context, reach: int = MAX_DRAFT_DEPTH) -> None:
-        """Hold texts in ``cells``."""
         self.cells = cells
         self.reach = reach
         self.n_decoding = 1

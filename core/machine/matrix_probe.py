@@ -16,11 +16,14 @@ from core.llama.devices import device_handles
 from core.llama.library import declare, ggml
 from core.machine.op_timer import (
     F32,
-    AttentionHeads,
+    HEAD_LENGTH,
+    N_CELLS,
+    N_HEADS,
+    N_KEY_HEADS,
     OpTimer,
     P,
     Scratch,
-    by_flash,
+    attentions,
     matrices,
     mul_mat,
 )
@@ -33,9 +36,8 @@ PROBED = (
     "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_XXS", "MXFP4",
 )  # fmt: skip
 PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
-# Width of the square matrices, as in a small model; and the heads and cells of attention.
+# Width of the square matrices, as in a small model.
 _WIDTH = 2048
-_HEADS, _N_CELLS = AttentionHeads(8, 4, 128, 128), 1024
 # Operations for the time of one node, and rows for the cost of a further row.
 _NODES, _FEW_ROWS = 512, 5
 # The cache size is searched with matrices of 4 MB, in steps of half a power of two, up to half a gigabyte. It matters
@@ -140,10 +142,10 @@ class _Bench:
 
     def cache_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
         """Return bytes per second of attention; shared keys count once for each head, as the CPU reads them."""
-        pair = 2 * kind.bytes_for(_HEADS.key_length * _N_CELLS * _HEADS.n_key_heads)
+        pair = 2 * kind.bytes_for(HEAD_LENGTH * N_CELLS * N_KEY_HEADS)
         count = max(1, n_bytes // pair)
-        seconds = self.timer.time(by_flash(_HEADS, 1, _N_CELLS, count, kind.id), self.timer.plain)
-        return count * pair * (_HEADS.n_heads // _HEADS.n_key_heads) / seconds if seconds else None
+        seconds = self.timer.time(attentions(kind.id, count), self.timer.plain)
+        return count * pair * (N_HEADS // N_KEY_HEADS) / seconds if seconds else None
 
     def node_seconds(self) -> float:
         """Return the seconds of one of many tiny operations that depend on each other."""
