@@ -10,6 +10,7 @@ from core.kv_cache.prefix_cache.image_tokens import image_end, whole_images
 from core.kv_cache.prefix_cache.prefix_tree import TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
+from core.kv_cache.slot import SharedPrefixWait
 
 if TYPE_CHECKING:
     from core.llama.context import Context
@@ -149,3 +150,7 @@ class DiskReadWait:
     def is_over(self) -> bool:
         """True if all segments have come, or the time is over."""
         return not self._left or self._clock() >= self._deadline
+
+
+PlacementWait = SharedPrefixWait | DiskReadWait
+"""What a request waits for before it gets a slot. The wait ends by itself."""

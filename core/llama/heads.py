@@ -86,14 +86,6 @@ def embedding_width(model: Model) -> int:
     return int(L.llama_model_n_embd(model.c))
 
 
-def target_layers(model: Model) -> tuple[int, ...]:
-    """Return the target's layers whose inputs a head in a separate file reads."""
-    assert _target_layers is not None
-    assert _n_target_layers is not None
-    ids = _target_layers(model.c)
-    return tuple(int(ids[index]) for index in range(_n_target_layers(model.c)))
-
-
 def mask_token(model: Model) -> int:
     """Return the mask token, in place of a token to be drafted (``llama_vocab_mask``); negative if there is none."""
     return int(L.llama_vocab_mask(model.vocab))
@@ -149,8 +141,11 @@ class LayerInputs:
         The target must be able to export them (``why_unavailable``), or llama.cpp aborts.
         """
         assert _set_layer_input is not None
+        assert _target_layers is not None
+        assert _n_target_layers is not None
+        ids, n_layers = _target_layers(head.c), _n_target_layers(head.c)
         self._target, self._target_width = target, target_width
-        self._layers = target_layers(head)
+        self._layers = tuple(int(ids[index]) for index in range(n_layers))
         self.width = len(self._layers) * target_width
         for layer in self._layers:
             _set_layer_input(target.c, layer, True)
