@@ -93,6 +93,6 @@ def machine_key() -> str:
 def why_no_head(kind: ProposerKind) -> str | None:
     """Return why the llama.cpp here cannot run heads of a kind, as a sentence, or None."""
     # Loads llama.cpp, so it is asked only where there is a head that fits otherwise.
-    from core.llama.heads import HeadKind, why_unavailable
+    from core.llama.heads import why_unavailable
 
-    return why_unavailable(HeadKind(kind.value))
+    return why_unavailable(kind)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,6 @@ from core.llama.model import Model
 from models.formatting.sentence import Sentence
 
 StateRows = npt.NDArray[np.float32]
-
-
-class HeadKind(StrEnum):
-    """Heads that draft from the target's hidden states."""
-
-    MTP = "mtp"
-    EAGLE3 = "eagle3"
-    DFLASH = "dflash"
 
 
 def _find(name: str, mangled: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
@@ -53,31 +44,21 @@ _get_layer_input = _find(
 _target_layers = _find("llama_model_target_layer_ids", "PK11llama_model", INT32_P, ctypes.c_void_p)
 _n_target_layers = _find("llama_model_target_layer_ids_n", "PK11llama_model", ctypes.c_uint32, ctypes.c_void_p)
 
-_NEEDED: dict[HeadKind, dict[str, object]] = {
-    HeadKind.MTP: {
-        "llama_set_embeddings_nextn": _set_hidden,
-        "llama_get_embeddings_nextn": _get_hidden,
-    },
-    HeadKind.EAGLE3: {
-        "llama_set_embeddings_nextn": _set_hidden,
-        "llama_get_embeddings_nextn": _get_hidden,
-        "llama_set_embeddings_layer_inp": _set_layer_input,
-        "llama_get_embeddings_layer_inp": _get_layer_input,
-        "llama_model_target_layer_ids": _target_layers,
-        "llama_model_target_layer_ids_n": _n_target_layers,
-    },
-    HeadKind.DFLASH: {
-        "llama_set_embeddings_layer_inp": _set_layer_input,
-        "llama_get_embeddings_layer_inp": _get_layer_input,
-        "llama_model_target_layer_ids": _target_layers,
-        "llama_model_target_layer_ids_n": _n_target_layers,
-    },
+_OF_HIDDEN = {"llama_set_embeddings_nextn": _set_hidden, "llama_get_embeddings_nextn": _get_hidden}
+_OF_LAYERS = {
+    "llama_set_embeddings_layer_inp": _set_layer_input,
+    "llama_get_embeddings_layer_inp": _get_layer_input,
+    "llama_model_target_layer_ids": _target_layers,
+    "llama_model_target_layer_ids_n": _n_target_layers,
 }
+# The functions that each kind of head needs (``ProposerKind``).
+_NEEDED = {"mtp": _OF_HIDDEN, "eagle3": _OF_HIDDEN | _OF_LAYERS, "dflash": _OF_LAYERS}
+KINDS = tuple(_NEEDED)
 
 
-def why_unavailable(kind: HeadKind) -> str | None:
-    """Return why this build of llama.cpp cannot run heads of a kind, as a sentence, or None if it can."""
-    missing = [name for name, function in _NEEDED[kind].items() if function is None]
+def why_unavailable(kind: str) -> str | None:
+    """Return why this build of llama.cpp cannot draft with a kind of head, as a sentence; None for any other kind."""
+    missing = [name for name, function in _NEEDED.get(kind, {}).items() if function is None]
     return Sentence("This build of llama.cpp lacks {missing}.", missing=", ".join(missing)) if missing else None
 
 

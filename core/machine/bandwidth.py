@@ -65,11 +65,6 @@ class Bandwidth:
     cpu: str
     ram: int
 
-    def is_of(self, machine: Host) -> bool:
-        """Whether this was measured on ``machine``."""
-        return (self.cpu, self.ram) == (machine.cpu, machine.ram)
-
-
 def measure(
     machine: Host,
     free: int,
@@ -127,7 +122,8 @@ def remembered(folder: Path, machine: Host) -> Bandwidth | None:
         known: Bandwidth = value_of(Bandwidth, fields)
     except (OSError, ValueError, TypeError):
         return None
-    return known if known.bytes_per_second > 0 and known.is_of(machine) else None
+    is_here = (known.cpu, known.ram) == (machine.cpu, machine.ram)
+    return known if known.bytes_per_second > 0 and is_here else None
 
 
 def remember(folder: Path, bandwidth: Bandwidth) -> None:

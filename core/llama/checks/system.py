@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from core.llama.devices import list_devices
-from core.llama.heads import HeadKind, why_unavailable
+from core.llama.heads import KINDS, why_unavailable
 from core.llama.library import L
 from core.llama.log import silence
 from core.values.devices import LlamaSystem
@@ -37,7 +37,7 @@ def describe() -> LlamaSystem:
         # llama_supports_gpu_offload says yes to every build that can use devices of other machines.
         can_offload=any(device.is_gpu for device in devices),
         devices=devices,
-        heads={kind.value: why_unavailable(kind) for kind in HeadKind},
+        heads={kind: why_unavailable(kind) for kind in KINDS},
     )
 
 
