@@ -45,7 +45,6 @@ class KvOffload:
 
         ``is_whole`` is for memory that can only be saved as a whole: running states and sliding windows.
         """
-        self.tree = store.tree
         self.store = store
         self._context = context
         self._spare = spare
@@ -81,7 +80,7 @@ class KvOffload:
         """
         if len(text) < LEAST_SAVED:
             return False
-        links = self.store.chain(self.tree.match(text), 0)
+        links = self.store.chain(self.store.tree.match(text), 0)
         n_saved = links[-1].end if links else 0
         if len(text) - n_saved < LEAST_SAVED:
             return False

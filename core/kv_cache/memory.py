@@ -54,10 +54,6 @@ class AttentionMemory:
 
     # -- texts --------------------------------------------------------------------------------------------------
 
-    def share(self, source: int, target: int, size: int) -> None:
-        """Let the empty sequence ``target`` hold the first tokens of ``source``."""
-        self.cells.copy(source, target, size)
-
     def cut(self, sequence: int, size: int) -> int:
         """Drop what a sequence holds behind its first ``size`` tokens; return what is left: ``size``, or 0."""
         if self.cells.remove(sequence, size):

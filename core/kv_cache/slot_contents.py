@@ -51,7 +51,7 @@ class SlotContents:
         if target is source:
             return self.cut(target, n_shared)
         self.cut(target, 0)
-        self._memory.share(source.id, target.id, source.resident.position(n_shared))
+        self._memory.cells.copy(source.id, target.id, source.resident.position(n_shared))
         return n_shared
 
     def cut(self, slot: Slot, size: int) -> int:

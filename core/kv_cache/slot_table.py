@@ -42,7 +42,7 @@ class SlotTable:
         self.memory = memory
         self.n_hits = 0
         self._slots = tuple(Slot(index) for index in range(n_slots))
-        self._tree = offload.tree if offload is not None else PrefixTree()
+        self._tree = offload.store.tree if offload is not None else PrefixTree()
         self._offload = offload
         self._search = SlotSearch(self._slots, self._tree, memory)
         self._contents = SlotContents(memory, self._tree, offload)

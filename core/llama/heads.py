@@ -7,7 +7,6 @@ separately: if a library lacks one, only the heads that need it are unavailable.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,13 @@ from models.formatting.sentence import Sentence
 StateRows = npt.NDArray[np.float32]
 
 
-def _find(name: str, mangled: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
+def _find(name: str, mangled: str, result: Any, *arguments: Any) -> Any:
     """Return a function of llama-ext.h, None if this library lacks it."""
     for symbol in (name, f"_Z{len(name)}{name}{mangled}"):
         function = getattr(quick, symbol, None)
         if function is not None:
             function.restype, function.argtypes = result, list(arguments)
-            return function  # type: ignore[no-any-return]
+            return function
     return None
 
 
@@ -84,7 +83,6 @@ def n_axes(model: Model) -> int:
 
 def export_hidden(context: Context, *, of_outputs_only: bool) -> None:
     """Let a context keep the hidden state of each row, or only of rows whose logits are wanted."""
-    assert _set_hidden is not None
     _set_hidden(context.c, True, of_outputs_only)
 
 
@@ -93,7 +91,6 @@ def hidden(context: Context, n_rows: int, width: int) -> StateRows:
 
     Call ``synchronize`` first: waiting here would block other threads, since the GIL is held.
     """
-    assert _get_hidden is not None
     return _rows(_get_hidden(context.c), n_rows, width)
 
 
@@ -121,9 +118,6 @@ class LayerInputs:
 
         The target must be able to export them (``why_unavailable``), or llama.cpp aborts.
         """
-        assert _set_layer_input is not None
-        assert _target_layers is not None
-        assert _n_target_layers is not None
         ids, n_layers = _target_layers(head.c), _n_target_layers(head.c)
         self._target, self._target_width = target, target_width
         self._layers = tuple(int(ids[index]) for index in range(n_layers))
@@ -133,7 +127,6 @@ class LayerInputs:
 
     def rows(self, n_rows: int) -> tuple[StateRows, ...]:
         """Return the features of the target's last batch, one array for each layer, valid until the next decode."""
-        assert _get_layer_input is not None
         addresses = [_get_layer_input(self._target.c, layer) for layer in self._layers]
         return tuple(_rows(address, n_rows, self._target_width) for address in addresses)
 
