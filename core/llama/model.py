@@ -33,10 +33,6 @@ def kept_in_host_memory(n_layers: int) -> Any:
     return (_Override * (n_layers + 1))(*overrides, _Override(None, None))
 
 
-# ``llama_load_mode``.
-_LOAD_MODE_NONE, _LOAD_MODE_MMAP, _LOAD_MODE_MLOCK, _LOAD_MODE_MMAP_MLOCK = 0, 1, 2, 3
-
-
 class Model:
     """Weights on their devices (``llama_model``), and what its file says. Close every context before the model.
 
@@ -68,7 +64,8 @@ class Model:
         options = options or EngineOptions(path)
         params = L.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers
-        params.load_mode = _LOAD_MODE_NONE if no_alloc else _load_mode(options.mmap, options.mlock)
+        # ``llama_load_mode``: 1 maps the file into memory, 2 locks what was read, 3 does both.
+        params.load_mode = 0 if no_alloc else options.mmap + 2 * options.mlock
         params.no_alloc = no_alloc
         params.load_mtp = load_mtp
         handles = _device_array(options.devices)
@@ -123,12 +120,6 @@ class Model:
         if self._model:
             L.llama_model_free(self._model)
             self._model = None
-
-
-def _load_mode(mmap: bool, mlock: bool) -> int:
-    if mmap:
-        return _LOAD_MODE_MMAP_MLOCK if mlock else _LOAD_MODE_MMAP
-    return _LOAD_MODE_MLOCK if mlock else _LOAD_MODE_NONE
 
 
 def _device_array(names: tuple[str, ...]) -> Any:
