@@ -178,7 +178,7 @@ class Supervisor:
         assert self._options is not None
         self._generation += 1
         process, self._spare = self._spare, None
-        if process is not None and not process.is_running:
+        if process is not None and not process.child.is_running:
             process.close()
             process = None
         try:
@@ -239,13 +239,13 @@ class Supervisor:
         """Pass on the events of a process until it ends; runs on its own thread."""
         try:
             while True:
-                self._hear(process.pipe.receive(), generation)
+                self._hear(process.child.pipe.receive(), generation)
         except PipeClosed:
             pass
         except Exception:
             _log.exception("The engine's messages could not be read")
             process.kill()
-        code = process.wait()
+        code = process.child.wait()
         process.close()
         with self._lock:
             if generation == self._generation:

@@ -105,7 +105,7 @@ def test_a_request_runs_in_another_process(office: Office) -> None:
 def test_an_engine_that_cannot_be_told_a_command_ends_so_that_its_requests_do() -> None:
     process = EngineProcess(None)
     process.send(lambda: None)  # type: ignore[arg-type]  # what cannot be pickled
-    assert process.wait() == -signal.SIGKILL
+    assert process.child.wait() == -signal.SIGKILL
     process.close()
 
 
