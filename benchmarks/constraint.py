@@ -192,9 +192,7 @@ def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportR
     """Return the row of a model whose replies are drafted as far as the schema forces them."""
     n_threads = options.threads or physical_cores()
     # Without a draft model, heads and n-grams, only the grammar drafts.
-    forced = EngineOptions(
-        path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads, speculation="draft", uses_heads=False
-    )
+    forced = EngineOptions(path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads, speculation="draft", uses_heads=False)
     engine, _ = load_engine(forced, cache_folder=None)
     plain, drafted = Replies([]), Replies([])
     ratios: list[float] = []

@@ -71,7 +71,8 @@ def _measured(folder: Path, _stamps: object) -> tuple[Machine, tuple[ModelRun, .
     probe = machine_probe.remembered(folder, this_machine())
     names = probe.devices if probe is not None else {}
     known = known_runs(folder)
-    return known_machine([Device(name, "", "gpu") for name in names if name != machine_probe.CPU], 0, folder, known), known
+    gpus = [Device(name, "", "gpu") for name in names if name != machine_probe.CPU]
+    return known_machine(gpus, 0, folder, known), known
 
 
 def _judged(known: tuple[ModelRun, ...], facts: ModelFacts, draft: str) -> AcceptanceCounts:

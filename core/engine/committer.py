@@ -107,9 +107,7 @@ class _Sampled:
 class Committer:
     """Commits evaluated plans: counts rows, samples tokens, takes back rejected drafts, ends what is complete."""
 
-    def __init__(
-        self, intake: InputProcessor, context: Context, slots: SlotTable, finisher: RequestFinisher
-    ) -> None:
+    def __init__(self, intake: InputProcessor, context: Context, slots: SlotTable, finisher: RequestFinisher) -> None:
         """Read logits of ``context``; ``intake`` has vocabulary and length."""
         vocab = intake.vocab
         self._pieces, self._end_tokens = vocab.pieces, vocab.end_tokens

@@ -122,4 +122,3 @@ def file_head(target: LoadedTarget, path: str, kind: ProposerKind) -> Eagle3Prop
             make_batch = partial(StateBatch, width=heads.embedding_width(model))
             own = measure_context(target, context, path, model, kind, reads, make_batch)
             return Eagle3Proposer(model, own, target.context, width)
-

@@ -65,6 +65,7 @@ class Bandwidth:
     cpu: str
     ram: int
 
+
 def measure(
     machine: Host,
     free: int,

@@ -47,6 +47,7 @@ class MachineProbe:
     devices: dict[str, Probe]
     timed: tuple[TimedModel, ...]
 
+
 def measure(models: tuple[Path, ...], should_stop: Callable[[], bool] = lambda: False) -> MachineProbe | None:
     """Measure in a child process, with these models; None where the child fails, or once ``should_stop`` says so."""
     try:
