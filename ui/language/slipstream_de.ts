@@ -7459,6 +7459,11 @@ Klicke für mehr.</translation>
       <translation>Dieser Bau von llama.cpp kann keine Geräte anderer Rechner nutzen. {how}</translation>
     </message>
     <message>
+      <location filename="../../core/loading/contexts.py" />
+      <source>{path} cannot draft for {model_path}. {reason}</source>
+      <translation>{path} kann für {model_path} keine Entwürfe machen. {reason}</translation>
+    </message>
+    <message>
       <location filename="../../core/loading/draft_engine.py" />
       <source>{name} could not be loaded.</source>
       <translation>{name} konnte nicht geladen werden.</translation>
@@ -7510,8 +7515,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_engine.py" />
-      <source>{path} cannot draft for {model_path}. {reason}</source>
-      <translation>{path} kann für {model_path} keine Entwürfe machen. {reason}</translation>
+      <source>There is no projector {mmproj}.</source>
+      <translation>Es gibt keinen Projektor {mmproj}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_engine.py" />
+      <source>{mmproj} cannot be read again: {error}.</source>
+      <translation>{mmproj} kann nicht noch einmal gelesen werden: {error}.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_heads.py" />
@@ -7520,23 +7530,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_heads.py" />
-      <source>{draft_path} does not draft. {reason}</source>
-      <translation>{draft_path} macht keine Entwürfe. {reason}</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_heads.py" />
       <source>{path} cannot be used. {reason}</source>
       <translation>{path} kann nicht verwendet werden. {reason}</translation>
     </message>
     <message>
-      <location filename="../../core/loading/load_projector.py" />
-      <source>There is no projector {mmproj}.</source>
-      <translation>Es gibt keinen Projektor {mmproj}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_projector.py" />
-      <source>{mmproj} cannot be read again: {error}.</source>
-      <translation>{mmproj} kann nicht noch einmal gelesen werden: {error}.</translation>
+      <location filename="../../core/loading/load_heads.py" />
+      <source>{draft_path} does not draft. {reason}</source>
+      <translation>{draft_path} macht keine Entwürfe. {reason}</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -7769,11 +7769,6 @@ Klicke für mehr.</translation>
       <translation>Die Engine {cause} und startet neu.</translation>
     </message>
     <message>
-      <location filename="../../core/process/supervisor.py" />
-      <source>The model was not loaded after {timeout:.0f} s.</source>
-      <translation>Das Modell war nach {timeout:.0f} s nicht geladen.</translation>
-    </message>
-    <message>
       <location filename="../../core/process/worker.py" />
       <source>The request could not be prepared: {error}</source>
       <translation>Die Anfrage konnte nicht vorbereitet werden: {error}</translation>
@@ -7860,8 +7855,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
+      <source>number of slots</source>
+      <translation>Zahl der Plätze</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
       <source>number of GPU layers</source>
       <translation>Zahl der GPU-Schichten</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>number of layers whose experts stay on the processor</source>
+      <translation>Zahl der Schichten, deren Experten auf dem Prozessor bleiben</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
@@ -7872,21 +7877,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/engine_options.py" />
       <source>cache on disk in bytes</source>
       <translation>Cache auf der Platte in Byte</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The {what} must be at least {low}, not {value}.</source>
-      <translation>{what}: mindestens {low}, nicht {value}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>number of slots</source>
-      <translation>Zahl der Plätze</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>number of layers whose experts stay on the processor</source>
-      <translation>Zahl der Schichten, deren Experten auf dem Prozessor bleiben</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
@@ -7912,6 +7902,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/engine_options.py" />
       <source>type of the KV cache</source>
       <translation>Typ des KV-Caches</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The {what} must be at least {low}, not {value}.</source>
+      <translation>{what}: mindestens {low}, nicht {value}.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
