@@ -28,7 +28,7 @@ class EngineBroken(SlipstreamError):
 class ModelRunner:
     """Fills the batch and decodes it. While the KV cache has no room, it makes room or takes less work.
 
-    ``seconds`` is the time inside ``llama_decode`` since the start.
+    ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class ModelRunner:
         """
         self._images = images
         self.seconds = 0.0
+        self.n_rows = 0
         self.capacity = context.n_batch
         self._context = context
         self._scheduler = scheduler
@@ -99,6 +100,7 @@ class ModelRunner:
         if status is DecodeStatus.OK and batch.n_outputs:
             self._context.synchronize()
         self.seconds += self._clock() - began
+        self.n_rows += batch.n_tokens
         return status
 
     def _decode_image(self, share: Share, images: ImageEncoder) -> DecodeStatus:
@@ -113,6 +115,7 @@ class ModelRunner:
         began = self._clock()
         status = self._context.decode(batch, is_causal=images.is_causal)
         self.seconds += self._clock() - began
+        self.n_rows += batch.n_tokens
         return status
 
     def _make_room(self, shares: StepPlan, events: list[RequestEvent]) -> StepPlan:
