@@ -57,10 +57,6 @@ class RequestFinisher:
         events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
         sequence.sampler.close()
 
-    def fail(self, sequence: Sequence, message: str, events: list[RequestEvent], now: float) -> None:
-        """End a request because of an error that it did not cause."""
-        self.finish(sequence, FinishReason.FAILED, events, now, Failure(FailureKind.INTERNAL, message))
-
     def _receipt(self, sequence: Sequence, now: float) -> Receipt:
         account, meter = sequence.account, self._meter
         first, started = sequence.first_token_at, sequence.started_at or now

@@ -17,7 +17,7 @@ from core.engine.model_runner import ModelRunner
 from core.engine.step_feedback import StepFeedback, StepStats
 from core.images.encoder import ImageEncoder
 from core.kv_cache.slot_table import SlotTable
-from core.llama.lora import LoraAdapters
+from core.llama.model import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.planner import (

@@ -13,7 +13,7 @@ from core.scheduler.planner import Share, StepPlan, halve_prefill
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.values.errors import SlipstreamError
-from core.values.messages import RequestEvent
+from core.values.messages import Failure, FailureKind, FinishReason, RequestEvent
 from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
@@ -150,7 +150,8 @@ class ModelRunner:
         return self._images is not None and not self._images.is_causal and share.sequence.image is not None
 
     def _fail(self, sequence: Sequence, message: str, events: list[RequestEvent]) -> None:
-        self._finisher.fail(sequence, message, events, self._clock())
+        failure = Failure(FailureKind.INTERNAL, message)
+        self._finisher.finish(sequence, FinishReason.FAILED, events, self._clock(), failure)
 
     def _resync(self, shares: StepPlan) -> None:
         """After a failed decode, take over what the cache says it holds."""

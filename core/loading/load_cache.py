@@ -45,7 +45,7 @@ def make_slots(
     if ram_limit or disk is not None:
         store = SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk)
         is_whole = not memory.can_share
-        offload = KvOffload(store, own.context, shape.spare, segment_size=size, is_whole=is_whole, clock=clock)
+        offload = KvOffload(store, own.context, shape.n_slots, segment_size=size, is_whole=is_whole, clock=clock)
     n_wide = min(options.n_ubatch, own.context.n_batch)
     return SlotTable(
         memory,

@@ -24,8 +24,7 @@ from core.kv_cache.prefix_cache.disk_folder import model_key
 from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.heads import why_unavailable
-from core.llama.lora import LoraAdapters
-from core.llama.model import Model
+from core.llama.model import LoraAdapters, Model
 from core.llama.projector import Projector
 from core.llama.vocab import Vocab
 from core.loading.contexts import (

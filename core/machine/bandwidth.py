@@ -38,8 +38,6 @@ SMALLEST_SET = 64 << 20
 _SHARE_OF_FREE = 8
 # Passes over it at least, however slow the machine.
 _MIN_PASSES = 3
-
-
 # Memory that is written between two looks at whether to stop.
 _PIECE = 64 << 20
 
