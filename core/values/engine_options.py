@@ -85,7 +85,6 @@ class EngineOptions:
     cache_disk: int | None = 0
     calibrates: bool = True
     chat_template: str | None = None
-
     pooling: Pooling | None = None
     lora: tuple[tuple[str, float], ...] = ()
 

@@ -7399,14 +7399,14 @@ Klicke für mehr.</translation>
       <translation>Die Bibliotheken von llama.cpp laden nicht: {error}. {how}.</translation>
     </message>
     <message>
-      <location filename="../../core/llama/lora.py" />
-      <source>llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.</source>
-      <translation>llama.cpp konnte den LoRA-Adapter {path} nicht laden: Es muss eine GGUF-Datei für dieses Modell sein.</translation>
-    </message>
-    <message>
       <location filename="../../core/llama/model.py" />
       <source>llama.cpp could not load {path}.</source>
       <translation>llama.cpp konnte {path} nicht laden.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/model.py" />
+      <source>llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.</source>
+      <translation>llama.cpp konnte den LoRA-Adapter {path} nicht laden: Es muss eine GGUF-Datei für dieses Modell sein.</translation>
     </message>
     <message>
       <location filename="../../core/llama/projector.py" />
@@ -7550,8 +7550,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
+      <source>Because this fits the free memory and is fastest, it is loaded with {chosen}.</source>
+      <translation>Weil das in den freien Speicher passt und am schnellsten ist, ist es mit {chosen} geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
       <source>{first} and {last}</source>
       <translation>{first} und {last}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>Close other programs, or let it be.</source>
+      <translation>Schließe andere Programme, oder lass es so.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -7580,18 +7590,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
-      <source>Because this fits the free memory and is fastest, it is loaded with {chosen}.</source>
-      <translation>Weil das in den freien Speicher passt und am schnellsten ist, ist es mit {chosen} geladen.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/memory_fit.py" />
       <source>It fits without asking for {names}: {text}.</source>
       <translation>Es passt, wenn du nicht auf {names} bestehst: {text}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/memory_fit.py" />
-      <source>Close other programs, or let it be.</source>
-      <translation>Schließe andere Programme, oder lass es so.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />

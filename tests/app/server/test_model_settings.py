@@ -53,7 +53,7 @@ def test_texts_become_values():
         ("ctx", "-1", "at least"),
         ("kv_type", "q3_0", "type of the KV cache"),
         ("gpu_layers", "-2", "at least 0"),
-        ("threads", "100000", "at most 512"),
+        ("threads", "100000", "between 1 and 512"),
         ("speed", "ludicrous", "must be one of standard, fast"),
         ("temperature", "hot", "a number"),
         ("temperature", "nan", "finite"),
