@@ -32,7 +32,7 @@ from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.machine.measurements import physical_cores
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
-from core.values.messages import Ended, Event, FinishReason, Token
+from core.values.messages import Ended, EnginePhase, Event, FinishReason, Token
 from core.values.request import Request, SamplingParams
 from tools.model_factory import gguf_factory
 
@@ -59,7 +59,11 @@ class EngineSide:
         self._supervisor = Supervisor(self._listen, log_folder=folder, cache_folder=folder)
         options = EngineOptions(str(model), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads, speculation="off")
         self._supervisor.load(options)
-        self._supervisor.wait_ready(_LONGEST_LOAD)
+        until = time.monotonic() + _LONGEST_LOAD
+        while self._supervisor.state.model is None:
+            if time.monotonic() > until or self._supervisor.state.phase is EnginePhase.FAILED:
+                raise RuntimeError(f"{model} was not loaded: {self._supervisor.state.problem}")
+            time.sleep(0.01)
 
     def _listen(self, events: tuple[Event, ...]) -> None:
         now = time.perf_counter()

@@ -28,7 +28,6 @@ from core.llama import log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.sampling.grammar import GrammarMatcher
-from core.speculation.policy.speculator import Speculator
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, Token
 from core.values.request import ANY_OBJECT, Constraint, Request, SamplingParams
@@ -192,11 +191,9 @@ def reply(engine: Engine, seed: int, drafts: bool, replies: Replies) -> float:
 def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportRow:
     """Return the row of a model whose replies are drafted as far as the schema forces them."""
     n_threads = options.threads or physical_cores()
-    engine, _ = load_engine(EngineOptions(path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads), cache_folder=None)
-    speculator = Speculator(
-        engine.cost, n_ctx=engine.n_ctx, memory=engine.slots.memory, end_tokens=engine.vocab.end_tokens
-    )
-    engine.replace_speculator(speculator)
+    # Without a draft model, heads and n-grams, only the grammar drafts.
+    forced = EngineOptions(path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads, speculation="draft", uses_heads=False)
+    engine, _ = load_engine(forced, cache_folder=None)
     plain, drafted = Replies([]), Replies([])
     ratios: list[float] = []
     for seed in range(-2, options.replies):

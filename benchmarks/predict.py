@@ -111,11 +111,9 @@ def measure_member(
         samples = []
         for context, n_prompt in (("empty", _EMPTY), ("full", _FULL)):
             timings = [time_decoding(engine, n_prompt, seconds / _TIMINGS) for _ in range(_TIMINGS)]
-            timing = min(timings, key=lambda one: one.seconds)
-            seen = Observation(amounts_of(facts, timing.n_past, probe), timing.seconds)
-            samples.append(
-                PredictSample(member, context, timing.n_past, timing.seconds, facts.active_bytes_per_token, seen)
-            )
+            n_past, taken = min(timings, key=lambda timing: timing[1])
+            seen = Observation(amounts_of(facts, n_past, probe), taken)
+            samples.append(PredictSample(member, context, n_past, taken, facts.active_bytes_per_token, seen))
         return samples
     finally:
         engine.close()

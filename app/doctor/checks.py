@@ -20,17 +20,10 @@ from typing import Any
 
 from app import __version__
 from app.client.discovery import RunningServer, running_servers
-from app.doctor.report import (
-    BandwidthFacts,
-    DeviceFacts,
-    DoctorReport,
-    FolderFacts,
-    LlamaFacts,
-    ServerFacts,
-    SystemFacts,
-)
+from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, ServerFacts, SystemFacts
 from app.environment import paths
 from core.ipc.child_process import run_module
+from core.values.devices import Device, LlamaSystem
 from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting
 from models.formatting.sentence import Sentence
@@ -56,7 +49,7 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
     return DoctorReport(system, found, selftest.result(), speed, folders, servers.result(), lost)
 
 
-def check_workers(workers: Sequence[tuple[str, str]]) -> tuple[tuple[DeviceFacts, ...], tuple[str, ...]]:
+def check_workers(workers: Sequence[tuple[str, str]]) -> tuple[tuple[Device, ...], tuple[str, ...]]:
     """Return the devices that workers lend, and a sentence for each worker that cannot be used."""
     from core.remote_devices.borrowing import look
 
@@ -68,7 +61,7 @@ def check_workers(workers: Sequence[tuple[str, str]]) -> tuple[tuple[DeviceFacts
             lost.append(error.message)
             continue
         lent += [
-            DeviceFacts(f"{address}/{one.name}", one.description, one.kind.value, one.free, one.total, found.lent(one))
+            Device(f"{address}/{one.name}", one.description, one.kind.value, one.free, one.total, found.lent(one))
             for one in found.devices
         ]
     return tuple(lent), tuple(lost)
@@ -95,38 +88,38 @@ def check_system() -> SystemFacts:
     )
 
 
-def check_llama() -> LlamaFacts:
+def check_llama() -> LlamaSystem:
     """Ask llama.cpp in a process of its own, which may die."""
     try:
         child = run_module("core.llama.checks.system", seconds=_CHILD_SECONDS)
     except subprocess.TimeoutExpired:
-        return LlamaFacts(
+        return LlamaSystem(
             problem=Sentence("llama.cpp did not list its devices within {seconds} s.", seconds=_CHILD_SECONDS)
         )
     return llama_facts(child.returncode, child.stdout, child.stderr)
 
 
-def llama_facts(code: int, output: str, errors: str) -> LlamaFacts:
+def llama_facts(code: int, output: str, errors: str) -> LlamaSystem:
     """Return what a child that asked llama.cpp said, or how it ended."""
     if code < 0:
-        return LlamaFacts(
+        return LlamaSystem(
             problem=Sentence(
                 "llama.cpp crashed when it was asked for its devices ({signal}).", signal=_signal_name(-code)
             )
         )
     try:
         fields = json.loads(output)
-        return LlamaFacts(
+        return LlamaSystem(
             package=fields["package"],
             version=fields["version"],
             features=tuple(fields["features"]),
             can_offload=bool(fields["can_offload"]),
-            devices=tuple(DeviceFacts(**device) for device in fields["devices"]),
+            devices=tuple(Device(**device) for device in fields["devices"]),
             heads=dict(fields["heads"]),
         )
     except (ValueError, KeyError, TypeError):
         reason = (errors.strip().splitlines() or [f"exit code {code}"])[-1]
-        return LlamaFacts(problem=Sentence("llama.cpp cannot be asked for its devices: {reason}", reason=reason))
+        return LlamaSystem(problem=Sentence("llama.cpp cannot be asked for its devices: {reason}", reason=reason))
 
 
 def check_bandwidth(measure_again: bool = False, should_stop: Callable[[], bool] = lambda: False) -> BandwidthFacts:

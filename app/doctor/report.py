@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.values.errors import BadOption
-from models.estimate.speed.machine import Lent
+from core.values.devices import LlamaSystem
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,41 +23,6 @@ class SystemFacts:
     ram_free: int
     display: str | None
     nvidia_gpu: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceFacts:
-    """A device of llama.cpp; memory in bytes; ``lent`` says more of one that a worker lends."""
-
-    name: str
-    description: str
-    kind: str
-    free: int
-    total: int
-    lent: Lent | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LlamaFacts:
-    """llama.cpp as it is installed; ``problem`` says why nothing is known.
-
-    ``heads`` says of each kind of drafting head why this build cannot run it, or None.
-    """
-
-    package: str | None = None
-    version: str | None = None
-    features: tuple[str, ...] = ()
-    can_offload: bool = False
-    devices: tuple[DeviceFacts, ...] = ()
-    heads: Mapping[str, str | None] = field(default_factory=dict)
-    problem: str | None = None
-
-    def must_have(self, names: Iterable[str]) -> None:
-        """Raise BadOption for the name of a device that is not there."""
-        known = [one.name for one in self.devices]
-        for name in names:
-            if name not in known:
-                raise BadOption(f"There is no device called {name!r} (--device). This machine has {', '.join(known)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +68,7 @@ class DoctorReport:
     """
 
     system: SystemFacts
-    llama: LlamaFacts
+    llama: LlamaSystem
     selftest: str | None
     bandwidth: BandwidthFacts
     folders: tuple[FolderFacts, ...]

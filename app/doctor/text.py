@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from app.doctor.advice import advice
-from app.doctor.report import DeviceFacts, DoctorReport, FolderFacts, ServerFacts
+from app.doctor.report import DoctorReport, FolderFacts, ServerFacts
+from core.values.devices import Device
 from models.formatting.figures import size
 
 _LABEL_WIDTH = 12
@@ -72,7 +73,7 @@ def _llama(report: DoctorReport) -> Iterator[TextRow]:
     yield "self-test", "failed, see below" if report.selftest else "passed"
 
 
-def _device(device: DeviceFacts) -> TextRow:
+def _device(device: Device) -> TextRow:
     memory = f"{size(device.free)} free of {size(device.total)}"
     link = device.lent.link if device.lent is not None else None
     over = f", over {link.bandwidth / 1e6:,.0f} MB/s with {link.latency * 1000:.2f} ms" if link is not None else ""

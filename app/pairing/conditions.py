@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -14,10 +13,11 @@ from core.machine import bandwidth
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine
 from core.machine.known_machine import known_machine, known_runs
+from core.values.devices import Device
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.fit.search import best_plan, least_plan
 from models.estimate.speed import runs
-from models.estimate.speed.machine import DeviceKind, Lent, Machine, MachineDevice, machine_of
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.runs import ModelRun
 from models.facts.model_facts import ModelFacts
 from models.pairing.forecast import GPU_ROW, pace_of, row_cost
@@ -53,17 +53,6 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Probed:
-    """A measured GPU without its memory, on which its speed does not depend."""
-
-    name: str
-    kind: str = "gpu"
-    free: int = 0
-    total: int = 0
-    lent: Lent | None = None
-
-
 def _stamps(folder: Path) -> tuple[int, ...]:
     """When what is known of this machine was measured."""
     return tuple(_stamp(folder / name) for name in _MEASURED)
@@ -82,7 +71,8 @@ def _measured(folder: Path, _stamps: object) -> tuple[Machine, tuple[ModelRun, .
     probe = machine_probe.remembered(folder, this_machine())
     names = probe.devices if probe is not None else {}
     known = known_runs(folder)
-    return known_machine([_Probed(name) for name in names if name != machine_probe.CPU], 0, folder, known), known
+    gpus = [Device(name, "", "gpu") for name in names if name != machine_probe.CPU]
+    return known_machine(gpus, 0, folder, known), known
 
 
 def _judged(known: tuple[ModelRun, ...], facts: ModelFacts, draft: str) -> AcceptanceCounts:
@@ -104,6 +94,6 @@ def machine_key() -> str:
 def why_no_head(kind: ProposerKind) -> str | None:
     """Return why the llama.cpp here cannot run heads of a kind, as a sentence, or None."""
     # Loads llama.cpp, so it is asked only where there is a head that fits otherwise.
-    from core.llama.heads import HeadKind, why_unavailable
+    from core.llama.heads import why_unavailable
 
-    return why_unavailable(HeadKind(kind.value))
+    return why_unavailable(kind)

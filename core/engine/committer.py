@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from core.engine.meter import Meter, StepReading
-from core.engine.step_feedback import StepStats, StepYield
 from core.kv_cache.slot_table import SlotTable
 from core.llama.context import Context
 from core.llama.sampler_chain import Candidates
@@ -59,20 +57,29 @@ class RequestFinisher:
         events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
         sequence.sampler.close()
 
-    def fail(self, sequence: Sequence, message: str, events: list[RequestEvent], now: float) -> None:
-        """End a request because of an error that it did not cause."""
-        self.finish(sequence, FinishReason.FAILED, events, now, Failure(FailureKind.INTERNAL, message))
-
     def _receipt(self, sequence: Sequence, now: float) -> Receipt:
-        account = sequence.account
-        share = self._meter.share_of_peak(account.bytes_per_second)
-        return replace(
-            sequence.receipt(now),
+        account, meter = sequence.account, self._meter
+        first, started = sequence.first_token_at, sequence.started_at or now
+        return Receipt(
+            n_prompt=sequence.n_prompt,
+            n_cached=sequence.n_cached,
+            n_generated=sequence.n_generated,
+            n_drafted=sequence.n_drafted,
+            n_accepted=sequence.n_accepted,
+            n_judged=sequence.n_judged,
+            n_right=sequence.n_right,
+            queued=started - sequence.submitted_at,
+            ttft=first - sequence.submitted_at if first else 0.0,
+            prefill=(first or now) - started,
+            decode=sequence.last_token_at - first if first else 0.0,
+            total=now - sequence.submitted_at,
+            seed=sequence.sampler.seed,
             bytes_per_token=account.bytes_per_token,
-            peak_share=None if self._meter.is_in_cache else share,
+            peak_share=None if meter.is_in_cache else meter.share_of_peak(account.bytes_per_second),
             speedup=account.speedup if sequence.n_drafted else 1.0,
-            plain_seconds=None if self._meter.is_disturbed else account.plain_seconds,
-            kv_type=self._meter.kv_type,
+            plain_seconds=None if meter.is_disturbed else account.plain_seconds,
+            cache_miss=sequence.cache_miss,
+            kv_type=meter.kv_type,
         )
 
 
@@ -96,23 +103,21 @@ class _Sampled:
 class Committer:
     """Commits evaluated plans: counts rows, samples tokens, takes back rejected drafts, ends what is complete."""
 
-    def __init__(
-        self, intake: InputProcessor, context: Context, slots: SlotTable, finisher: RequestFinisher, stats: StepStats
-    ) -> None:
-        """Read logits of ``context`` and count in ``stats``; ``intake`` has vocabulary and length."""
+    def __init__(self, intake: InputProcessor, context: Context, slots: SlotTable, finisher: RequestFinisher) -> None:
+        """Read logits of ``context``; ``intake`` has vocabulary and length."""
         vocab = intake.vocab
         self._pieces, self._end_tokens = vocab.pieces, vocab.end_tokens
         self._context = context
         self._candidates = Candidates(vocab.n_tokens)
         self._slots = slots
         self._finisher = finisher
-        self._stats = stats
         self._n_ctx = intake.n_ctx
 
-    def commit(self, shares: StepPlan, reading: StepReading, events: list[RequestEvent], now: float) -> StepYield:
-        """Count the evaluated rows, sample sequences without pending rows, and learn. ``now`` is in seconds."""
-        stats = self._stats
-        before = stats.n_tokens, stats.n_sampled, stats.n_drafted, stats.n_accepted
+    def commit(self, shares: StepPlan, reading: StepReading, events: list[RequestEvent], now: float) -> None:
+        """Count the evaluated rows, sample sequences without pending rows, and learn.
+
+        ``reading`` gets what the step yields. ``now`` is in seconds.
+        """
         outputs = []
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
@@ -129,12 +134,6 @@ class Committer:
         for result in results.values():
             if result.reason is not None:
                 self._finisher.finish(result.sequence, result.reason, events, now, result.failure)
-        return StepYield(
-            stats.n_tokens - before[0],
-            stats.n_sampled - before[1],
-            stats.n_drafted - before[2],
-            stats.n_accepted - before[3],
-        )
 
     def _sample(
         self, outputs: list[Share], reading: StepReading, events: list[RequestEvent], now: float
@@ -235,11 +234,9 @@ class Committer:
         slot.n_resident = sequence.n_past
         sequence.n_drafted += n_drafted
         sequence.n_accepted += result.n_accepted
-        stats = self._stats
-        stats.n_sampled += n_new
-        stats.n_drafted += n_drafted
-        stats.n_accepted += result.n_accepted
-        stats.n_tokens += sequence.n_generated - result.n_before
+        reading.n_sampled += n_new
+        reading.n_drafted += n_drafted
+        reading.n_accepted += result.n_accepted
         if is_decoding:
             reading.book(sequence.account, n_new)
 

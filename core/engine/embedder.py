@@ -71,11 +71,6 @@ class _EmbeddingJob:
     def lane(self) -> Lane:
         return self.prepared.request.lane
 
-    @property
-    def next_text(self) -> npt.NDArray[np.int32]:
-        """The tokens of the text that is begun next."""
-        return self.prepared.tokens[self.n_begun]
-
 
 @dataclass(slots=True)
 class _EmbeddingText:
@@ -219,11 +214,6 @@ class Embedder:
             return False
         return self._clock() < self._served_at[Lane.BATCH] + MAX_WAIT_SECONDS[Lane.BATCH]
 
-    @property
-    def activity_count(self) -> int:
-        """A count that grows with each step."""
-        return self.n_steps
-
     def step(self, longest: float | None = None) -> list[RequestEvent]:
         """Evaluate one batch and return what happened.
 
@@ -264,7 +254,7 @@ class Embedder:
         while len(self._batch) < MAX_TEXTS and (lane := self._next_lane()) is not None:
             turns = self._turns[lane]
             job = turns[0]
-            tokens = job.next_text
+            tokens = job.prepared.tokens[job.n_begun]
             n_tokens -= len(tokens)
             if self._batch and n_tokens < 0:
                 return

@@ -17,7 +17,7 @@ from core.engine.model_runner import ModelRunner
 from core.engine.step_feedback import StepFeedback, StepStats
 from core.images.encoder import ImageEncoder
 from core.kv_cache.slot_table import SlotTable
-from core.llama.lora import LoraAdapters
+from core.llama.model import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.planner import (
@@ -39,7 +39,7 @@ from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.errors import BadRequest, SlipstreamError
 from core.values.messages import Ended, FinishReason, RequestEvent
 from core.values.request import Lane, Request, SamplingParams
-from core.values.snapshot import LaneCount, Snapshot
+from core.values.snapshot import Snapshot
 
 # Seconds that a step waits for the disk, or for an image, while no request can go on.
 _LONGEST_WAIT = 0.01
@@ -82,7 +82,7 @@ class Engine:
         self._finisher = RequestFinisher(self.scheduler, meter, speculator)
         self.runner = ModelRunner(context, self.scheduler, self._finisher, clock, images)
         self._images = ImageSteps(images, self.scheduler, self._finisher) if images is not None else None
-        self._committer = Committer(intake, context, slots, self._finisher, self.stats)
+        self._committer = Committer(intake, context, slots, self._finisher)
         self._piggyback = PiggybackScheduler(own.cost)
         self._admission = Admission(self.scheduler, self._piggyback, intake.vocab)
         self._order = itertools.count()
@@ -127,13 +127,6 @@ class Engine:
         """Let a request whose thoughts are bounded go on to its answer; unknown ids are ignored."""
         if request_id in self.scheduler:
             self.scheduler[request_id].sampler.end_thoughts()
-
-    def replace_speculator(self, speculator: Speculator) -> None:
-        """Draft with ``speculator`` from now on, and close the one before."""
-        if self.speculator is not None:
-            self.speculator.close()
-        self.speculator = self._drafting.speculator = speculator
-        self._finisher.speculator = speculator
 
     def use_adapters(self, adapters: LoraAdapters) -> None:
         """Compute with these LoRA adapters from now on, at their usual scales unless a request has its own."""
@@ -189,10 +182,6 @@ class Engine:
         """The draft model; None if there is none."""
         return self.speculator.draft_model if self.speculator is not None else None
 
-    def lane_counts(self) -> tuple[LaneCount, ...]:
-        """Return how many requests run and wait in each lane."""
-        return self.scheduler.lane_counts()
-
     def can_pause(self, seconds: float) -> bool:
         """Return whether requests of the fast lane, if there are any, can wait ``seconds`` for something else."""
         return self.is_idle or self._piggyback.can_pause(seconds)
@@ -222,7 +211,7 @@ class Engine:
         if not todo:
             self._committed_at = self._ended_at = None
             if self._images is not None and scheduler.running:
-                self._images.wait(_LONGEST_WAIT)
+                self._images.encoder.wait(_LONGEST_WAIT)
             elif scheduler.waiting.size:
                 self.slots.wait_for_reads(_LONGEST_WAIT)
             return events
@@ -301,8 +290,10 @@ class Engine:
         speculator = self.speculator
         draft_bytes = speculator.take_bytes_read() if speculator is not None else 0
         reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
-        gain = self._committer.commit(done, reading, events, now)
-        self._feedback.add(reading, gain, began, now)
+        reading.began, reading.ended = began, now
+        self._committer.commit(done, reading, events, now)
+        self.stats.n_sampled += reading.n_sampled
+        self._feedback.add(reading)
         self.slots.after_step()
         return reading
 
@@ -363,7 +354,7 @@ class Engine:
             is_idle=self.is_idle,
             n_active=self.n_running,
             n_waiting=self.n_waiting,
-            lanes=self.lane_counts(),
+            lanes=self.scheduler.lane_counts(),
             # Cells that texts share count for each.
             n_cells_used=min(slots.n_resident, n_cells),
             n_cells=n_cells,
@@ -395,7 +386,7 @@ class Engine:
         if self.speculator is not None:
             self.speculator.close()
         if self._images is not None:
-            self._images.close()
+            self._images.encoder.close()
         self.slots.close()
         self.context.close()
         if self.owns_model:

@@ -126,7 +126,7 @@ class EnginePair:
             snapshot = spark.take_snapshot() or snapshot
         if snapshot is None:
             return None
-        counts = self.main.lane_counts()
+        counts = self.main.scheduler.lane_counts()
         return replace(snapshot, lanes=(*counts, LaneCount("spark", spark.n_running, spark.n_waiting)))
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ class ImageSteps:
 
     def __init__(self, encoder: ImageEncoder, scheduler: Scheduler, finisher: RequestFinisher) -> None:
         """Encode images of the requests of ``scheduler``; ``finisher`` ends those with a broken image."""
-        self._encoder = encoder
+        self.encoder = encoder
         self._scheduler = scheduler
         self._finisher = finisher
         self._was_last = False
@@ -40,7 +40,7 @@ class ImageSteps:
                 continue
             for one in sequence.images:
                 if one.end > sequence.n_past and one.id not in sequence.encodings:
-                    sequence.encodings[one.id] = self._encoder.encode(one)
+                    sequence.encodings[one.id] = self.encoder.encode(one)
             error = _error(sequence, rows)
             if error is not None:
                 broken.append((sequence, error))
@@ -71,19 +71,11 @@ class ImageSteps:
             rows = sequence.image
             assert rows is not None
             n_left = rows.end - sequence.n_past
-            n_rows = min(n_left, n_most) if self._encoder.is_causal else n_left
+            n_rows = min(n_left, n_most) if self.encoder.is_causal else n_left
             if may_run(sequence, n_rows):
                 self._was_last = True
                 return Share(sequence, n_rows)
         return None
-
-    def wait(self, seconds: float) -> None:
-        """Wait until an image is encoded, at most so long."""
-        self._encoder.wait(seconds)
-
-    def close(self) -> None:
-        """End the encoder."""
-        self._encoder.close()
 
 
 def _error(sequence: Sequence, rows: ImageRows) -> SlipstreamError | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
@@ -29,7 +28,8 @@ class StepReading:
     ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` those since the
     previous step. ``plain`` are the decode seconds of the same step without drafts, predicted by the cost model.
     ``seen`` are the seconds of the same step without drafts, observed in plain steps, ``seen_each`` those of each
-    further token; None if too few were observed.
+    further token; None if too few were observed. ``began`` and ``ended`` are on the engine's clock. What the step
+    yields is counted when it is committed: ``n_sampled`` tokens, those that end a text too, and drafted tokens.
     """
 
     n_rows: int
@@ -42,6 +42,11 @@ class StepReading:
     plain: float
     seen: float | None = None
     seen_each: float | None = None
+    began: float = 0.0
+    ended: float = 0.0
+    n_sampled: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
 
     def plain_seconds(self, n_tokens: float) -> float | None:
         """Return the seconds that a sequence's ``n_tokens`` take without drafts; None if that is not known."""
@@ -64,15 +69,6 @@ class StepReading:
             account.seconds += self.seconds
 
 
-class _Step(NamedTuple):
-    began: float
-    ended: float
-    reading: StepReading
-    n_tokens: int
-    n_drafted: int
-    n_accepted: int
-
-
 class Meter:
     """Takes a reading of each step and makes a snapshot of the last second ten times a second."""
 
@@ -93,7 +89,7 @@ class Meter:
         self.is_in_cache = reads.step(1, 0) < cache_bytes
         self._cost = cost
         self._reads = reads
-        self._steps: deque[_Step] = deque()
+        self._steps: deque[StepReading] = deque()
         self._kv_per_row = 0
         self._published_at = float("-inf")
         self._was_idle = True
@@ -146,15 +142,13 @@ class Meter:
             reading.seen = min(plain / cost.time(n_rows, kv), 1.0) * seconds
         return reading
 
-    def record(
-        self, reading: StepReading, began: float, ended: float, n_tokens: int, n_drafted: int = 0, n_accepted: int = 0
-    ) -> None:
-        """Keep a step, which yielded ``n_tokens``, for a second."""
+    def record(self, reading: StepReading) -> None:
+        """Keep a committed step for a second."""
         steps = self._steps
         self._was_idle = False
         self._kv_per_row = reading.kv // reading.n_rows
-        steps.append(_Step(began, ended, reading, n_tokens, n_drafted, n_accepted))
-        while steps[0].ended < ended - _WINDOW_SECONDS:
+        steps.append(reading)
+        while steps[0].ended < reading.ended - _WINDOW_SECONDS:
             steps.popleft()
 
     def is_due(self, now: float, is_idle: bool) -> bool:
@@ -175,12 +169,12 @@ class Meter:
         steps = [step for step in self._steps if step.ended >= now - _WINDOW_SECONDS]
         rate = self._bytes_per_second(steps)
         self._raise_peak(rate)
-        n_sampled = sum(step.n_tokens for step in steps)
+        n_sampled = sum(step.n_sampled for step in steps)
         span = max(steps[-1].ended - steps[0].began, 1e-9) if steps else 1.0
         return replace(
             known,
             decode_rate=n_sampled / span,
-            prefill_rate=sum(step.reading.n_prefill for step in steps) / span,
+            prefill_rate=sum(step.n_prefill for step in steps) / span,
             bytes_per_second=rate,
             peak=self.peak,
             peak_share=self.share_of_peak(rate) if steps else None,
@@ -203,13 +197,13 @@ class Meter:
         if self.peak is not None and rate > self.peak and not self.is_in_cache:
             self.peak = rate
 
-    def _bytes_per_second(self, steps: list[_Step]) -> float:
+    def _bytes_per_second(self, steps: list[StepReading]) -> float:
         """Return the rate of the steps that only decode, of all where there are none: reading prompts is computing."""
-        decoding = [step for step in steps if not step.reading.n_prefill] or steps
+        decoding = [step for step in steps if not step.n_prefill] or steps
         seconds = sum(step.ended - step.began for step in decoding)
-        return sum(step.reading.n_bytes for step in decoding) / seconds if seconds > 0 else 0.0
+        return sum(step.n_bytes for step in decoding) / seconds if seconds > 0 else 0.0
 
-    def _bound(self, steps: list[_Step], rate: float) -> Bottleneck:
+    def _bound(self, steps: list[StepReading], rate: float) -> Bottleneck:
         """Name what took most of the time.
 
         All rows of a step share the reading of weights. So if twice the rows take much longer, computing takes the
@@ -220,9 +214,9 @@ class Meter:
             return Bottleneck.UNKNOWN
         computing = 0.0
         for step in steps:
-            rows, taken = step.reading.n_rows, step.ended - step.began
-            share = self._cost.extra(rows, rows) / max(self._cost.time(rows, step.reading.kv), 1e-9)
-            computing += min(share, 1.0) * min(step.reading.seconds, taken)
+            rows, taken = step.n_rows, step.ended - step.began
+            share = self._cost.extra(rows, rows) / max(self._cost.time(rows, step.kv), 1e-9)
+            computing += min(share, 1.0) * min(step.seconds, taken)
         if computing / seconds >= _LIMITING:
             return Bottleneck.COMPUTE
         if self.peak is None:
@@ -230,19 +224,18 @@ class Meter:
         return Bottleneck.BANDWIDTH if rate / self.peak >= _LIMITING else Bottleneck.OVERHEAD
 
 
-def _speedup(steps: list[_Step]) -> float | None:
+def _speedup(steps: list[StepReading]) -> float | None:
     """Return how many times faster than plain decoding the steps that only decode were; None: not known."""
     plain = spent = n_tokens = 0.0
     n_steps = 0
     for step in steps:
-        reading = step.reading
-        if not reading.n_sequences or reading.n_prefill:
+        if not step.n_sequences or step.n_prefill:
             continue
-        each = step.n_tokens / reading.n_sequences
-        taken = reading.plain_seconds(each)
+        each = step.n_sampled / step.n_sequences
+        taken = step.plain_seconds(each)
         if taken is not None:
             plain += taken
-            spent += reading.seconds
+            spent += step.seconds
             n_tokens += each
             n_steps += 1
     return min(plain / spent, n_tokens / n_steps) if spent > 0 else None

@@ -9,11 +9,11 @@ from core.engine.committer import RequestFinisher
 from core.images.encoder import ImageEncoder
 from core.llama.batch import Batch, EmbeddingBatch
 from core.llama.context import Context, DecodeStatus
-from core.scheduler.planner import Share, StepPlan, drop_drafts, halve_prefill, has_drafts, has_prefill
+from core.scheduler.planner import Share, StepPlan, halve_prefill
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.values.errors import SlipstreamError
-from core.values.messages import RequestEvent
+from core.values.messages import Failure, FailureKind, FinishReason, RequestEvent
 from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
@@ -126,10 +126,10 @@ class ModelRunner:
         """
         if self._scheduler.slots.evict_idle():
             return shares
-        if has_drafts(shares):
-            return drop_drafts(shares)
+        if any(share.draft for share in shares):
+            return tuple(share._replace(draft=()) for share in shares)
         less = halve_prefill(shares)
-        if less and has_prefill(shares) and not self._is_whole(shares[0]):
+        if less and less != shares and not self._is_whole(shares[0]):
             return less
         victim = max(self._scheduler.running, key=lambda sequence: (sequence.lane.rank, sequence.order))
         if len(self._scheduler.running) == 1:
@@ -150,7 +150,8 @@ class ModelRunner:
         return self._images is not None and not self._images.is_causal and share.sequence.image is not None
 
     def _fail(self, sequence: Sequence, message: str, events: list[RequestEvent]) -> None:
-        self._finisher.fail(sequence, message, events, self._clock())
+        failure = Failure(FailureKind.INTERNAL, message)
+        self._finisher.finish(sequence, FinishReason.FAILED, events, self._clock(), failure)
 
     def _resync(self, shares: StepPlan) -> None:
         """After a failed decode, take over what the cache says it holds."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from core.cost.cost_model import CostModel
 from core.engine.meter import Meter, StepReading
 from core.kv_cache.slot_table import SlotTable
+
+# Steps are learnt from after this many seconds, or this many steps.
+_LONGEST, _MOST = 0.05, 16
 
 
 @dataclass(slots=True)
@@ -19,10 +21,7 @@ class StepStats:
     """
 
     n_steps: int = 0
-    n_tokens: int = 0
     n_sampled: int = 0
-    n_drafted: int = 0
-    n_accepted: int = 0
     total: float = 0.0
     decode: float = 0.0
     draft: float = 0.0
@@ -32,26 +31,6 @@ class StepStats:
     def own(self) -> float:
         """Seconds of our own Python in planning and committing."""
         return self.total - self.decode - self.draft
-
-
-class StepYield(NamedTuple):
-    """Tokens of a step. ``n_sampled`` counts end-of-generation tokens too, ``n_tokens`` does not."""
-
-    n_tokens: int
-    n_sampled: int
-    n_drafted: int
-    n_accepted: int
-
-
-# Steps are learnt from after this many seconds, or this many steps.
-_LONGEST, _MOST = 0.05, 16
-
-
-class _Entry(NamedTuple):
-    reading: StepReading
-    gain: StepYield
-    began: float
-    ended: float
 
 
 class StepFeedback:
@@ -70,28 +49,27 @@ class StepFeedback:
         self._cost = cost
         self._meter = meter
         self._slots = slots
-        self._entries: list[_Entry] = []
+        self._steps: list[StepReading] = []
 
-    def add(self, reading: StepReading, gain: StepYield, began: float, ended: float) -> None:
-        """Add a step."""
-        entries = self._entries
-        entries.append(_Entry(reading, gain, began, ended))
-        is_plain = reading.n_rows == reading.n_sequences
-        if not is_plain or len(entries) >= _MOST or ended - entries[0].began >= _LONGEST:
+    def add(self, step: StepReading) -> None:
+        """Add a committed step."""
+        steps = self._steps
+        steps.append(step)
+        is_plain = step.n_rows == step.n_sequences
+        if not is_plain or len(steps) >= _MOST or step.ended - steps[0].began >= _LONGEST:
             self.flush()
 
     def flush(self) -> None:
         """Learn from the steps that were added."""
-        entries = self._entries
-        if not entries:
+        steps = self._steps
+        if not steps:
             return
-        self._entries = []
+        self._steps = []
         slots = self._slots
         idle_cost, n_idle = 0.0, slots.n_idle
-        for reading, gain, began, ended in entries:
-            rows, kv = reading.n_rows, reading.kv
-            self.observe(rows, kv, reading.decode)
-            self._meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
+        for step in steps:
+            self.observe(step.n_rows, step.kv, step.decode)
+            self._meter.record(step)
             if n_idle:
-                idle_cost += self._cost.idle_time(rows, n_idle)
+                idle_cost += self._cost.idle_time(step.n_rows, n_idle)
         slots.charge_idle(idle_cost)

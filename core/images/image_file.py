@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,15 +23,8 @@ _WIDE_SHIFT = 8
 Image.MAX_IMAGE_PIXELS = None
 
 
-class ImageSize(NamedTuple):
-    """Pixels, as the image is shown."""
-
-    width: int
-    height: int
-
-
-def image_size(data: bytes) -> ImageSize:
-    """Return the size of an image file; raises BadRequest for what is not one, or is too large."""
+def image_size(data: bytes) -> tuple[int, int]:
+    """Return width and height of an image as it is shown; raises BadRequest for what is not one, or is too large."""
     with _opened(data) as image:
         return _size(image)
 
@@ -63,7 +55,7 @@ def _opened(data: bytes) -> Image.Image:
         raise BadRequest(Sentence("It is not an image in PNG, JPEG, WebP, GIF or BMP."), param="messages") from error
 
 
-def _size(image: Image.Image) -> ImageSize:
+def _size(image: Image.Image) -> tuple[int, int]:
     width, height = image.size
     if width < 1 or height < 1 or width * height > MAX_PIXELS:
         raise BadRequest(
@@ -85,7 +77,7 @@ def _size(image: Image.Image) -> ImageSize:
             ),
             param="messages",
         )
-    return ImageSize(height, width) if _orientation(image) >= _FIRST_TURNED else ImageSize(width, height)
+    return (height, width) if _orientation(image) >= _FIRST_TURNED else (width, height)
 
 
 def _orientation(image: Image.Image) -> int:

@@ -23,7 +23,7 @@ class ContextShape:
 
     ``is_recurrent``: texts have a running state, of which ``n_snapshots`` are kept. ``window``: layers with a sliding
     window keep only so many tokens of a text, 0: all. In both cases texts cannot be shared between sequences. Else the
-    context has one sequence more than slots, ``spare``, through which parts of the others are saved and loaded.
+    context has one sequence more than slots, the last, through which parts of the others are saved and loaded.
     """
 
     is_recurrent: bool
@@ -32,11 +32,6 @@ class ContextShape:
     n_outputs: int
     n_snapshots: int
     n_ubatch: int
-
-    @property
-    def spare(self) -> int:
-        """The id behind all sequences that are in use."""
-        return self.n_slots
 
     @property
     def n_sequences(self) -> int:

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from core.cost.cost_model import CostModel
 from core.values.engine_options import MAX_DRAFT_DEPTH
+
+if TYPE_CHECKING:
+    from core.llama.context import Context
 
 # A sequence that has more rows to evaluate again than this gets no drafts before that is done.
 MOST_REPLAYED = 16
@@ -32,32 +35,6 @@ _BEFORE_END, _FIRST_CHECKPOINT = 8, 512
 _NEW_SHARE = 0.25
 
 
-class KvCells(Protocol):
-    """What a context offers of its memory, by sequence."""
-
-    @property
-    def n_snapshots(self) -> int:
-        """How many rows back the running states are kept."""
-
-    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
-        """Drop positions [start, end); False where the memory cannot."""
-
-    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
-        """Share positions [start, end)."""
-
-    def last_position(self, sequence: int) -> int:
-        """Return the highest position held, -1 where there is none."""
-
-    def first_position(self, sequence: int) -> int:
-        """Return the lowest position that all layers hold, -1 where there is none."""
-
-    def save_state(self, sequence: int) -> npt.NDArray[np.uint8] | None:
-        """Keep a running state; None where it cannot be."""
-
-    def load_state(self, sequence: int, state: npt.NDArray[np.uint8]) -> bool:
-        """Restore a running state; False where it cannot be."""
-
-
 class AttentionMemory:
     """Keys and values of all positions.
 
@@ -70,17 +47,12 @@ class AttentionMemory:
     replays = False
     mark_seconds = 0.0
 
-    def __init__(self, cells: KvCells, reach: int = MAX_DRAFT_DEPTH) -> None:
-        """Hold texts in ``cells``."""
+    def __init__(self, cells: Context, reach: int = MAX_DRAFT_DEPTH) -> None:
         self.cells = cells
         self.reach = reach
         self.n_decoding = 1
 
     # -- texts --------------------------------------------------------------------------------------------------
-
-    def share(self, source: int, target: int, size: int) -> None:
-        """Let the empty sequence ``target`` hold the first tokens of ``source``."""
-        self.cells.copy(source, target, size)
 
     def cut(self, sequence: int, size: int) -> int:
         """Drop what a sequence holds behind its first ``size`` tokens; return what is left: ``size``, or 0."""
@@ -132,7 +104,7 @@ class WindowMemory(AttentionMemory):
 
     can_share = False
 
-    def __init__(self, cells: KvCells, window: int) -> None:
+    def __init__(self, cells: Context, window: int) -> None:
         """Hold texts in ``cells``, where a token sees ``window`` tokens in some layers."""
         super().__init__(cells)
         self._window = window
@@ -181,7 +153,7 @@ class CheckpointMemory(RecurrentMemory):
 
     replays = True
 
-    def __init__(self, cells: KvCells, cost: CostModel, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, cells: Context, cost: CostModel, clock: Callable[[], float] = time.perf_counter) -> None:
         """Save and load in ``cells``; ``cost`` predicts what replayed rows add to a step."""
         super().__init__(cells)
         self._cost = cost
@@ -234,7 +206,7 @@ def _checkpoints(n_prompt: int, *, has_end: bool) -> set[int]:
 
 
 def choose_memory(
-    cells: KvCells,
+    cells: Context,
     cost: CostModel,
     *,
     is_recurrent: bool,

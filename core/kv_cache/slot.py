@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -112,14 +111,6 @@ class TokenBuffer:
     def common_prefix(self, other: npt.NDArray[np.int32]) -> int:
         """Return the length of the common prefix with ``other``."""
         return common_prefix(self.view, other)
-
-
-class PlacementWait(Protocol):
-    """A reason to wait, which ends by itself."""
-
-    @property
-    def is_over(self) -> bool:
-        """True once the wait has ended."""
 
 
 class SharedPrefixWait:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from core.kv_cache.kv_offload import KvOffload
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_cache.kv_offload import KvOffload
 from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree
 from core.kv_cache.prefix_cache.segment import Blob
 from core.kv_cache.prefix_cache.segment_store import SegmentLink
@@ -51,7 +51,7 @@ class SlotContents:
         if target is source:
             return self.cut(target, n_shared)
         self.cut(target, 0)
-        self._memory.share(source.id, target.id, source.resident.position(n_shared))
+        self._memory.cells.copy(source.id, target.id, source.resident.position(n_shared))
         return n_shared
 
     def cut(self, slot: Slot, size: int) -> int:

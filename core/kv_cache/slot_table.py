@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload, PlacementWait
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
 from core.kv_cache.prefix_cache.prefix_tree import Divergence, PrefixMatch, PrefixTree, divergence
 from core.kv_cache.prefix_cache.segment import Blob
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
-from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, TokenBuffer
+from core.kv_cache.slot import SharedPrefixWait, Slot, TokenBuffer
 from core.kv_cache.slot_contents import SlotContents, SlotSearch
 
 # Seconds of each step for saving or loading on behalf of a waiting request.
@@ -42,7 +42,7 @@ class SlotTable:
         self.memory = memory
         self.n_hits = 0
         self._slots = tuple(Slot(index) for index in range(n_slots))
-        self._tree = offload.tree if offload is not None else PrefixTree()
+        self._tree = offload.store.tree if offload is not None else PrefixTree()
         self._offload = offload
         self._search = SlotSearch(self._slots, self._tree, memory)
         self._contents = SlotContents(memory, self._tree, offload)
@@ -133,7 +133,7 @@ class SlotTable:
         target = self._prepare(source, n_shared, tokens)
         until = self._clock() + _LONGEST_MOVE
         is_done = self._load_all(loads, target, until)
-        self._use([link for link, _ in loads if link.end <= target.n_resident])
+        self._offload.store.touch([link for link, _ in loads if link.end <= target.n_resident])
         self.release(target)
         return is_done
 
@@ -143,7 +143,8 @@ class SlotTable:
         At least one token is left to evaluate, because its logits are needed. ``hold`` is what the request waited for.
         """
         source, n_shared, loads = self._found(tokens, hold)
-        self._use([link for link, _ in loads])
+        if self._offload is not None:
+            self._offload.store.touch([link for link, _ in loads])  # once for each request
         target = self._prepare(source, n_shared, tokens)
         self._load_all(loads, target)
         target.n_tenants += 1
@@ -196,11 +197,6 @@ class SlotTable:
 
     def _links(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
         return self.store.chain(match, start) if self.store is not None else []
-
-    def _use(self, links: list[SegmentLink]) -> None:
-        """Count a use of loaded segments, once for each request."""
-        if self.store is not None:
-            self.store.touch(links)
 
     def divergence(self, tokens: TokenBuffer) -> Divergence | None:
         """Return where ``tokens`` first differ from stored texts; None if they do not."""
@@ -262,8 +258,10 @@ class SlotTable:
             self._is_at_work = True
             if self.store is not None:
                 self.store.defer_writes(True)
-        if not self.memory.can_share:
-            self._save_states()
+        for slot in self._slots if not self.memory.can_share else ():
+            if not slot.is_free and slot.n_resident in slot.stops:
+                slot.stops.discard(slot.n_resident)
+                self._contents.save_segment(slot)
 
     def charge_idle(self, seconds: float) -> None:
         """Add the seconds that idle texts cost. Once they exceed the cost of moving a text, evict the oldest.
@@ -277,19 +275,13 @@ class SlotTable:
             return
         self._idle_paid += max(seconds, 0.0)
         while (slot := self._search.oldest_idle()) is not None:
-            price = self._price(slot)
+            n_tokens, offload = slot.n_resident, self._offload
+            price = offload.seconds_to_move(n_tokens) if offload is not None else self._prefill_seconds(n_tokens)
             if self._idle_paid <= price or self._contents.save_segment(slot):
                 return
             self._contents.drop(slot)
             self._idle_paid -= price
         self._idle_paid = 0.0
-
-    def _save_states(self) -> None:
-        """Save the running states of prompts that have reached a stop."""
-        for slot in self._slots:
-            if not slot.is_free and slot.n_resident in slot.stops:
-                slot.stops.discard(slot.n_resident)
-                self._contents.save_segment(slot)
 
     def write_back(self) -> bool:
         """While idle, save one segment that only the device or RAM holds; return whether there was one."""
@@ -312,12 +304,6 @@ class SlotTable:
         """Wait until the disk has read something, at most ``seconds``."""
         if self.store is not None:
             self.store.wait(seconds)
-
-    def _price(self, slot: Slot) -> float:
-        """Return the seconds for saving a slot's text and loading it again."""
-        if self._offload is None:
-            return self._prefill_seconds(slot.n_resident)
-        return self._offload.seconds_to_move(slot.n_resident)
 
     def close(self) -> None:
         """End the store's threads."""

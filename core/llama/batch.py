@@ -48,8 +48,8 @@ class Batch:
         """Forget all rows."""
         self.n_tokens = self.n_outputs = 0
 
-    def add(self, token: int, position: int, sequence: int) -> int:
-        """Add one row whose logits are wanted; return its index among the outputs."""
+    def add(self, token: int, position: int, sequence: int) -> None:
+        """Add one row whose logits are wanted."""
         row = self.n_tokens
         self._token_cells[row] = token
         self._pos_cells[row] = position
@@ -57,7 +57,6 @@ class Batch:
         self._out_cells[row] = 1
         self.n_tokens = row + 1
         self.n_outputs += 1
-        return self.n_outputs - 1
 
     def add_run(self, tokens: npt.NDArray[np.int32], position: int, sequence: int, n_wanted: int) -> None:
         """Add consecutive tokens from ``position`` on; the logits of the last ``n_wanted`` of them are wanted."""

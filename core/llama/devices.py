@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from core.llama.library import declare, ggml, start_backend
+from core.values.devices import Device
 from core.values.errors import BadOption
 from models.formatting.program import PROGRAM, advice
 from models.formatting.sentence import Sentence
-
-if TYPE_CHECKING:
-    from models.estimate.speed.machine import Lent
 
 _count = declare(ggml, "ggml_backend_dev_count", ctypes.c_size_t)
 _get = declare(ggml, "ggml_backend_dev_get", ctypes.c_void_p, ctypes.c_size_t)
@@ -29,47 +25,8 @@ _memory = declare(
     ctypes.POINTER(ctypes.c_size_t),
     ctypes.POINTER(ctypes.c_size_t),
 )
-
-
-class BackendDeviceType(StrEnum):
-    """``ggml_backend_dev_type``."""
-
-    CPU = "cpu"
-    GPU = "gpu"
-    IGPU = "igpu"
-    ACCELERATOR = "accelerator"
-    META = "meta"
-
-
-_KINDS = {
-    0: BackendDeviceType.CPU,
-    1: BackendDeviceType.GPU,
-    2: BackendDeviceType.IGPU,
-    3: BackendDeviceType.ACCELERATOR,
-    4: BackendDeviceType.META,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A device; ``free`` and ``total`` are bytes (the host's memory for the CPU).
-
-    llama.cpp calls every device that is ``lent`` by another machine a GPU, whatever it is there.
-    """
-
-    name: str
-    description: str
-    kind: BackendDeviceType
-    free: int
-    total: int
-    lent: Lent | None = None
-
-    @property
-    def is_gpu(self) -> bool:
-        """True for discrete and integrated GPUs."""
-        return self.kind in (BackendDeviceType.GPU, BackendDeviceType.IGPU)
-
-
+# By ``ggml_backend_dev_type``.
+_KINDS = ("cpu", "gpu", "igpu", "accelerator", "meta")
 # Devices that workers lend, by llama.cpp's handle; its own names only number them.
 _borrowed: dict[int, Device] = {}
 
@@ -124,7 +81,7 @@ def _describe(handle: int) -> Device:
     return Device(
         name=_name(handle).decode("utf-8", "replace"),
         description=_description(handle).decode("utf-8", "replace"),
-        kind=_KINDS.get(_type(handle), BackendDeviceType.ACCELERATOR),
+        kind=_KINDS[_type(handle)],
         free=free.value,
         total=total.value,
     )

@@ -7,8 +7,6 @@ separately: if a library lacks one, only the heads that need it are unavailable.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -23,21 +21,13 @@ from models.formatting.sentence import Sentence
 StateRows = npt.NDArray[np.float32]
 
 
-class HeadKind(StrEnum):
-    """Heads that draft from the target's hidden states."""
-
-    MTP = "mtp"
-    EAGLE3 = "eagle3"
-    DFLASH = "dflash"
-
-
-def _find(name: str, mangled: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
+def _find(name: str, mangled: str, result: Any, *arguments: Any) -> Any:
     """Return a function of llama-ext.h, None if this library lacks it."""
     for symbol in (name, f"_Z{len(name)}{name}{mangled}"):
         function = getattr(quick, symbol, None)
         if function is not None:
             function.restype, function.argtypes = result, list(arguments)
-            return function  # type: ignore[no-any-return]
+            return function
     return None
 
 
@@ -53,42 +43,22 @@ _get_layer_input = _find(
 _target_layers = _find("llama_model_target_layer_ids", "PK11llama_model", INT32_P, ctypes.c_void_p)
 _n_target_layers = _find("llama_model_target_layer_ids_n", "PK11llama_model", ctypes.c_uint32, ctypes.c_void_p)
 
-_mask_token = getattr(L, "llama_vocab_mask", None)
-_set_causal = getattr(L, "llama_set_causal_attn", None)
-
-_NEEDED: dict[HeadKind, dict[str, object]] = {
-    HeadKind.MTP: {
-        "llama_set_embeddings_nextn": _set_hidden,
-        "llama_get_embeddings_nextn": _get_hidden,
-    },
-    HeadKind.EAGLE3: {
-        "llama_set_embeddings_nextn": _set_hidden,
-        "llama_get_embeddings_nextn": _get_hidden,
-        "llama_set_embeddings_layer_inp": _set_layer_input,
-        "llama_get_embeddings_layer_inp": _get_layer_input,
-        "llama_model_target_layer_ids": _target_layers,
-        "llama_model_target_layer_ids_n": _n_target_layers,
-    },
-    HeadKind.DFLASH: {
-        "llama_set_embeddings_layer_inp": _set_layer_input,
-        "llama_get_embeddings_layer_inp": _get_layer_input,
-        "llama_model_target_layer_ids": _target_layers,
-        "llama_model_target_layer_ids_n": _n_target_layers,
-        "llama_vocab_mask": _mask_token,
-        "llama_set_causal_attn": _set_causal,
-    },
+_OF_HIDDEN = {"llama_set_embeddings_nextn": _set_hidden, "llama_get_embeddings_nextn": _get_hidden}
+_OF_LAYERS = {
+    "llama_set_embeddings_layer_inp": _set_layer_input,
+    "llama_get_embeddings_layer_inp": _get_layer_input,
+    "llama_model_target_layer_ids": _target_layers,
+    "llama_model_target_layer_ids_n": _n_target_layers,
 }
+# The functions that each kind of head needs (``ProposerKind``).
+_NEEDED = {"mtp": _OF_HIDDEN, "eagle3": _OF_HIDDEN | _OF_LAYERS, "dflash": _OF_LAYERS}
+KINDS = tuple(_NEEDED)
 
 
-def why_unavailable(kind: HeadKind) -> str | None:
-    """Return why this build of llama.cpp cannot run heads of a kind, as a sentence, or None if it can."""
-    missing = [name for name, function in _NEEDED[kind].items() if function is None]
+def why_unavailable(kind: str) -> str | None:
+    """Return why this build of llama.cpp cannot draft with a kind of head, as a sentence; None for any other kind."""
+    missing = [name for name, function in _NEEDED.get(kind, {}).items() if function is None]
     return Sentence("This build of llama.cpp lacks {missing}.", missing=", ".join(missing)) if missing else None
-
-
-def hidden_width(model: Model) -> int:
-    """Return the width of the hidden states that a model exports (``llama_model_n_embd_out``)."""
-    return int(L.llama_model_n_embd_out(model.c))
 
 
 def embedding_width(model: Model) -> int:
@@ -96,29 +66,14 @@ def embedding_width(model: Model) -> int:
     return int(L.llama_model_n_embd(model.c))
 
 
-def n_mtp_layers(model: Model) -> int:
-    """Return how many prediction layers a model has (``llama_model_n_layer_nextn``)."""
-    return int(L.llama_model_n_layer_nextn(model.c))
-
-
-def target_layers(model: Model) -> tuple[int, ...]:
-    """Return the target's layers whose inputs a head in a separate file reads."""
-    assert _target_layers is not None
-    assert _n_target_layers is not None
-    ids = _target_layers(model.c)
-    return tuple(int(ids[index]) for index in range(_n_target_layers(model.c)))
-
-
 def mask_token(model: Model) -> int:
     """Return the mask token, in place of a token to be drafted (``llama_vocab_mask``); negative if there is none."""
-    assert _mask_token is not None
-    return int(_mask_token(model.vocab))
+    return int(L.llama_vocab_mask(model.vocab))
 
 
 def set_causal(context: Context, is_causal: bool) -> None:
     """Choose causal attention, or attention to all rows of the same sequence (``set_causal_attn``)."""
-    assert _set_causal is not None
-    _set_causal(context.c, is_causal)
+    L.llama_set_causal_attn(context.c, is_causal)
 
 
 def n_axes(model: Model) -> int:
@@ -128,7 +83,6 @@ def n_axes(model: Model) -> int:
 
 def export_hidden(context: Context, *, of_outputs_only: bool) -> None:
     """Let a context keep the hidden state of each row, or only of rows whose logits are wanted."""
-    assert _set_hidden is not None
     _set_hidden(context.c, True, of_outputs_only)
 
 
@@ -137,20 +91,7 @@ def hidden(context: Context, n_rows: int, width: int) -> StateRows:
 
     Call ``synchronize`` first: waiting here would block other threads, since the GIL is held.
     """
-    assert _get_hidden is not None
     return _rows(_get_hidden(context.c), n_rows, width)
-
-
-def export_layer_input(context: Context, layer: int) -> None:
-    """Let a context keep a layer's input for each row. The layer must exist, or the process aborts."""
-    assert _set_layer_input is not None
-    _set_layer_input(context.c, layer, True)
-
-
-def layer_input(context: Context, layer: int, n_rows: int, width: int) -> StateRows:
-    """Return a layer's input in the last batch, shape (n_rows, width), valid until the next decode."""
-    assert _get_layer_input is not None
-    return _rows(_get_layer_input(context.c, layer), n_rows, width)
 
 
 def _rows(address: int | None, n_rows: int, width: int) -> StateRows:
@@ -177,15 +118,17 @@ class LayerInputs:
 
         The target must be able to export them (``why_unavailable``), or llama.cpp aborts.
         """
+        ids, n_layers = _target_layers(head.c), _n_target_layers(head.c)
         self._target, self._target_width = target, target_width
-        self._layers = target_layers(head)
+        self._layers = tuple(int(ids[index]) for index in range(n_layers))
         self.width = len(self._layers) * target_width
         for layer in self._layers:
-            export_layer_input(target, layer)
+            _set_layer_input(target.c, layer, True)
 
     def rows(self, n_rows: int) -> tuple[StateRows, ...]:
-        """Return the features of the target's last batch, one array for each layer."""
-        return tuple(layer_input(self._target, layer, n_rows, self._target_width) for layer in self._layers)
+        """Return the features of the target's last batch, one array for each layer, valid until the next decode."""
+        addresses = [_get_layer_input(self._target.c, layer) for layer in self._layers]
+        return tuple(_rows(address, n_rows, self._target_width) for address in addresses)
 
 
 class FeatureBatch(StateBatch):

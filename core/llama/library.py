@@ -68,11 +68,6 @@ def declare(library: Any, name: str, result: Any, *arguments: Any) -> Any:
     return function
 
 
-def address_of(library: Any, name: str) -> int:
-    """Return the address of C function ``name``, to be handed to C as a callback."""
-    return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
-
-
 _started = False
 
 

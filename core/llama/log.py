@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from core.llama.library import L, address_of
+from core.llama.library import L
 
 # llama_max_devices() takes no arguments and only reads a constant: as a log callback it does nothing, in C.
-NO_LOG = ctypes.cast(address_of(L._lib, "llama_max_devices"), L.llama_log_callback)
+NO_LOG = ctypes.cast(L._lib.llama_max_devices, L.llama_log_callback)
 
 
 def silence() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from core.llama.devices import handles_of
 from core.llama.library import L, declare, ggml, start_backend
@@ -13,6 +13,9 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.worker_address import is_worker
 from models.formatting.sentence import Sentence
+
+if TYPE_CHECKING:
+    from core.llama.context import Context
 
 _cpu_buffers = declare(ggml, "ggml_backend_cpu_buffer_type", ctypes.c_void_p)
 
@@ -33,12 +36,16 @@ def kept_in_host_memory(n_layers: int) -> Any:
     return (_Override * (n_layers + 1))(*overrides, _Override(None, None))
 
 
-# ``llama_load_mode``.
-_LOAD_MODE_NONE, _LOAD_MODE_MMAP, _LOAD_MODE_MLOCK, _LOAD_MODE_MMAP_MLOCK = 0, 1, 2, 3
-
-
 class Model:
-    """Weights on their devices (``llama_model``). Close every context before the model."""
+    """Weights on their devices (``llama_model``), and what its file says. Close every context before the model.
+
+    ``description`` is as "llama ?B Q8_0". ``n_bytes`` are those of all tensors, ``n_params`` is the number of weights,
+    ``n_ctx_train`` the context length that it was trained for, in tokens. ``n_embd_out`` are the values of a vector
+    that it gives for a token, ``n_scores`` those that its head for ranking gives for a text. ``is_recurrent``: some or
+    all layers keep a state that cannot be cut at a position. ``can_generate``: it has nothing but a decoder, which
+    predicts text. ``chat_template`` is the jinja source in the file; ``rerank_template`` is the text that puts a query
+    and a document together for ranking. Both may be None.
+    """
 
     def __init__(
         self,
@@ -60,7 +67,8 @@ class Model:
         options = options or EngineOptions(path)
         params = L.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers
-        params.load_mode = _LOAD_MODE_NONE if no_alloc else _load_mode(options.mmap, options.mlock)
+        # ``llama_load_mode``: 1 maps the file into memory, 2 locks what was read, 3 does both.
+        params.load_mode = 0 if no_alloc else options.mmap + 2 * options.mlock
         params.no_alloc = no_alloc
         params.load_mtp = load_mtp
         handles = _device_array(options.devices)
@@ -80,80 +88,29 @@ class Model:
         if not self._model:
             raise LoadFailed(Sentence("llama.cpp could not load {path}.", path=path))
         self.vocab: Any = L.llama_model_get_vocab(self._model)
+        self._read_facts()
+
+    def _read_facts(self) -> None:
+        model = self._model
+        buffer = ctypes.create_string_buffer(256)
+        L.llama_model_desc(model, buffer, len(buffer))
+        self.description = buffer.value.decode("utf-8", "replace")
+        self.n_bytes, self.n_params = int(L.llama_model_size(model)), int(L.llama_model_n_params(model))
+        self.n_ctx_train, self.n_layers = int(L.llama_model_n_ctx_train(model)), int(L.llama_model_n_layer(model))
+        self.n_embd_out, self.n_scores = int(L.llama_model_n_embd_out(model)), int(L.llama_model_n_cls_out(model))
+        self.is_recurrent = bool(L.llama_model_is_recurrent(model) or L.llama_model_is_hybrid(model))
+        is_other = L.llama_model_has_encoder(model) or L.llama_model_is_diffusion(model)
+        self.can_generate = bool(L.llama_model_has_decoder(model)) and not is_other
+        self.chat_template, self.rerank_template = self._template(None), self._template(b"rerank")
+
+    def _template(self, name: bytes | None) -> str | None:
+        source = L.llama_model_chat_template(self._model, name)
+        return source.decode("utf-8", "replace") if source else None
 
     @property
     def c(self) -> Any:
         """The C pointer."""
         return self._model
-
-    @property
-    def description(self) -> str:
-        """For example "llama ?B Q8_0" (``llama_model_desc``)."""
-        buffer = ctypes.create_string_buffer(256)
-        L.llama_model_desc(self._model, buffer, len(buffer))
-        return buffer.value.decode("utf-8", "replace")
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all tensors."""
-        return int(L.llama_model_size(self._model))
-
-    @property
-    def n_params(self) -> int:
-        """Number of weights."""
-        return int(L.llama_model_n_params(self._model))
-
-    @property
-    def n_ctx_train(self) -> int:
-        """The context length that the model was trained for, in tokens."""
-        return int(L.llama_model_n_ctx_train(self._model))
-
-    @property
-    def n_layers(self) -> int:
-        """Number of layers."""
-        return int(L.llama_model_n_layer(self._model))
-
-    @property
-    def window(self) -> int:
-        """How many tokens layers with a sliding window attend to; 0 without such layers."""
-        return int(L.llama_model_n_swa(self._model))
-
-    @property
-    def is_recurrent(self) -> bool:
-        """True if some or all layers keep a recurrent state that cannot be cut at a position."""
-        return bool(L.llama_model_is_recurrent(self._model)) or bool(L.llama_model_is_hybrid(self._model))
-
-    @property
-    def can_generate(self) -> bool:
-        """True for models with a decoder that predicts text."""
-        return bool(L.llama_model_has_decoder(self._model)) and not L.llama_model_is_diffusion(self._model)
-
-    @property
-    def n_embd_out(self) -> int:
-        """Values of a vector that the model gives for a token."""
-        return int(L.llama_model_n_embd_out(self._model))
-
-    @property
-    def n_scores(self) -> int:
-        """Values that the model's head for ranking gives for a text (``llama_model_n_cls_out``)."""
-        return int(L.llama_model_n_cls_out(self._model))
-
-    @property
-    def rerank_template(self) -> str | None:
-        """The text that puts a query and a document together for ranking, or None."""
-        source = L.llama_model_chat_template(self._model, b"rerank")
-        return source.decode("utf-8", "replace") if source else None
-
-    @property
-    def has_encoder(self) -> bool:
-        """True for encoder-decoder models, whose prompt goes through ``llama_encode``."""
-        return bool(L.llama_model_has_encoder(self._model))
-
-    @property
-    def chat_template(self) -> str | None:
-        """The jinja source in the file, or None."""
-        source = L.llama_model_chat_template(self._model, None)
-        return source.decode("utf-8", "replace") if source else None
 
     def metadata(self, key: str) -> str | None:
         """Return a metadata value as text (``llama_model_meta_val_str``), or None."""
@@ -168,10 +125,30 @@ class Model:
             self._model = None
 
 
-def _load_mode(mmap: bool, mlock: bool) -> int:
-    if mmap:
-        return _LOAD_MODE_MMAP_MLOCK if mlock else _LOAD_MODE_MMAP
-    return _LOAD_MODE_MLOCK if mlock else _LOAD_MODE_NONE
+class LoraAdapters:
+    """The adapters of a model, in the order in which they were named. llama.cpp frees them with the model."""
+
+    def __init__(self, model: Model, files: Sequence[tuple[str, float]]) -> None:
+        """Load them from ``files`` with their usual scales; raises LoadFailed for one that does not fit the model."""
+        self.scales = tuple(scale for _, scale in files)
+        self._adapters: list[Any] = []
+        for path, _ in files:
+            adapter = L.llama_adapter_lora_init(model.c, os.fsencode(path))
+            if not adapter:
+                raise LoadFailed(
+                    Sentence(
+                        "llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.",
+                        path=path,
+                    )
+                )
+            self._adapters.append(adapter)
+
+    def apply(self, context: Context, scales: Sequence[float]) -> None:
+        """Let ``context`` compute with these scales from now on; 0 leaves an adapter out."""
+        used = [(adapter, scale) for adapter, scale in zip(self._adapters, scales, strict=True) if scale]
+        handles = (ctypes.c_void_p * len(used))(*[ctypes.cast(adapter, ctypes.c_void_p).value for adapter, _ in used])
+        pointers = ctypes.cast(handles, ctypes.POINTER(L.llama_adapter_lora_p_ctypes))
+        L.llama_set_adapters_lora(context.c, pointers, len(used), (ctypes.c_float * len(used))(*[s for _, s in used]))
 
 
 def _device_array(names: tuple[str, ...]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -17,60 +18,40 @@ NO_TOKEN = -1  # LLAMA_TOKEN_NULL
 
 
 class Vocab:
-    """A model's vocabulary, with the bytes of every token in memory (``llama_vocab``). Safe to use from any thread."""
+    """A model's vocabulary, with the bytes of every token in memory (``llama_vocab``). Safe to use from any thread.
+
+    ``kind`` is that of its tokenizer (``llama_vocab_type``). ``pieces`` are the bytes that each token adds to visible
+    text, empty for control tokens. ``adds_begin`` and ``adds_end`` are the tokens that every text begins and ends with,
+    -1 for none; ``begin_text`` and ``end_text`` are the beginning- and end-of-text tokens written out, "" if there are
+    none. ``between_texts`` are the tokens between a query and a document that are ranked together, ``after_text`` those
+    behind them.
+    """
 
     def __init__(self, model: Model) -> None:
         """Read every piece once: about 1 µs per token."""
-        self._vocab = model.vocab
-        self.n_tokens = int(L.llama_vocab_n_tokens(self._vocab))
-        self._begin = int(L.llama_vocab_bos(self._vocab)) if L.llama_vocab_get_add_bos(self._vocab) else NO_TOKEN
+        vocab = self._vocab = model.vocab
+        self.kind, self.n_tokens = int(L.llama_vocab_type(vocab)), int(L.llama_vocab_n_tokens(vocab))
+        begin, end, separator = (int(one(vocab)) for one in (L.llama_vocab_bos, L.llama_vocab_eos, L.llama_vocab_sep))
+        self.adds_begin = begin if L.llama_vocab_get_add_bos(vocab) else NO_TOKEN
+        self.adds_end = end if L.llama_vocab_get_add_eos(vocab) else NO_TOKEN
+        self.begin_text, self.end_text = self.text(begin), self.text(end)
+        behind = separator if end == NO_TOKEN else end
+        self.after_text = (behind,) if L.llama_vocab_get_add_eos(vocab) else ()
+        self.between_texts = (*self.after_text, separator) if L.llama_vocab_get_add_sep(vocab) else self.after_text
         buffer = ctypes.create_string_buffer(_PIECE_BYTES)
-        self._visible = tuple(self._piece(token, buffer, special=False) for token in range(self.n_tokens))
-        self.end_tokens = frozenset(token for token in range(self.n_tokens) if L.llama_vocab_is_eog(self._vocab, token))
+        self.pieces = tuple(self._piece(token, buffer, special=False) for token in range(self.n_tokens))
+        self.end_tokens = frozenset(token for token in range(self.n_tokens) if L.llama_vocab_is_eog(vocab, token))
         # Special tokens have no visible piece, so their written form is measured.
         self.longest_piece = max(
-            len(piece) or len(self._piece(token, buffer, special=True)) for token, piece in enumerate(self._visible)
+            len(piece) or len(self._piece(token, buffer, special=True)) for token, piece in enumerate(self.pieces)
         )
         count = ctypes.c_int32()
-        suppressed = L.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(count))
+        suppressed = L.llama_vocab_get_suppress_tokens(vocab, ctypes.byref(count))
         self.suppressed = frozenset(suppressed[index] for index in range(count.value)) if suppressed else frozenset()
-
-    @property
-    def kind(self) -> int:
-        """The kind of tokenizer (``llama_vocab_type``)."""
-        return int(L.llama_vocab_type(self._vocab))
-
-    @property
-    def adds_begin(self) -> int:
-        """The token that every text begins with, -1 for none."""
-        return self._begin
-
-    @property
-    def adds_end(self) -> int:
-        """The token that every text ends with, -1 for none."""
-        return int(L.llama_vocab_eos(self._vocab)) if L.llama_vocab_get_add_eos(self._vocab) else NO_TOKEN
-
-    @property
-    def between_texts(self) -> tuple[int, ...]:
-        """The tokens between a query and a document that are ranked together."""
-        separator = (int(L.llama_vocab_sep(self._vocab)),) if L.llama_vocab_get_add_sep(self._vocab) else ()
-        return (*self.after_text, *separator)
-
-    @property
-    def after_text(self) -> tuple[int, ...]:
-        """The token after a text that is ranked, where there is one."""
-        end = int(L.llama_vocab_eos(self._vocab))
-        end = int(L.llama_vocab_sep(self._vocab)) if end == NO_TOKEN else end
-        return (end,) if L.llama_vocab_get_add_eos(self._vocab) else ()
 
     def raw_text(self, token: int) -> bytes:
         """Return a token's raw text from the model file."""
         return bytes(L.llama_vocab_get_text(self._vocab, token) or b"")
-
-    @property
-    def pieces(self) -> tuple[bytes, ...]:
-        """The bytes that each token adds to visible text; empty for control tokens."""
-        return self._visible
 
     def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = True) -> npt.NDArray[np.int32]:
         """Return token ids of ``text`` (``llama_tokenize``).
@@ -88,7 +69,7 @@ class Vocab:
             pointer = tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
             count = L.llama_tokenize(self._vocab, data, len(data), pointer, -count, add_special, parse_special)
         # A chat template may have written the begin token that add_special adds again.
-        is_doubled = add_special and count > 1 and tokens[0] == tokens[1] == self._begin
+        is_doubled = add_special and count > 1 and tokens[0] == tokens[1] == self.adds_begin
         return tokens[int(is_doubled) : count].copy()
 
     def text(self, token: int) -> str:
@@ -99,17 +80,12 @@ class Vocab:
 
     def bytes_of(self, token: int) -> bytes:
         """Return a token's bytes, special ones written out (``common_token_to_piece``)."""
-        return self._visible[token] or self._piece(token, ctypes.create_string_buffer(_PIECE_BYTES), special=True)
+        return self.pieces[token] or self._piece(token, ctypes.create_string_buffer(_PIECE_BYTES), special=True)
 
-    @property
-    def begin_text(self) -> str:
-        """The beginning-of-text token written out, "" if there is none."""
-        return self.text(int(L.llama_vocab_bos(self._vocab)))
-
-    @property
-    def end_text(self) -> str:
-        """The end-of-text token written out, "" if there is none."""
-        return self.text(int(L.llama_vocab_eos(self._vocab)))
+    def specials_in(self, texts: Iterable[str]) -> dict[int, bytes]:
+        """Return the special tokens in ``texts``, each written out."""
+        found = {int(token) for text in texts for token in self.tokenize(text, add_special=False)}
+        return {token: self.text(token).encode() for token in found if not self.pieces[token]}
 
     @property
     def fill_in_the_middle(self) -> FillInTheMiddle | None:

@@ -17,7 +17,10 @@ from core.llama.vocab import Vocab
 from core.loading.fit_request import ContextSize
 from core.machine.measurements import Measurements, physical_cores
 from core.values.engine_options import EngineOptions
+from core.values.errors import LoadFailed
 from models.facts.model_facts import ModelFacts
+from models.formatting.sentence import Sentence
+from models.pairing.vocabulary import why_not
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,6 @@ def open_context(model: Model, options: EngineOptions, size: ContextSize, shape:
             cuts_windows=shape.window > 0,
         ),
     )
-
-
-def beside(options: EngineOptions) -> EngineOptions:
-    """Return how a draft is loaded beside the model with these options: locked pages and experts are the model's."""
-    return replace(options, mlock=False, n_cpu_moe=None)
 
 
 def open_side_context(
@@ -105,6 +103,27 @@ def closed_on_failure(held: Context | Model) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def draft_file(target: LoadedTarget, path: str) -> Iterator[Model]:
+    """Load what drafts for the target from a file, and free it if the block fails.
+
+    Raises LoadFailed, also where its vocabulary is another. Locked pages and experts are the target's.
+    """
+    options = replace(target.options, mlock=False, n_cpu_moe=None)
+    model = Model(path, options, n_gpu_layers=target.n_gpu_layers)
+    with closed_on_failure(model):
+        reason = why_not(target.vocab, Vocab(model))
+        if reason:
+            raise cannot_draft(target, path, reason)
+        yield model
+
+
+def cannot_draft(target: LoadedTarget, path: str, reason: str) -> LoadFailed:
+    """Return the error for a file that does not belong to the target."""
+    facts = {"path": path, "model_path": target.options.model_path, "reason": reason}
+    return LoadFailed(Sentence("{path} cannot draft for {model_path}. {reason}", **facts))
+
+
 def measure_context(
     target: LoadedTarget,
     context: Context,
@@ -116,13 +135,24 @@ def measure_context(
 ) -> MeasuredContext:
     """Return a context of ``model`` with its step times and thread control.
 
-    Step times are remembered by ``path``, the file of the model, and ``kind``.
+    Step times are remembered by ``path``, the file of the model, and ``kind``, which is "" for the target itself.
     """
     options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
-    key = steps_key(
-        path, model, n_gpu_layers, threads, kind, options.devices, options.flash_attention, options.n_ubatch
+    conditions: tuple[object, ...] = (kind, options.devices, options.flash_attention, options.n_ubatch)
+    if not kind:
+        conditions = (*conditions[1:3], options.cache_type, options.n_ubatch, options.n_cpu_moe)
+    key = steps_key(path, model, n_gpu_layers, threads, *conditions)
+    # llama.cpp's flash attention on the CPU skips masked cells (ggml-cpu/ops.cpp).
+    skips_masked = not kind and not n_gpu_layers and options.flash_attention != "off"
+    cost = cost_model_of(
+        context,
+        options.n_ubatch,
+        target.measured,
+        key,
+        reads,
+        make_batch,
+        skips_masked=skips_masked,
+        assumed=assumed_for(options, reads, n_gpu_layers),
     )
-    assumed = assumed_for(options, reads, n_gpu_layers)
-    cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, make_batch, assumed=assumed)
     control = thread_control(context, cost, threads, n_gpu_layers)
     return MeasuredContext(context, cost, options.n_slots, reads, control, target.clock)

@@ -13,13 +13,14 @@ from core.kv_cache.memory import choose_memory
 from core.kv_cache.slot_table import SlotTable
 from core.llama.vocab import Vocab
 from core.loading.contexts import open_side_context
-from core.loading.load_heads import head_kind
+from core.loading.load_heads import kind_of_file
 from core.scheduler.input_processor import InputProcessor
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import DEFAULT_UBATCH, EngineOptions
 from core.values.errors import LoadFailed
 from core.values.messages import LoadedModel, SmallModel
 from models.formatting.sentence import Sentence
+from models.pairing.gain import ProposerKind
 
 # KV cells for all requests of the draft engine, or those of one request if that needs more.
 _CELLS = 8_192
@@ -50,7 +51,7 @@ def why_no_draft_engine(options: EngineOptions) -> str:
     if options.speculation == "off":
         return Sentence("{name} is not loaded, since drafting is switched off.", name=name)
     try:
-        if head_kind(options.draft_path) is not None:
+        if kind_of_file(options.draft_path) is not ProposerKind.MODEL:
             return Sentence("{name} is a head that drafts for this model and cannot answer alone.", name=name)
     except LoadFailed:
         pass  # a kind that does not run here, or a missing file

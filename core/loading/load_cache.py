@@ -8,10 +8,10 @@ from pathlib import Path
 
 from core.cost.calibration import MeasuredContext
 from core.kv_cache.context_shape import ContextShape
+from core.kv_cache.kv_offload import KvOffload
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, model_key
 from core.kv_cache.prefix_cache.disk_tier import DiskTier
-from core.kv_cache.prefix_cache.kv_offload import KvOffload, KvTransfer
 from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
 from core.kv_cache.prefix_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable
@@ -44,8 +44,8 @@ def make_slots(
     offload = None
     if ram_limit or disk is not None:
         store = SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk)
-        transfer = KvTransfer(own.context, shape.spare, clock)
-        offload = KvOffload(store, transfer, segment_size=size, is_whole=not memory.can_share, clock=clock)
+        is_whole = not memory.can_share
+        offload = KvOffload(store, own.context, shape.n_slots, segment_size=size, is_whole=is_whole, clock=clock)
     n_wide = min(options.n_ubatch, own.context.n_batch)
     return SlotTable(
         memory,

@@ -10,25 +10,27 @@ from pathlib import Path
 
 import numpy as np
 
-from core.cost.calibration import MeasuredContext, assumed_for, cost_model_of, steps_key
+from core.cost.calibration import steps_key
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure, thread_control
+from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure
 from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.images.encoder import ImageEncoder
+from core.images.prompt_images import PromptReader
 from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape
 from core.kv_cache.memory import AttentionMemory, choose_memory
+from core.kv_cache.prefix_cache.disk_folder import model_key
 from core.llama.batch import Batch
 from core.llama.context import Context
-from core.llama.lora import LoraAdapters
-from core.llama.model import Model
+from core.llama.heads import why_unavailable
+from core.llama.model import LoraAdapters, Model
 from core.llama.projector import Projector
 from core.llama.vocab import Vocab
 from core.loading.contexts import (
     LoadedTarget,
-    beside,
     closed_on_failure,
+    draft_file,
     measure_context,
     open_context,
     open_side_context,
@@ -38,8 +40,7 @@ from core.loading.dry_run import compute_bytes
 from core.loading.fit_request import read_facts
 from core.loading.load_cache import make_slots
 from core.loading.load_embedder import pooling_in_effect
-from core.loading.load_heads import file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
-from core.loading.load_projector import open_projector, prompt_reader, with_whole_images
+from core.loading.load_heads import file_head, kind_of_file, mtp_head, wants_mtp, why_left_out
 from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
 from core.loading.workers import connect_workers, why_so
 from core.machine.bandwidth import remembered
@@ -51,13 +52,15 @@ from core.speculation.proposer import CostlyProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import EngineOptions
-from core.values.errors import DraftRefused, LoadFailed
+from core.values.errors import DraftRefused, LoadFailed, SlipstreamError
 from core.values.messages import LoadedModel
+from core.values.worker_address import is_worker
 from models.estimate.speed.machine import peak_of
 from models.facts.model_facts import ModelFacts
 from models.formatting import figures
 from models.formatting.sentence import Sentence
-from models.pairing.vocabulary import why_not
+from models.formatting.system_error import system_reason
+from models.pairing.gain import ProposerKind
 
 _log = logging.getLogger(__name__)
 # Rows at which the threads of each kind of step are measured.
@@ -99,10 +102,10 @@ def load_engine(
     )
     projector = None
     try:
-        projector, problem = open_projector(model, options, n_gpu_layers)
+        projector, problem = _open_projector(model, options, n_gpu_layers)
         notices += (problem,) if problem else ()
         if projector is not None and not projector.is_causal:
-            found = replace(found, options=with_whole_images(options, projector))
+            found = replace(found, options=_with_whole_images(options, projector))
         try:
             engine, threads = _build(model, facts, found, measured, cache_folder, clock, projector)
         except DraftRefused as error:
@@ -112,7 +115,7 @@ def load_engine(
             without = replace(found, options=replace(found.options, draft_path=None))
             engine, threads = _build(model, facts, without, measured, cache_folder, clock, projector)
             draft_path = ""
-        if draft_path and not runs_here(head_kind(draft_path)):
+        if draft_path and why_unavailable(kind_of_file(draft_path)):
             draft_path = ""
         if options.lora:
             engine.use_adapters(LoraAdapters(model, options.lora))
@@ -171,7 +174,7 @@ def _build(
 ) -> tuple[Engine, ThreadChoice]:
     """Return an engine for a model that was loaded as ``plan`` says, and the threads of its steps."""
     options, size, n_gpu_layers = plan.options, plan.size, plan.n_gpu_layers
-    if not model.can_generate or model.has_encoder:
+    if not model.can_generate:
         raise LoadFailed(
             Sentence(
                 "{model_path} is not a model that continues text, so Slipstream cannot run it.",
@@ -184,24 +187,15 @@ def _build(
     with closed_on_failure(context):
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
-        conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
-        key = steps_key(options.model_path, model, n_gpu_layers, threads, *conditions)
-        reads = ReadCost.of(facts, options.cache_type, shape.n_ubatch)
-        # llama.cpp's flash attention on the CPU skips masked cells (ggml-cpu/ops.cpp).
-        skips_masked = not n_gpu_layers and options.flash_attention != "off"
-        assumed = assumed_for(options, reads, n_gpu_layers)
-        cost = cost_model_of(
-            context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked, assumed=assumed
-        )
-        control = thread_control(context, cost, threads, n_gpu_layers)
-        own = MeasuredContext(context, cost, options.n_slots, reads, control, clock)
-        memory = choose_memory(context, cost, is_recurrent=shape.is_recurrent, window=shape.window, clock=clock)
         target = LoadedTarget(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured, clock)
-        speculator = _speculator(target, cost, memory)
+        reads = ReadCost.of(facts, options.cache_type, shape.n_ubatch)
+        own = measure_context(target, context, options.model_path, model, "", reads)
+        memory = choose_memory(context, own.cost, is_recurrent=shape.is_recurrent, window=shape.window, clock=clock)
+        speculator = _speculator(target, own.cost, memory)
     slots = make_slots(target, own, shape, memory, cache_folder)
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
-    meter = Meter(cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
-    reader = prompt_reader(projector, options, shape.n_ubatch) if projector is not None else None
+    meter = Meter(own.cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
+    reader = _prompt_reader(projector, options, shape.n_ubatch) if projector is not None else None
     intake = InputProcessor(model, vocab, size.n_ctx, reader)
     images = ImageEncoder(projector) if projector is not None else None
     return Engine(own, intake, slots, meter, speculator, images), threads
@@ -238,10 +232,10 @@ def _speculator(target: LoadedTarget, cost: CostModel, memory: AttentionMemory) 
 def _named_draft(target: LoadedTarget, path: str) -> list[CostlyProposer]:
     """Return the proposer in the file ``path``; an empty list if this build of llama.cpp cannot run it."""
     try:
-        kind = head_kind(path)
-        if kind is None:
+        kind = kind_of_file(path)
+        if kind is ProposerKind.MODEL:
             return [_load_draft(target, path)]
-        return [file_head(target, path, kind)] if runs_here(kind) else []
+        return [] if why_unavailable(kind) else [file_head(target, path, kind)]
     except LoadFailed as error:
         raise DraftRefused(error.message) from error
 
@@ -261,24 +255,53 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
                 mine=mine,
             )
         )
-    model = Model(path, beside(options), n_gpu_layers=target.n_gpu_layers)
-    with closed_on_failure(model):
-        reason = why_not(target.vocab, Vocab(model))
-        if reason:
-            raise LoadFailed(
-                Sentence(
-                    "{path} cannot draft for {model_path}. {reason}",
-                    path=path,
-                    model_path=options.model_path,
-                    reason=reason,
-                )
-            )
+    with draft_file(target, path) as model:
         context = open_side_context(
             model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MAX_READ_ALONG
         )
         with closed_on_failure(context):
             own = measure_context(target, context, path, model, "draft", ReadCost.of(facts, "f16"))
             return DraftModelProposer(model, own, target.context.n_vocab)
+
+
+def _open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> tuple[Projector | None, str]:
+    """Return the projector that the options name, and a sentence if the model has to do without it.
+
+    Raises LoadFailed if ``must_see`` is set. The projector is on the first GPU, if layers of the model are on GPUs.
+    """
+    if options.mmproj is None:
+        return None, ""
+    try:
+        if not Path(options.mmproj).is_file():
+            raise LoadFailed(Sentence("There is no projector {mmproj}.", mmproj=options.mmproj))
+        n_threads = options.n_threads or physical_cores()
+        # Not on a worker: its embeddings are needed here.
+        own = [name for name in options.devices if not is_worker(name)]
+        uses_gpu = n_gpu_layers != 0 and (bool(own) or not options.devices)
+        return Projector(
+            options.mmproj, model, n_threads=n_threads, uses_gpu=uses_gpu, device=own[0] if own else ""
+        ), ""
+    except SlipstreamError as error:
+        if options.must_see:
+            raise
+        return None, error.message
+
+
+def _with_whole_images(options: EngineOptions, projector: Projector) -> EngineOptions:
+    """Return the options with batches that hold an image whose rows must be evaluated together."""
+    n_rows = max(projector.most_rows(), options.n_ubatch)
+    return replace(options, n_ubatch=n_rows, n_batch=max(n_rows, options.n_batch))
+
+
+def _prompt_reader(projector: Projector, options: EngineOptions, n_ubatch: int) -> PromptReader:
+    """Return the reader of prompts with images for an engine with these options. Raises LoadFailed."""
+    assert options.mmproj is not None
+    try:
+        return PromptReader(projector, model_key([Path(options.mmproj)]), n_ubatch)
+    except OSError as error:
+        raise LoadFailed(
+            Sentence("{mmproj} cannot be read again: {error}.", mmproj=options.mmproj, error=system_reason(error))
+        ) from error
 
 
 def _choose_threads(

@@ -7,10 +7,15 @@ from pathlib import Path
 
 from core.cost.read_cost import ReadCost
 from core.llama import heads
-from core.llama.heads import HeadKind, StateBatch
-from core.llama.model import Model
-from core.llama.vocab import Vocab
-from core.loading.contexts import LoadedTarget, beside, closed_on_failure, measure_context, open_side_context
+from core.llama.heads import StateBatch, why_unavailable
+from core.loading.contexts import (
+    LoadedTarget,
+    cannot_draft,
+    closed_on_failure,
+    draft_file,
+    measure_context,
+    open_side_context,
+)
 from core.speculation.proposers.autoregressive_head import MOST_OUTPUTS, Eagle3Proposer, MtpProposer
 from core.speculation.proposers.dflash import DFlashProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
@@ -18,16 +23,16 @@ from core.values.errors import LoadFailed
 from models.facts.model_facts import ModelFacts, read_model
 from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
-from models.gguf.header import GgufHeader, read_header
+from models.gguf.header import read_header
 from models.pairing import heads as rules
-from models.pairing.vocabulary import why_not
+from models.pairing.gain import ProposerKind
 
 _KV_TYPE = "f16"
 
 
 def why_no_mtp(facts: ModelFacts) -> str | None:
     """Return why a model's prediction heads cannot be used, as a sentence; None where they can."""
-    return rules.why_no_mtp(facts) or heads.why_unavailable(HeadKind.MTP)
+    return rules.why_no_mtp(facts) or why_unavailable(ProposerKind.MTP)
 
 
 def wants_mtp(facts: ModelFacts, options: EngineOptions) -> bool:
@@ -53,29 +58,31 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
             )
         )
     # Read the draft file only if the build lacks some kind of head; errors in the file are reported later.
-    can_lack = options.draft_path is not None and any(heads.why_unavailable(kind) for kind in HeadKind)
-    kind = head_kind(options.draft_path) if options.draft_path is not None and can_lack else None
-    if kind is not None and (reason := heads.why_unavailable(kind)):
-        left_out.append(Sentence("{draft_path} does not draft. {reason}", draft_path=options.draft_path, reason=reason))
+    if options.draft_path is not None and any(map(why_unavailable, heads.KINDS)):
+        reason = why_unavailable(kind_of_file(options.draft_path))
+        if reason:
+            left_out.append(
+                Sentence("{draft_path} does not draft. {reason}", draft_path=options.draft_path, reason=reason)
+            )
     return tuple(left_out)
 
 
 def mtp_head(target: LoadedTarget) -> MtpProposer:
     """Return the proposer of a model that was loaded with its prediction heads."""
     model, options = target.model, target.options
-    width = heads.hidden_width(model)
+    width = model.n_embd_out
     reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
     context = open_side_context(
         model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MOST_OUTPUTS, is_mtp=True
     )
     with closed_on_failure(context):
         make_batch = partial(StateBatch, width=width)
-        own = measure_context(target, context, options.model_path, model, HeadKind.MTP.value, reads, make_batch)
+        own = measure_context(target, context, options.model_path, model, ProposerKind.MTP, reads, make_batch)
         return MtpProposer(own, target.context, width)
 
 
-def head_kind(path: str) -> HeadKind | None:
-    """Return the kind of head in a draft file, None for a model; raises LoadFailed for heads that do not run here."""
+def kind_of_file(path: str) -> ProposerKind:
+    """Return what drafts in a file; raises LoadFailed for heads that llama.cpp does not know."""
     try:
         facts = read_model(Path(path))
     except GgufError as error:
@@ -83,77 +90,35 @@ def head_kind(path: str) -> HeadKind | None:
     reason = rules.why_not_kind(facts.architecture)
     if reason:
         raise LoadFailed(Sentence("{path} cannot be used. {reason}", path=path, reason=reason))
-    return HeadKind(facts.architecture) if facts.architecture in rules.IN_FILES else None
+    return ProposerKind(facts.architecture) if facts.architecture in rules.IN_FILES else ProposerKind.MODEL
 
 
-def runs_here(kind: HeadKind | None) -> bool:
-    """Return whether this build of llama.cpp can draft with a file of this kind; None is a model."""
-    return kind is None or heads.why_unavailable(kind) is None
-
-
-def file_head(target: LoadedTarget, path: str, kind: HeadKind) -> Eagle3Proposer | DFlashProposer:
+def file_head(target: LoadedTarget, path: str, kind: ProposerKind) -> Eagle3Proposer | DFlashProposer:
     """Return the proposer in the file ``path``; raises LoadFailed where it does not belong to the target.
 
     This build of llama.cpp must be able to run it (``why_unavailable``).
     """
-    options = target.options
     try:
         header = read_header(Path(path))
         reason = rules.why_not_file(header, target.facts)
     except GgufError as error:
         raise LoadFailed(str(error)) from error
     if reason:
-        raise _refusal(target, path, reason)
-    model = Model(path, beside(options), n_gpu_layers=target.n_gpu_layers)
-    with closed_on_failure(model):
-        reason = why_not(target.vocab, Vocab(model))
-        if reason:
-            raise _refusal(target, path, reason)
-        if kind is HeadKind.DFLASH:
-            return _dflash_head(target, path, model, header)
-        return _eagle_head(target, path, model)
-
-
-def _eagle_head(target: LoadedTarget, path: str, model: Model) -> Eagle3Proposer:
-    reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
-    context = open_side_context(
-        model,
-        target.options,
-        target.threads,
-        n_cells=target.size.n_cells,
-        n_outputs=MOST_OUTPUTS,
-        lender=target.context,
-    )
-    with closed_on_failure(context):
-        make_batch = partial(StateBatch, width=heads.embedding_width(model))
-        own = measure_context(target, context, path, model, HeadKind.EAGLE3.value, reads, make_batch)
-        return Eagle3Proposer(model, own, target.context, heads.embedding_width(target.model))
-
-
-def _dflash_head(target: LoadedTarget, path: str, model: Model, header: GgufHeader) -> DFlashProposer:
+        raise cannot_draft(target, path, reason)
     reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
     # The last token, and at most as many masks as tokens can be drafted. A block takes cells beside the text's.
-    n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1)
-    context = open_side_context(
-        model,
-        target.options,
-        target.threads,
-        n_cells=target.size.n_cells + target.options.n_slots * n_block,
-        n_outputs=MOST_OUTPUTS,
-        lender=target.context,
-    )
-    with closed_on_failure(context):
-        heads.set_causal(context, rules.is_causal(header))
-        own = measure_context(target, context, path, model, HeadKind.DFLASH.value, reads)
-        return DFlashProposer(model, own, target.context, heads.embedding_width(target.model), n_block)
-
-
-def _refusal(target: LoadedTarget, path: str, reason: str) -> LoadFailed:
-    return LoadFailed(
-        Sentence(
-            "{path} cannot draft for {model_path}. {reason}",
-            path=path,
-            model_path=target.options.model_path,
-            reason=reason,
+    n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1) if kind is ProposerKind.DFLASH else 0
+    n_cells = target.size.n_cells + target.options.n_slots * n_block
+    with draft_file(target, path) as model:
+        context = open_side_context(
+            model, target.options, target.threads, n_cells=n_cells, n_outputs=MOST_OUTPUTS, lender=target.context
         )
-    )
+        with closed_on_failure(context):
+            width = heads.embedding_width(target.model)
+            if kind is ProposerKind.DFLASH:
+                heads.set_causal(context, rules.is_causal(header))
+                own = measure_context(target, context, path, model, kind, reads)
+                return DFlashProposer(model, own, target.context, width, n_block)
+            make_batch = partial(StateBatch, width=heads.embedding_width(model))
+            own = measure_context(target, context, path, model, kind, reads, make_batch)
+            return Eagle3Proposer(model, own, target.context, width)

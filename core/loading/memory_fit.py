@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from core.llama.devices import Device, list_devices
+from core.llama.devices import list_devices
 from core.loading.fit_request import CELLS_STEP, ContextSize, fit_request_of, pool_cells, with_setting
 from core.loading.load_heads import wants_mtp
 from core.machine.known_machine import known_machine, known_runs
+from core.values.devices import Device
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
@@ -83,10 +84,8 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
     notices = _notices(facts, machine, wanted, plan)
     if draft is not None and not plan.has_draft:
         both = plan_of(facts, machine, plan.setting, draft, wanted.shape, wanted.compute)
-        name, why = (
-            Path(options.draft_path or "").name,
-            _does_not_fit(both, Sentence("Close other programs, or let it be.")),
-        )
+        name = Path(options.draft_path or "").name
+        why = _does_not_fit(both, Sentence("Close other programs, or let it be."))
         notices = (
             Sentence("{name} does not draft: with it there is too little memory. {why}", name=name, why=why),
             *notices,
@@ -164,15 +163,10 @@ def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: Plac
                 wanted_n_ctx=wanted.n_ctx,
             )
         )
-    return (
-        (
-            Sentence(
-                "Because this fits the free memory and is fastest, it is loaded with {chosen}.", chosen=_and(chosen)
-            ),
-        )
-        if chosen
-        else ()
-    )
+    if not chosen:
+        return ()
+    parts = _and(chosen)
+    return (Sentence("Because this fits the free memory and is fastest, it is loaded with {chosen}.", chosen=parts),)
 
 
 def _does_not_fit(plan: PlacementPlan, advice: str) -> ModelDoesNotFit:

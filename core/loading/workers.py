@@ -8,8 +8,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from core.llama import rpc
-from core.llama.devices import BackendDeviceType, Device, device_handles, n_devices, name_borrowed
+from core.llama.devices import device_handles, n_devices, name_borrowed
 from core.remote_devices.borrowing import borrow
+from core.values.devices import Device
 from core.values.engine_options import EngineOptions
 from core.values.errors import WorkerUnavailable
 from core.values.worker_address import LOST_WORKER
@@ -52,7 +53,7 @@ def connect_workers(options: EngineOptions) -> None:
                 Device(
                     f"{worker}/{one.name}",
                     f"{one.description}, lent by {worker}",
-                    BackendDeviceType.GPU,
+                    "gpu",
                     one.free,
                     one.total,
                     found.lent(one),

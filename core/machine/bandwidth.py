@@ -38,8 +38,6 @@ SMALLEST_SET = 64 << 20
 _SHARE_OF_FREE = 8
 # Passes over it at least, however slow the machine.
 _MIN_PASSES = 3
-
-
 # Memory that is written between two looks at whether to stop.
 _PIECE = 64 << 20
 
@@ -64,10 +62,6 @@ class Bandwidth:
     n_bytes: int
     cpu: str
     ram: int
-
-    def is_of(self, machine: Host) -> bool:
-        """Whether this was measured on ``machine``."""
-        return (self.cpu, self.ram) == (machine.cpu, machine.ram)
 
 
 def measure(
@@ -127,7 +121,8 @@ def remembered(folder: Path, machine: Host) -> Bandwidth | None:
         known: Bandwidth = value_of(Bandwidth, fields)
     except (OSError, ValueError, TypeError):
         return None
-    return known if known.bytes_per_second > 0 and known.is_of(machine) else None
+    is_here = (known.cpu, known.ram) == (machine.cpu, machine.ram)
+    return known if known.bytes_per_second > 0 and is_here else None
 
 
 def remember(folder: Path, bandwidth: Bandwidth) -> None:

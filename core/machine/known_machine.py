@@ -8,44 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol
 
 from core.machine import bandwidth
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine
 from core.machine.probe import CPU, MachineProbe
+from core.values.devices import Device
 from models.catalog.catalog import STARTER_FOLDER
 from models.estimate.speed.efficiency import Observation
-from models.estimate.speed.machine import DeviceKind, Lent, Machine, MachineDevice, machine_of
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.runs import ModelRun, observations, read_runs
 from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import read_model
 
 PAIR = ("ember-q8_0.gguf", "ember-draft-q8_0.gguf")
-
-
-class DeviceLike(Protocol):
-    """A device that llama.cpp can use; ``free`` and ``total`` are bytes."""
-
-    @property
-    def name(self) -> str:
-        """Its name, as "CUDA0"."""
-
-    @property
-    def kind(self) -> str:
-        """One of "cpu", "gpu", "igpu" and others."""
-
-    @property
-    def free(self) -> int:
-        """Free bytes."""
-
-    @property
-    def total(self) -> int:
-        """All bytes."""
-
-    @property
-    def lent(self) -> Lent | None:
-        """Its facts if another machine lends it, else None."""
 
 
 def identity() -> str:
@@ -61,7 +37,7 @@ def known_runs(folder: Path) -> tuple[ModelRun, ...]:
 
 
 def known_machine(
-    devices: Iterable[DeviceLike], free: int, folder: Path | None = None, runs: Iterable[ModelRun] = ()
+    devices: Iterable[Device | MachineDevice], free: int, folder: Path | None = None, runs: Iterable[ModelRun] = ()
 ) -> Machine:
     """Return the machine with those of ``devices`` that are GPUs, and ``free`` bytes of host memory.
 
@@ -76,7 +52,7 @@ def known_machine(
 
 
 def _devices(
-    devices: Iterable[DeviceLike], free: int, folder: Path | None, probe: MachineProbe | None
+    devices: Iterable[Device | MachineDevice], free: int, folder: Path | None, probe: MachineProbe | None
 ) -> Iterator[MachineDevice]:
     """Yield the processor and the GPUs that llama.cpp can use; devices of unknown kinds are left out."""
     machine = this_machine()

@@ -12,18 +12,22 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from core.llama.devices import Device, device_handles
+from core.llama.devices import device_handles
 from core.llama.library import declare, ggml
 from core.machine.op_timer import (
     F32,
-    AttentionHeads,
+    HEAD_LENGTH,
+    N_CELLS,
+    N_HEADS,
+    N_KEY_HEADS,
     OpTimer,
     P,
     Scratch,
-    by_flash,
+    attentions,
     matrices,
     mul_mat,
 )
+from core.values.devices import Device
 from models.estimate.speed.probe import Probe
 from models.gguf.tensor_types import BY_NAME, GgmlType
 
@@ -32,9 +36,8 @@ PROBED = (
     "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_XXS", "MXFP4",
 )  # fmt: skip
 PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
-# Width of the square matrices, as in a small model; and the heads and cells of attention.
+# Width of the square matrices, as in a small model.
 _WIDTH = 2048
-_HEADS, _N_CELLS = AttentionHeads(8, 4, 128, 128), 1024
 # Operations for the time of one node, and rows for the cost of a further row.
 _NODES, _FEW_ROWS = 512, 5
 # The cache size is searched with matrices of 4 MB, in steps of half a power of two, up to half a gigabyte. It matters
@@ -59,7 +62,7 @@ def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5)
     if not handles:
         return None
     n_measured = _ROUNDS * (2 * len(PROBED) + len(PROBED_CACHES) + 4) + _MOST_SIZES
-    bench = _Bench(OpTimer(handles[0], device.kind.value, n_threads, seconds / n_measured))
+    bench = _Bench(OpTimer(handles[0], device.kind, n_threads, seconds / n_measured))
     try:
         cache = 0.0 if bench.timer.is_gpu else cache_size(bench.rates_by_size(n_bytes))
         enough = min(n_bytes, max(_LEAST_BYTES, int(_BEYOND_CACHE * cache))) if cache else n_bytes
@@ -139,10 +142,10 @@ class _Bench:
 
     def cache_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
         """Return bytes per second of attention; shared keys count once for each head, as the CPU reads them."""
-        pair = 2 * kind.bytes_for(_HEADS.key_length * _N_CELLS * _HEADS.n_key_heads)
+        pair = 2 * kind.bytes_for(HEAD_LENGTH * N_CELLS * N_KEY_HEADS)
         count = max(1, n_bytes // pair)
-        seconds = self.timer.time(by_flash(_HEADS, 1, _N_CELLS, count, kind.id), self.timer.plain)
-        return count * pair * (_HEADS.n_heads // _HEADS.n_key_heads) / seconds if seconds else None
+        seconds = self.timer.time(attentions(kind.id, count), self.timer.plain)
+        return count * pair * (N_HEADS // N_KEY_HEADS) / seconds if seconds else None
 
     def node_seconds(self) -> float:
         """Return the seconds of one of many tiny operations that depend on each other."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from core.llama.library import declare, ggml
 
@@ -156,31 +156,23 @@ def _extra_buffers(device: int, registry: Any) -> Iterator[Any]:
         index += 1
 
 
-# Rows of the mask, more than any timed step has; and any scale of scores.
-_MASK_ROWS = 64
-_SCALE = 0.1
+# The heads of an attention layer, those of its keys, their length, and the cells of its cache. The mask has more rows
+# than any step that is timed, and the scale of scores is any.
+N_HEADS, N_KEY_HEADS, HEAD_LENGTH, N_CELLS = 8, 4, 128, 1024
+_MASK_ROWS, _SCALE = 64, 0.1
 
 
-class AttentionHeads(NamedTuple):
-    """The heads of a layer: numbers of query heads and of key/value heads, and lengths of keys and values."""
-
-    n_heads: int
-    n_key_heads: int
-    key_length: int
-    value_length: int
-
-
-def by_flash(heads: AttentionHeads, n_rows: int, n_cells: int, n_layers: int, kind: int = F16) -> Nodes:
-    """Return a builder of ``n_layers`` of flash attention to cells of a ``ggml_type``."""
-
-    def cells(scratch: Scratch, length: int) -> Any:
-        # The heads of a cell are adjacent in memory.
-        return permute(scratch.values, scratch.matrix(kind, length, heads.n_key_heads, n_cells), 0, 2, 1, 3)
+def attentions(kind: int, count: int) -> Nodes:
+    """Return a builder of ``count`` layers of flash attention for one row, to cells of a ``ggml_type``."""
 
     def nodes(scratch: Scratch) -> list[Any]:
-        query = scratch.row(heads.key_length, n_rows, heads.n_heads)
-        mask = scratch.row(n_cells, _MASK_ROWS, kind=F16)
-        pairs = [(cells(scratch, heads.key_length), cells(scratch, heads.value_length)) for _ in range(n_layers)]
-        return [attention(scratch.values, query, keys, values, mask, _SCALE, 0.0, 0.0) for keys, values in pairs]
+        query = scratch.row(HEAD_LENGTH, 1, N_HEADS)
+        mask = scratch.row(N_CELLS, _MASK_ROWS, kind=F16)
+
+        def cells() -> Any:
+            # The heads of a cell are adjacent in memory.
+            return permute(scratch.values, scratch.matrix(kind, HEAD_LENGTH, N_KEY_HEADS, N_CELLS), 0, 2, 1, 3)
+
+        return [attention(scratch.values, query, cells(), cells(), mask, _SCALE, 0.0, 0.0) for _ in range(count)]
 
     return nodes

@@ -47,10 +47,6 @@ class MachineProbe:
     devices: dict[str, Probe]
     timed: tuple[TimedModel, ...]
 
-    def is_of(self, machine: Host) -> bool:
-        """Whether this was measured on ``machine``."""
-        return (self.cpu, self.ram) == (machine.cpu, machine.ram)
-
 
 def measure(models: tuple[Path, ...], should_stop: Callable[[], bool] = lambda: False) -> MachineProbe | None:
     """Measure in a child process, with these models; None where the child fails, or once ``should_stop`` says so."""
@@ -70,7 +66,7 @@ def remembered(folder: Path, machine: Host) -> MachineProbe | None:
             known = _parse(file.read(_MOST_CHARACTERS))
     except (OSError, ValueError):
         return None
-    return known if known is not None and known.is_of(machine) else None
+    return known if known is not None and (known.cpu, known.ram) == (machine.cpu, machine.ram) else None
 
 
 def remember(folder: Path, found: MachineProbe) -> None:

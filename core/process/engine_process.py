@@ -24,7 +24,7 @@ _MOST_READ = 4 << 20
 
 
 class EngineProcess:
-    """One run of the engine process, from its start to its end."""
+    """One run of the engine process, from its start to its end. ``child`` is the process."""
 
     def __init__(self, log_path: Path | None) -> None:
         """Start the process, which imports its modules and waits for the command ``LoadModel``.
@@ -35,8 +35,7 @@ class EngineProcess:
         self.ready_at: float | None = None
         with open(log_path, "ab") if log_path else nullcontext() as stderr:
             self._log_start = stderr.tell() if stderr is not None else 0
-            self._child = start_module("core.process.worker", stderr)
-        self.pid, self.pipe = self._child.pid, self._child.pipe
+            self.child = start_module("core.process.worker", stderr)
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._sender = threading.Thread(target=self._send_all, name="engine-sender", daemon=True)
         self._sender.start()
@@ -51,43 +50,34 @@ class EngineProcess:
     def _send_all(self) -> None:
         while (command := self._commands.get()) is not None:
             try:
-                self.pipe.send(command)
+                self.child.pipe.send(command)
             except PipeClosed:
-                _log.info("The engine process %d is gone", self.pid)
+                _log.info("The engine process %d is gone", self.child.pid)
                 return
             except Exception:  # an engine that hears nothing more would leave its requests without an end
-                _log.exception("The engine process %d is ended: a command could not be sent", self.pid)
-                self._child.kill()
+                _log.exception("The engine process %d is ended: a command could not be sent", self.child.pid)
+                self.child.kill()
                 return
 
     def kill(self) -> None:
         """Kill the process and wait until its memory is free; it holds no state that could be lost."""
-        self._child.kill()
+        self.child.kill()
         try:
-            self._child.wait(_LEAVE_SECONDS)
+            self.child.wait(_LEAVE_SECONDS)
         except subprocess.TimeoutExpired:
-            _log.warning("The engine process %d does not end", self.pid)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process has not ended."""
-        return self._child.is_running
+            _log.warning("The engine process %d does not end", self.child.pid)
 
     @property
     def seconds_in_use(self) -> float:
         """How long the model was loaded; 0 where it never was."""
         return 0.0 if self.ready_at is None else time.monotonic() - self.ready_at
 
-    def wait(self) -> int:
-        """Wait for the process to end and return its exit code (negative: the signal)."""
-        return self._child.wait()
-
     def close(self) -> None:
         """Close the pipes of a process that has ended."""
         # Wait for the sender first: a closed descriptor is reused by the next file or socket that is opened.
         self._commands.put(None)
         self._sender.join()
-        self._child.close()
+        self.child.close()
 
     def wrote(self, words: str) -> bool:
         """Return whether the process wrote ``words`` into the log; a dump of all stacks may follow them."""

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from core.engine.engine import Engine
@@ -30,21 +29,15 @@ _FIRST_TOKENS = 16
 _MOST_TOKENS = 128
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeTiming:
-    """Mean ``seconds`` per token over ``n_tokens``; the middle one attended to ``n_past`` others."""
+def time_decoding(engine: Engine, n_prompt: int, seconds: float) -> tuple[int, float]:
+    """Decode without drafts after ``n_prompt`` tokens for about ``seconds``; raises RuntimeError if a request fails.
 
-    n_past: int
-    n_tokens: int
-    seconds: float
-
-
-def time_decoding(engine: Engine, n_prompt: int, seconds: float) -> DecodeTiming:
-    """Decode without drafts after ``n_prompt`` tokens for about ``seconds``; raises RuntimeError if a request fails."""
+    Return how many tokens the middle one attended to, and the mean seconds per token.
+    """
     first = _decode(engine, n_prompt, _FIRST_TOKENS)
     room = engine.n_ctx - n_prompt
     n_tokens = min(max(_FIRST_TOKENS, round(seconds / max(first, 1e-6))), _MOST_TOKENS, room)
-    return DecodeTiming(n_prompt + n_tokens // 2, n_tokens, _decode(engine, n_prompt, n_tokens))
+    return n_prompt + n_tokens // 2, _decode(engine, n_prompt, n_tokens)
 
 
 def _decode(engine: Engine, n_prompt: int, n_tokens: int) -> float:
@@ -81,7 +74,7 @@ def _measure_here(paths: list[str]) -> MachineProbe:
     found: dict[str, Probe] = {}
     timed: list[TimedModel] = []
     for device in list_devices():
-        is_cpu = device.kind.value == "cpu"
+        is_cpu = device.kind == "cpu"
         if not is_cpu and not device.is_gpu:
             continue
         free = free_memory() if is_cpu else device.free
@@ -107,8 +100,7 @@ def _timed_models(paths: list[str], device: str, is_cpu: bool, n_threads: int) -
         engine, _ = load_engine(options, cache_folder=None)
         try:
             for n_prompt in _PROMPTS:
-                timing = time_decoding(engine, n_prompt, _TIMING_SECONDS)
-                timed.append(TimedModel(Path(path).name, device, timing.n_past, timing.seconds))
+                timed.append(TimedModel(Path(path).name, device, *time_decoding(engine, n_prompt, _TIMING_SECONDS)))
         finally:
             engine.close()
     return timed

@@ -13,7 +13,7 @@ from typing import Any
 from core.ipc.pipe import PipeClosed
 from core.process.engine_process import EngineProcess
 from core.values.engine_options import EngineOptions
-from core.values.errors import EngineUnavailable, LoadFailed
+from core.values.errors import EngineUnavailable
 from core.values.messages import (
     AnyRequest,
     Cancel,
@@ -25,7 +25,6 @@ from core.values.messages import (
     Failure,
     FailureKind,
     FinishReason,
-    LoadedModel,
     LoadModel,
     MeasurementsTaken,
     Submit,
@@ -70,7 +69,6 @@ class Supervisor:
         # Held from the end of a process to the start of the next, so that two never take memory at the same time.
         self._change = threading.Lock()
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
         self._state = EngineState(EnginePhase.EMPTY)
         self._options: EngineOptions | None = None
         self._process: EngineProcess | None = None
@@ -131,23 +129,6 @@ class Supervisor:
         """The engine's state. Never waits."""
         return self._state
 
-    def wait_ready(self, timeout: float | None = None) -> LoadedModel:
-        """Wait until the model is loaded. Raises LoadFailed, or EngineUnavailable after ``timeout`` seconds."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        with self._changed:
-            while self._state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    raise EngineUnavailable(
-                        Sentence("The model was not loaded after {timeout:.0f} s.", timeout=timeout)
-                    )
-                self._changed.wait(left)
-            if self._state.phase is EnginePhase.READY and self._state.model is not None:
-                return self._state.model
-            if self._state.phase is EnginePhase.FAILED:
-                raise LoadFailed(self._state.problem or Sentence("The model could not be loaded."))
-            raise EngineUnavailable(Sentence("No model is loaded."))
-
     # -- requests -----------------------------------------------------------------------------------------------
 
     def submit(self, request: AnyRequest) -> None:
@@ -189,9 +170,7 @@ class Supervisor:
 
     def _publish(self, state: EngineState) -> None:
         state = replace(state, load=self._load_number, n_deaths=self._n_deaths, left_out=self._left_out())
-        with self._changed:
-            self._state = state
-            self._changed.notify_all()
+        self._state = state
         self._tell((state,))
 
     def _start(self) -> None:
@@ -199,7 +178,7 @@ class Supervisor:
         assert self._options is not None
         self._generation += 1
         process, self._spare = self._spare, None
-        if process is not None and not process.is_running:
+        if process is not None and not process.child.is_running:
             process.close()
             process = None
         try:
@@ -260,13 +239,13 @@ class Supervisor:
         """Pass on the events of a process until it ends; runs on its own thread."""
         try:
             while True:
-                self._hear(process.pipe.receive(), generation)
+                self._hear(process.child.pipe.receive(), generation)
         except PipeClosed:
             pass
         except Exception:
             _log.exception("The engine's messages could not be read")
             process.kill()
-        code = process.wait()
+        code = process.child.wait()
         process.close()
         with self._lock:
             if generation == self._generation:

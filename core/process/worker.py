@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol
 
 from core.engine.embedder import Embedder, Prepared
 from core.engine.engine_pair import EnginePair
@@ -21,7 +20,6 @@ from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent,
 from core.ipc.pipe import Pipe, PipeClosed
 from core.values.errors import BadRequest, InputTooLong, LoadFailed, PromptTooLong, SlipstreamError
 from core.values.messages import (
-    Answer,
     AnyRequest,
     Cancel,
     Command,
@@ -41,22 +39,11 @@ from core.values.messages import (
     Submit,
     Token,
 )
-from core.values.tokens import DetokenizeRequest, TokenizeRequest
 from models.formatting.sentence import Sentence
 
 _log = logging.getLogger(__name__)
 
 ArrivedRequest = tuple[Prepared, float]
-
-
-class Preparer(Protocol):
-    """Prepares requests: an engine, or several."""
-
-    def prepare(self, request: StepRequest) -> Prepared:
-        """Return a request that can be submitted. Called on the input thread."""
-
-    def answer(self, request: TokenizeRequest | DetokenizeRequest) -> Answer:
-        """Return the answer to a request that needs no step. Called on the input thread."""
 
 
 class InputThread:
@@ -67,12 +54,12 @@ class InputThread:
 
     def __init__(
         self,
-        engine: Preparer,
+        engines: EnginePair | Embedder,
         admit: Callable[[ArrivedRequest], None],
         tell: Callable[[tuple[RequestEvent, ...]], None],
     ) -> None:
         """``admit`` and ``tell`` are called on the input thread."""
-        self._engine = engine
+        self._engines = engines
         self._admit = admit
         self._tell = tell
         self._arrivals: queue.SimpleQueue[tuple[AnyRequest, float] | None] = queue.SimpleQueue()
@@ -123,8 +110,8 @@ class InputThread:
         """Return the prepared request, or None and the events of a request that has ended."""
         try:
             if isinstance(request, StepRequest):
-                return self._engine.prepare(request), ()
-            return None, (self._engine.answer(request), Ended(request.id, FinishReason.STOP))
+                return self._engines.prepare(request), ()
+            return None, (self._engines.answer(request), Ended(request.id, FinishReason.STOP))
         except (PromptTooLong, InputTooLong) as error:
             sizes = {"n_prompt": error.n_prompt, "n_ctx": error.n_ctx}
             failure = Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param, **sizes)

@@ -238,27 +238,24 @@ class Sampler:
     def _choose_mirostat(self, view: npt.NDArray[np.void], position: int) -> int:
         """Mirostat 2 (Basu et al., arXiv 2007.14966; ``llama_sampler_mirostat_v2_apply``)."""
         scaled = view["logit"] / self._temperature
-        log_p = self._log_softmax_of_scaled(scaled)
-        keep = -log_p / math.log(2.0) <= self._mirostat_mu
+        _, keep = self._truncated(scaled)
         if not keep.any():
             return int(view["id"][int(scaled.argmax())])
         return self._draw(view["id"][keep], scaled[keep], position)
 
     def _log_softmax(self, logits: Logits) -> npt.NDArray[np.float64]:
         """Log probabilities at the request's temperature; mirostat truncates before it measures its surprise."""
-        scaled = logits / self._temperature
-        log_p = self._log_softmax_of_scaled(scaled)
-        keep = -log_p / math.log(2.0) <= self._mirostat_mu
+        log_p, keep = self._truncated(logits / self._temperature)
         if not keep.any():
             return np.where(log_p == log_p.max(), 0.0, -np.inf)
         kept: npt.NDArray[np.float64] = log_p - np.log(np.exp(log_p[keep]).sum())
         return kept
 
-    @staticmethod
-    def _log_softmax_of_scaled(scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _truncated(self, scaled: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Return the log probabilities, and which of them mirostat keeps."""
         top = scaled.max()
-        result: npt.NDArray[np.float64] = scaled - (top + np.log(np.exp(scaled - top).sum()))
-        return result
+        log_p = scaled - (top + np.log(np.exp(scaled - top).sum()))
+        return log_p, -log_p / math.log(2.0) <= self._mirostat_mu
 
 
 def _bias(

@@ -21,10 +21,7 @@ class ThinkingMarkers:
         self.comes_again = bool(budget.then)  # thoughts are messages of their own
         self.n_vocab = vocab.n_tokens
         self._vocab, self._then = vocab, budget.then
-        found = {
-            int(token) for text in (budget.open, budget.close) for token in vocab.tokenize(text, add_special=False)
-        }
-        self._specials = {token: vocab.text(token).encode() for token in found if not vocab.pieces[token]}
+        self._specials = vocab.specials_in((budget.open, budget.close))
 
     def text(self, token: int) -> bytes:
         """Return a token's text; special tokens have one only if they are part of a marker."""

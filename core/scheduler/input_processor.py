@@ -107,11 +107,9 @@ class InputProcessor:
     def _shown(self, markers: tuple[str, ...]) -> Mapping[int, bytes]:
         """Return the special tokens of the markers, with their texts."""
         if markers not in self._shown_of:
-            pieces = self.vocab.pieces
-            found = {int(token) for text in markers for token in self.vocab.tokenize(text, add_special=False)}
             if len(self._shown_of) >= _MOST_FORMS:
                 self._shown_of.clear()
-            self._shown_of[markers] = {token: self.vocab.text(token).encode() for token in found if not pieces[token]}
+            self._shown_of[markers] = self.vocab.specials_in(markers)
         return self._shown_of[markers]
 
     def tokenize(self, request: Request) -> npt.NDArray[np.int32]:

@@ -49,14 +49,9 @@ class Share(NamedTuple):
     draft: tuple[int, ...] = ()
 
     @property
-    def wants_output(self) -> bool:
-        """True if the share includes the last pending token, so that a token can be sampled."""
-        return self.n_rows == self.sequence.n_pending
-
-    @property
     def n_own_outputs(self) -> int:
-        """Rows whose logits are wanted, without those of drafted tokens."""
-        return self.n_rows if self.sequence.is_scoring else int(self.wants_output)
+        """Rows whose logits are wanted, without those of drafted tokens: the last pending one, or all to be scored."""
+        return self.n_rows if self.sequence.is_scoring else int(self.n_rows == self.sequence.n_pending)
 
     @property
     def n_outputs(self) -> int:
@@ -161,16 +156,6 @@ def cut_at_outputs(shares: StepPlan, most: int) -> StepPlan:
     return tuple(kept)
 
 
-def drop_drafts(shares: StepPlan) -> StepPlan:
-    """Return the plan without drafted tokens."""
-    return tuple(share._replace(draft=()) for share in shares)
-
-
-def has_drafts(shares: StepPlan) -> bool:
-    """True where a plan holds drafted tokens."""
-    return any(share.draft for share in shares)
-
-
 def halve_prefill(shares: StepPlan) -> StepPlan:
     """Return the plan with half the prefill rows (decode rows are kept); one row becomes none."""
     halved = []
@@ -180,11 +165,6 @@ def halve_prefill(shares: StepPlan) -> StepPlan:
         elif share.n_rows > 1:
             halved.append(Share(share.sequence, share.n_rows // 2))
     return tuple(halved)
-
-
-def has_prefill(shares: StepPlan) -> bool:
-    """True where a plan holds prefill rows."""
-    return any(share.sequence.is_prefilling for share in shares)
 
 
 def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target: float) -> int:

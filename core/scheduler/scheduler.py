@@ -29,7 +29,6 @@ class WaitingQueue:
     """The ``size`` waiting requests. The time of each method depends on the number of lanes, not of requests."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self.size = 0
         # OrderedDict finds its first entry and removes any entry in constant time.
         self._queues: dict[Lane, OrderedDict[str, Sequence]] = {lane: OrderedDict() for lane in Lane}
@@ -104,7 +103,6 @@ class Scheduler:
     """
 
     def __init__(self, slots: SlotTable) -> None:
-        """Start empty."""
         self.slots = slots
         self.waiting = WaitingQueue()
         self.running: list[Sequence] = []

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from core.kv_cache.slot import TokenBuffer
 from core.sampling.text_stream import TextStream
 from core.values.messages import PromptRead
-from core.values.receipt import Receipt
 
 if TYPE_CHECKING:
     from core.images.encoder import Encoding
     from core.images.prompt_images import ImageRows
+    from core.kv_cache.kv_offload import PlacementWait
     from core.kv_cache.prefix_cache.prefix_tree import Divergence
-    from core.kv_cache.slot import PlacementWait, Slot
+    from core.kv_cache.slot import Slot
     from core.scheduler.input_processor import PreparedRequest
     from core.values.receipt import CacheMiss
 
@@ -160,24 +160,3 @@ class Sequence:
     def progress(self, now: float) -> PromptRead:
         """Return how much of the prompt is in the cache."""
         return PromptRead(self.id, self.n_prompt, self.n_cached, self.n_past, now - self.started_at)
-
-    def receipt(self, now: float) -> Receipt:
-        """Return the receipt up to ``now``."""
-        first = self.first_token_at
-        started = self.started_at or now
-        return Receipt(
-            n_prompt=self.n_prompt,
-            n_cached=self.n_cached,
-            n_generated=self.n_generated,
-            n_drafted=self.n_drafted,
-            n_accepted=self.n_accepted,
-            n_judged=self.n_judged,
-            n_right=self.n_right,
-            queued=started - self.submitted_at,
-            ttft=first - self.submitted_at if first else 0.0,
-            prefill=(first or now) - started,
-            decode=self.last_token_at - first if first else 0.0,
-            total=now - self.submitted_at,
-            seed=self.sampler.seed,
-            cache_miss=self.cache_miss,
-        )

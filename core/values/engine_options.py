@@ -85,43 +85,25 @@ class EngineOptions:
     cache_disk: int | None = 0
     calibrates: bool = True
     chat_template: str | None = None
-
     pooling: Pooling | None = None
     lora: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.model_path:
             raise BadOption(Sentence("No model file was given."))
-        _at_least(Sentence("context length"), self.n_ctx, 16)
-        _at_least(Sentence("number of KV cells"), self.n_cells, 16)
-        _at_least(Sentence("number of threads"), self.n_threads, 1)
-        _at_least(Sentence("number of GPU layers"), self.n_gpu_layers, 0)
-        if self.n_cpu_moe is not None and not 0 <= self.n_cpu_moe <= MAX_LAYERS:
-            raise BadOption(
-                Sentence(
-                    "Experts of 0 to {max_layers} layers can stay on the processor, not of {n_cpu_moe}.",
-                    max_layers=MAX_LAYERS,
-                    n_cpu_moe=self.n_cpu_moe,
-                )
-            )
-        _at_least(Sentence("cache in RAM in bytes"), self.cache_ram, 0)
-        _at_least(Sentence("cache on disk in bytes"), self.cache_disk, 0)
-        if self.n_threads is not None and self.n_threads > MAX_THREADS:
-            raise BadOption(
-                Sentence(
-                    "The number of threads must be at most {max_threads}, not {n_threads}.",
-                    max_threads=MAX_THREADS,
-                    n_threads=self.n_threads,
-                )
-            )
-        if not 1 <= self.n_slots <= MAX_SLOTS:
-            raise BadOption(
-                Sentence(
-                    "The number of slots must be between 1 and {max_slots}, not {n_slots}.",
-                    max_slots=MAX_SLOTS,
-                    n_slots=self.n_slots,
-                )
-            )
+        _within(Sentence("context length"), self.n_ctx, 16)
+        _within(Sentence("number of KV cells"), self.n_cells, 16)
+        _within(Sentence("number of threads"), self.n_threads, 1, MAX_THREADS)
+        _within(Sentence("number of slots"), self.n_slots, 1, MAX_SLOTS)
+        _within(Sentence("number of GPU layers"), self.n_gpu_layers, 0)
+        _within(Sentence("number of layers whose experts stay on the processor"), self.n_cpu_moe, 0, MAX_LAYERS)
+        _within(Sentence("cache in RAM in bytes"), self.cache_ram, 0)
+        _within(Sentence("cache on disk in bytes"), self.cache_disk, 0)
+        _within(Sentence("draft depth"), self.draft_depth, 0, MAX_DRAFT_DEPTH)
+        _one_of(Sentence("kind of speculation"), self.speculation, Speculation)
+        _one_of(Sentence("flash attention"), self.flash_attention, FlashAttention)
+        _one_of(Sentence("pooling"), self.pooling, Pooling)
+        _one_of(Sentence("type of the KV cache"), self.kv_type, KvType)
         if not 1 <= self.n_ubatch <= self.n_batch <= 65_536:
             raise BadOption(
                 Sentence(
@@ -129,22 +111,6 @@ class EngineOptions:
                     "n_batch {n_batch}.",
                     n_ubatch=self.n_ubatch,
                     n_batch=self.n_batch,
-                )
-            )
-        if self.speculation not in get_args(Speculation):
-            raise BadOption(
-                Sentence(
-                    "Speculation must be one of {speculations}, not {speculation}.",
-                    speculations=", ".join(get_args(Speculation)),
-                    speculation=repr(self.speculation),
-                )
-            )
-        if self.draft_depth is not None and not 0 <= self.draft_depth <= MAX_DRAFT_DEPTH:
-            raise BadOption(
-                Sentence(
-                    "The draft depth must be between 0 and {max_draft_depth}, not {draft_depth}.",
-                    max_draft_depth=MAX_DRAFT_DEPTH,
-                    draft_depth=self.draft_depth,
                 )
             )
         if self.n_batch < self.n_slots:
@@ -161,29 +127,6 @@ class EngineOptions:
                     "{n_cells} KV cells cannot hold one context of {n_ctx} tokens.",
                     n_cells=self.n_cells,
                     n_ctx=self.n_ctx,
-                )
-            )
-        if self.flash_attention not in get_args(FlashAttention):
-            raise BadOption(
-                Sentence(
-                    "Flash attention must be auto, on or off, not {flash_attention}.",
-                    flash_attention=repr(self.flash_attention),
-                )
-            )
-        if self.pooling is not None and self.pooling not in get_args(Pooling):
-            raise BadOption(
-                Sentence(
-                    "The pooling must be one of {poolings}, not {pooling}.",
-                    poolings=", ".join(get_args(Pooling)),
-                    pooling=repr(self.pooling),
-                )
-            )
-        if self.kv_type is not None and self.kv_type not in get_args(KvType):
-            raise BadOption(
-                Sentence(
-                    "The KV cache type must be one of {kvtypes}, not {kv_type}.",
-                    kvtypes=", ".join(get_args(KvType)),
-                    kv_type=repr(self.kv_type),
                 )
             )
         for worker in self.workers:
@@ -207,6 +150,16 @@ class EngineOptions:
         return self.kv_type or DEFAULT_KV_TYPE
 
 
-def _at_least(what: str, value: int | None, low: int) -> None:
-    if value is not None and value < low:
+def _within(what: str, value: int | None, low: int, high: int | None = None) -> None:
+    if value is not None and value < low and high is None:
         raise BadOption(Sentence("The {what} must be at least {low}, not {value}.", what=what, low=low, value=value))
+    if value is not None and high is not None and not low <= value <= high:
+        facts = {"what": what, "low": low, "high": high, "value": value}
+        raise BadOption(Sentence("The {what} must be between {low} and {high}, not {value}.", **facts))
+
+
+def _one_of(what: str, value: str | None, kind: object) -> None:
+    choices = get_args(kind)
+    if value is not None and value not in choices:
+        facts = {"what": what, "choices": ", ".join(choices), "value": repr(value)}
+        raise BadOption(Sentence("The {what} must be one of {choices}, not {value}.", **facts))

@@ -14,22 +14,6 @@ from models.formatting.sentence import Sentence
 SPEEDS = ("standard", "fast", "spark", "deep", "batch")
 # Far above any real system prompt.
 MAX_SYSTEM_CHARACTERS = 100_000
-SAMPLING = (
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "top_n_sigma",
-    "xtc_probability",
-    "xtc_threshold",
-    "dry_multiplier",
-    "repeat_penalty",
-    "repeat_last_n",
-    "frequency_penalty",
-    "presence_penalty",
-)
-"""Names of ``SamplingParams`` that can be set for a model."""
 _AUTOMATIC = Sentence("chosen for this machine")
 _SAMPLING_DEFAULTS = SamplingParams()
 
@@ -189,4 +173,6 @@ _KINDS: dict[str, tuple[Callable[[str], int | float | str], str]] = {
 }
 NAMES = tuple(field.name for field in fields(ModelSettings))
 """Every setting, in the order in which they are shown."""
+SAMPLING = tuple(name for name in NAMES if hasattr(_SAMPLING_DEFAULTS, name))
+"""Names of ``SamplingParams`` that can be set for a model."""
 _KINDS |= {name: _NUMBER for name in NAMES if name not in _KINDS}

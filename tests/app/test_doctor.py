@@ -12,13 +12,14 @@ from app.client.discovery import RunningServer
 from app.client.http_client import ServerStatus
 from app.doctor import checks
 from app.doctor.advice import advice, faults
-from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, LlamaFacts, ServerFacts, SystemFacts
+from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, ServerFacts, SystemFacts
 from app.doctor.text import render
 from app.environment.exit_codes import ExitCode
 from core.machine import bandwidth
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine
 from core.machine.probe import MachineProbe
+from core.values.devices import LlamaSystem
 from models.estimate.speed.probe import Probe
 
 LLAMA = {
@@ -91,7 +92,7 @@ def test_a_crash_of_llama_becomes_a_line(code: int, output: str, errors: str, se
     problem = checks.llama_facts(code, output, errors).problem
     assert problem is not None
     assert sentence in problem
-    assert faults(dataclasses.replace(GOOD, llama=LlamaFacts(problem=problem))) == (problem,)
+    assert faults(dataclasses.replace(GOOD, llama=LlamaSystem(problem=problem))) == (problem,)
 
 
 def test_folders_are_tried(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.doctor.report import DeviceFacts, LlamaFacts
 from app.environment.paths import model_settings_file
 from app.fit_reports.fit_reports import CurrentMachine, current_machine, report_file
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
 from app.settings.worker_tokens import VARIABLE
 from core.loading.memory_fit import LoadPlan, fit
+from core.values.devices import Device, LlamaSystem
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
 from core.values.model_settings import ModelSettings
@@ -135,12 +135,12 @@ def test_a_worker_that_is_set_for_a_model_counts_while_it_answers(monkeypatch: p
 
 
 def test_llama_cpp_is_asked_for_devices_only_where_it_is_made_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = DeviceFacts("CUDA0", "A GPU", "gpu", 8 * GB, 8 * GB)
+    gpu = Device("CUDA0", "A GPU", "gpu", 8 * GB, 8 * GB)
     asked: list[str] = []
 
-    def check_llama() -> LlamaFacts:
+    def check_llama() -> LlamaSystem:
         asked.append("devices")
-        return LlamaFacts(devices=(gpu,))
+        return LlamaSystem(devices=(gpu,))
 
     monkeypatch.setattr("app.doctor.checks.check_llama", check_llama)
     for backends, names in (((), ["CPU"]), (("cuda",), ["CPU", "CUDA0"])):

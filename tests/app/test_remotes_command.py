@@ -123,4 +123,4 @@ def test_a_remotes_model_chats_without_an_address_and_loads_no_model_here(remote
             "the server that runs need not load anything either"
         )
         remotes("add", "gone", "http://127.0.0.1:1", "--no-key")
-        assert chat(capsys, "--model", "gone/any")[0] == ExitCode.UNREACHABLE
+        assert chat("gone/any")[0] == ExitCode.UNREACHABLE

@@ -296,7 +296,7 @@ def test_a_draft_larger_than_its_model_is_refused_with_both_sizes(verify: Verify
         (("--max-tokens", "0"), "0 is not in the range"),
         (("--seeds", "-1"), "-1 is not in the range"),
         (("--depth", "17"), "17 is not in the range"),
-        (("--threads", "1000"), "must be at most 512"),
+        (("--threads", "1000"), "threads must be between 1 and 512"),
         (("--prompts", "/nowhere/prompts.txt"), "cannot be read: No such file"),
     ],
 )

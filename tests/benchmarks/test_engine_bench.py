@@ -50,9 +50,9 @@ def test_the_engines_turn_leaves_nothing_behind() -> None:
         loop = EngineLoop(engine)
         loop.start(PROMPT, 3)
         assert engine.n_running == 3
-        before = engine.stats.n_tokens
+        before = engine.stats.n_sampled
         loop.step()
-        assert engine.stats.n_tokens == before + 3
+        assert engine.stats.n_sampled == before + 3
         loop.stop()
         assert engine.is_idle
         request = Request("after", PROMPT, 4, sampling=GREEDY)

@@ -13,7 +13,7 @@ from core.engine.committer import Committer
 from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
-from core.llama.library import L, address_of, ggml
+from core.llama.library import L, ggml
 from core.values.messages import FinishReason
 from tests.support.engines import Ledger, run, submit
 
@@ -37,7 +37,7 @@ def aborting(context: Context) -> Iterator[None]:
     threads.
     """
     empty = _TensorHead()
-    callback = L.ggml_abort_callback(address_of(ggml, "ggml_is_empty"))
+    callback = L.ggml_abort_callback(ctypes.cast(ggml.ggml_is_empty, ctypes.c_void_p).value)
     L.llama_set_abort_callback(context.c, callback, ctypes.cast(ctypes.pointer(empty), ctypes.c_void_p))
     try:
         yield

@@ -84,6 +84,13 @@ class OracleProposer(RandomProposer):
         return ProposedToken((token + 1) % self._n_vocab if place % self._wrong_every == 0 else token, 0)
 
 
+def replace_speculator(engine: Engine, speculator: Speculator) -> None:
+    """Let ``speculator`` draft for an engine from now on."""
+    if engine.speculator is not None:
+        engine.speculator.close()
+    engine.speculator = engine._drafting.speculator = engine._finisher.speculator = speculator
+
+
 def use_proposer(engine: Engine, proposer: Any, depth: int | None = None) -> Speculator:
     """Let ``proposer`` draft for an engine: always ``depth`` tokens, or as many as pay."""
     speculator = Speculator(
@@ -94,7 +101,7 @@ def use_proposer(engine: Engine, proposer: Any, depth: int | None = None) -> Spe
         memory=engine.slots.memory,
         end_tokens=engine.vocab.end_tokens,
     )
-    engine.replace_speculator(speculator)
+    replace_speculator(engine, speculator)
     return speculator
 
 

@@ -7429,14 +7429,14 @@ Klicke für mehr.</translation>
       <translation>Die Bibliotheken von llama.cpp laden nicht: {error}. {how}.</translation>
     </message>
     <message>
-      <location filename="../../core/llama/lora.py" />
-      <source>llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.</source>
-      <translation>llama.cpp konnte den LoRA-Adapter {path} nicht laden: Es muss eine GGUF-Datei für dieses Modell sein.</translation>
-    </message>
-    <message>
       <location filename="../../core/llama/model.py" />
       <source>llama.cpp could not load {path}.</source>
       <translation>llama.cpp konnte {path} nicht laden.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/model.py" />
+      <source>llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.</source>
+      <translation>llama.cpp konnte den LoRA-Adapter {path} nicht laden: Es muss eine GGUF-Datei für dieses Modell sein.</translation>
     </message>
     <message>
       <location filename="../../core/llama/projector.py" />
@@ -7487,6 +7487,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/llama/rpc.py" />
       <source>This build of llama.cpp cannot use devices of other machines. {how}</source>
       <translation>Dieser Bau von llama.cpp kann keine Geräte anderer Rechner nutzen. {how}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/contexts.py" />
+      <source>{path} cannot draft for {model_path}. {reason}</source>
+      <translation>{path} kann für {model_path} keine Entwürfe machen. {reason}</translation>
     </message>
     <message>
       <location filename="../../core/loading/draft_engine.py" />
@@ -7540,8 +7545,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_engine.py" />
-      <source>{path} cannot draft for {model_path}. {reason}</source>
-      <translation>{path} kann für {model_path} keine Entwürfe machen. {reason}</translation>
+      <source>There is no projector {mmproj}.</source>
+      <translation>Es gibt keinen Projektor {mmproj}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_engine.py" />
+      <source>{mmproj} cannot be read again: {error}.</source>
+      <translation>{mmproj} kann nicht noch einmal gelesen werden: {error}.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_heads.py" />
@@ -7550,23 +7560,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_heads.py" />
-      <source>{draft_path} does not draft. {reason}</source>
-      <translation>{draft_path} macht keine Entwürfe. {reason}</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_heads.py" />
       <source>{path} cannot be used. {reason}</source>
       <translation>{path} kann nicht verwendet werden. {reason}</translation>
     </message>
     <message>
-      <location filename="../../core/loading/load_projector.py" />
-      <source>There is no projector {mmproj}.</source>
-      <translation>Es gibt keinen Projektor {mmproj}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_projector.py" />
-      <source>{mmproj} cannot be read again: {error}.</source>
-      <translation>{mmproj} kann nicht noch einmal gelesen werden: {error}.</translation>
+      <location filename="../../core/loading/load_heads.py" />
+      <source>{draft_path} does not draft. {reason}</source>
+      <translation>{draft_path} macht keine Entwürfe. {reason}</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -7580,8 +7580,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
+      <source>Because this fits the free memory and is fastest, it is loaded with {chosen}.</source>
+      <translation>Weil das in den freien Speicher passt und am schnellsten ist, ist es mit {chosen} geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
       <source>{first} and {last}</source>
       <translation>{first} und {last}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>Close other programs, or let it be.</source>
+      <translation>Schließe andere Programme, oder lass es so.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -7610,18 +7620,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
-      <source>Because this fits the free memory and is fastest, it is loaded with {chosen}.</source>
-      <translation>Weil das in den freien Speicher passt und am schnellsten ist, ist es mit {chosen} geladen.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/memory_fit.py" />
       <source>It fits without asking for {names}: {text}.</source>
       <translation>Es passt, wenn du nicht auf {names} bestehst: {text}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/memory_fit.py" />
-      <source>Close other programs, or let it be.</source>
-      <translation>Schließe andere Programme, oder lass es so.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -7799,11 +7799,6 @@ Klicke für mehr.</translation>
       <translation>Die Engine {cause} und startet neu.</translation>
     </message>
     <message>
-      <location filename="../../core/process/supervisor.py" />
-      <source>The model was not loaded after {timeout:.0f} s.</source>
-      <translation>Das Modell war nach {timeout:.0f} s nicht geladen.</translation>
-    </message>
-    <message>
       <location filename="../../core/process/worker.py" />
       <source>The request could not be prepared: {error}</source>
       <translation>Die Anfrage konnte nicht vorbereitet werden: {error}</translation>
@@ -7890,8 +7885,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
+      <source>number of slots</source>
+      <translation>Zahl der Plätze</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
       <source>number of GPU layers</source>
       <translation>Zahl der GPU-Schichten</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>number of layers whose experts stay on the processor</source>
+      <translation>Zahl der Schichten, deren Experten auf dem Prozessor bleiben</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
@@ -7905,8 +7910,43 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
+      <source>draft depth</source>
+      <translation>Tiefe der Entwürfe</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>kind of speculation</source>
+      <translation>Vorausraten</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>flash attention</source>
+      <translation>Flash Attention</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>pooling</source>
+      <translation>Pooling</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>type of the KV cache</source>
+      <translation>Typ des KV-Caches</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
       <source>The {what} must be at least {low}, not {value}.</source>
       <translation>{what}: mindestens {low}, nicht {value}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The {what} must be between {low} and {high}, not {value}.</source>
+      <translation>{what}: zwischen {low} und {high}, nicht {value}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The {what} must be one of {choices}, not {value}.</source>
+      <translation>{what}: eines von {choices}, nicht {value}.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
@@ -7915,33 +7955,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
-      <source>Experts of 0 to {max_layers} layers can stay on the processor, not of {n_cpu_moe}.</source>
-      <translation>Experten von 0 bis {max_layers} Schichten können auf dem Prozessor bleiben, nicht von {n_cpu_moe}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The number of threads must be at most {max_threads}, not {n_threads}.</source>
-      <translation>Es dürfen höchstens {max_threads} Threads sein, nicht {n_threads}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The number of slots must be between 1 and {max_slots}, not {n_slots}.</source>
-      <translation>Es müssen 1 bis {max_slots} Plätze sein, nicht {n_slots}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
       <source>The batch sizes must satisfy 1 &lt;= n_ubatch &lt;= n_batch &lt;= 65536, not n_ubatch {n_ubatch}, n_batch {n_batch}.</source>
       <translation>Für die Stapelgrößen gilt 1 &lt;= n_ubatch &lt;= n_batch &lt;= 65536, nicht n_ubatch {n_ubatch}, n_batch {n_batch}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>Speculation must be one of {speculations}, not {speculation}.</source>
-      <translation>Vorausraten muss eines von {speculations} sein, nicht {speculation}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The draft depth must be between 0 and {max_draft_depth}, not {draft_depth}.</source>
-      <translation>Die Tiefe der Entwürfe muss zwischen 0 und {max_draft_depth} liegen, nicht {draft_depth}.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
@@ -7952,21 +7967,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/engine_options.py" />
       <source>{n_cells} KV cells cannot hold one context of {n_ctx} tokens.</source>
       <translation>{n_cells} KV-Zellen fassen keinen Kontext von {n_ctx} Token.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>Flash attention must be auto, on or off, not {flash_attention}.</source>
-      <translation>Flash Attention muss auto, on oder off sein, nicht {flash_attention}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The pooling must be one of {poolings}, not {pooling}.</source>
-      <translation>Pooling muss eines von {poolings} sein, nicht {pooling}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The KV cache type must be one of {kvtypes}, not {kv_type}.</source>
-      <translation>Der Typ des KV-Caches muss einer von {kvtypes} sein, nicht {kv_type}.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />

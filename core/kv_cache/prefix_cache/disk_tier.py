@@ -67,13 +67,12 @@ class DiskTier:
         self._reads: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._writes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._n_queued = self._n_busy = 0
+        self._n_queued, self._n_busy = 0, 1  # busy with the scan
         self._is_open = self._is_closed = self._has_complained = False
         self._ready_at = 0.0
         self._news = threading.Event()
         self._is_quiet = threading.Event()
         self._is_quiet.set()
-        self._n_busy = 1
         self._threads = [
             threading.Thread(target=self._work_reads, name="cache-reader", daemon=True),
             threading.Thread(target=self._work_writes, name="cache-writer", daemon=True),

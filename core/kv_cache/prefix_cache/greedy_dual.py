@@ -18,7 +18,6 @@ class GreedyDual(Generic[T]):
     """
 
     def __init__(self) -> None:
-        """Begin with nothing."""
         self._age = 0.0
         self._order = itertools.count()
         self._priorities: dict[T, tuple[float, int]] = {}

@@ -76,7 +76,6 @@ class PrefixTree:
     """Texts by common prefix. Edges are as long as possible: at each node the tree branches or a holder ends."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         self.root = PrefixNode(None, 0, np.empty(0, np.int32))
 
     def match(self, tokens: TokenIds) -> PrefixMatch:

@@ -7,34 +7,20 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from core.llama.devices import Device, list_devices
-from core.llama.heads import HeadKind, why_unavailable
+from core.llama.devices import list_devices
+from core.llama.heads import KINDS, why_unavailable
 from core.llama.library import L
 from core.llama.log import silence
+from core.values.devices import LlamaSystem
 from core.values.errors import SlipstreamError
 
 # Features that packaging/first_start/llama_sources.cmake adds. This one marks a build with Slipstream's own CPU
 # attention, which reads only the cells of each sequence.
 OWN_ATTENTION = "SLIPSTREAM"
-
-
-@dataclass(frozen=True, slots=True)
-class LlamaSystem:
-    """Version of the bindings, version of llama.cpp, features it was compiled with, and devices.
-
-    ``heads`` has for each kind of draft head the reason why it cannot be used, or None.
-    """
-
-    package: str
-    version: str
-    features: tuple[str, ...]
-    can_offload: bool
-    devices: tuple[Device, ...]
-    heads: dict[str, str | None]
 
 
 def describe() -> LlamaSystem:
@@ -51,7 +37,7 @@ def describe() -> LlamaSystem:
         # llama_supports_gpu_offload says yes to every build that can use devices of other machines.
         can_offload=any(device.is_gpu for device in devices),
         devices=devices,
-        heads={kind.value: why_unavailable(kind) for kind in HeadKind},
+        heads={kind: why_unavailable(kind) for kind in KINDS},
     )
 
 
@@ -64,11 +50,8 @@ def features() -> tuple[str, ...]:
 
 def llama_version() -> str:
     """Return the version of llama.cpp."""
-    return _text(L.llama_version())
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    found = L.llama_version()
+    return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
 
 
 def main() -> int:

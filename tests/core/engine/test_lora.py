@@ -8,7 +8,7 @@ import pytest
 
 from core.engine.engine import Engine
 from core.llama import log
-from core.llama.lora import LoraAdapters
+from core.llama.model import LoraAdapters
 from core.loading.load_engine import load_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed

@@ -60,12 +60,12 @@ def tensor_bytes(path: Path, share_of_experts: float = 1.0) -> float:
     return sum(t.n_bytes * (share_of_experts if "_exps" in t.name else 1.0) for t in tensors)
 
 
-def work(gauge: Meter, seconds: float, n_steps: int, shares: StepPlan, n_tokens: int = 1, **drafts: int) -> float:
+def work(gauge: Meter, seconds: float, n_steps: int, shares: StepPlan, n_sampled: int = 1, **drafts: int) -> float:
     """Record steps of ``seconds`` one after the other; return when the last one ended."""
     now = 0.0
     for _ in range(n_steps):
         reading = gauge.read(shares, seconds, 0.0)
-        gauge.record(reading, now, now + seconds, n_tokens, **drafts)
+        gauge.record(replace(reading, began=now, ended=now + seconds, n_sampled=n_sampled, **drafts))
         now += seconds
     return now
 
@@ -141,7 +141,8 @@ class TestBytes:
         with open_engine(draft_path=str(EMBER_DRAFT), speculation="draft", draft_depth=3) as engine:
             submit(engine, "only", max_tokens=24)
             engine.step()
-            drafted_before = engine.stats.n_drafted
+            assert engine.speculator is not None
+            drafted_before = engine.speculator.stats.n_drafted
             seen: list[int] = []
             read = engine.meter.read
 
@@ -154,7 +155,7 @@ class TestBytes:
             engine.meter.read = spy  # type: ignore[method-assign]
             engine.step()
             engine.step()
-            n_rounds = engine.stats.n_drafted - drafted_before
+            n_rounds = engine.speculator.stats.n_drafted - drafted_before
         # Rounds of one row each, and one decode that reads the prompt.
         expected = tensor_bytes(EMBER_DRAFT) * (n_rounds + 1)
         assert sum(seen) == pytest.approx(expected, rel=0.25)
@@ -175,7 +176,7 @@ class TestSnapshot:
 
     def test_a_prompt_has_a_rate_of_its_own(self) -> None:
         gauge = meter(LINEAR)
-        now = work(gauge, 0.1, 5, plan((0, 50, 0)), n_tokens=0)
+        now = work(gauge, 0.1, 5, plan((0, 50, 0)), n_sampled=0)
         found = gauge.snapshot(now, NOBODY)
         assert found.prefill_rate == pytest.approx(500)
         assert found.decode_rate == 0
@@ -207,18 +208,18 @@ class TestSnapshot:
         self, cost: CostModel, peak: float | None, bound: Bottleneck
     ) -> None:
         gauge = meter(cost, peak=peak)
-        now = work(gauge, cost.time(4), 50, plan(*[(0, 1, 0)] * 4), n_tokens=4)
+        now = work(gauge, cost.time(4), 50, plan(*[(0, 1, 0)] * 4), n_sampled=4)
         assert gauge.snapshot(now, NOBODY).bound is bound
 
     def test_drafts_are_counted_and_compared_with_plain_decoding(self) -> None:
         cost = CostModel(Calibration({1: 25.0, 64: 26.0}))
         gauge = meter(cost)
-        now = work(gauge, 0.0125, 80, plan((0, 1, 4)), n_tokens=3, n_drafted=4, n_accepted=2)
+        now = work(gauge, 0.0125, 80, plan((0, 1, 4)), n_sampled=3, n_drafted=4, n_accepted=2)
         assert gauge.snapshot(now, NOBODY).speedup is None, "no plain step was seen yet"
         gauge.snapshot(now, replace(NOBODY, is_idle=True))
         for _ in range(3):
             cost.plain.saw(1, 1, 0.010, 0.010)
-        now = work(gauge, 0.0125, 80, plan((0, 1, 4)), n_tokens=3, n_drafted=4, n_accepted=2)
+        now = work(gauge, 0.0125, 80, plan((0, 1, 4)), n_sampled=3, n_drafted=4, n_accepted=2)
         found = gauge.snapshot(now, NOBODY)
         assert found.acceptance == 0.5
         assert found.speedup == pytest.approx(3 * 0.010 / 0.0125, rel=0.01)
@@ -251,7 +252,9 @@ class TestSnapshot:
             names: list[str] = []
             sys.setprofile(lambda frame, event, argument: names.append(frame.f_code.co_name) if event == "call" else 0)
             try:
-                gauge.record(gauge.read(shares, 0.001, 0.0), number * 1e-3, (number + 1) * 1e-3, 4)
+                reading = gauge.read(shares, 0.001, 0.0)
+                reading.began, reading.ended, reading.n_sampled = number * 1e-3, (number + 1) * 1e-3, 4
+                gauge.record(reading)
             finally:
                 sys.setprofile(None)
             return len(names)
@@ -290,8 +293,8 @@ class TestEngine:
         # Five tokens for one pass of the target, and four or five of the draft, which is as large.
         assert 1.0 < receipt.bytes_per_token / tensor_bytes(EMBER) < 1.3
         assert found is not None
-        assert sum(found.drafted_at) == engine.stats.n_drafted
-        assert sum(found.accepted_at) == engine.stats.n_accepted
+        assert sum(found.drafted_at) == receipt.n_drafted
+        assert sum(found.accepted_at) == receipt.n_accepted
 
     def test_a_snapshot_at_work_and_one_when_it_is_over(self) -> None:
         with open_engine() as engine:

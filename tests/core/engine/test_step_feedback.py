@@ -8,7 +8,7 @@ import pytest
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
 from core.engine.meter import Meter, StepReading
-from core.engine.step_feedback import StepFeedback, StepYield
+from core.engine.step_feedback import StepFeedback
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot import TokenBuffer
 from core.kv_cache.slot_table import SlotTable
@@ -48,7 +48,8 @@ class Desk:
         reading = StepReading(
             n_rows, n_prefill, n_sequences, n_rows * (1 + len(self.seen)), 1_000, self.step, self.step, self.step
         )
-        self.books.add(reading, StepYield(1, 1, 0, 0), self.now, self.now + self.step)
+        reading.began, reading.ended, reading.n_sampled = self.now, self.now + self.step, 1
+        self.books.add(reading)
         self.now += self.step
 
 

@@ -275,7 +275,7 @@ def test_experts_that_stay_in_host_memory_give_the_same_text() -> None:
 
 @pytest.mark.parametrize("n_layers", [-1, 513])
 def test_experts_of_layers_that_cannot_be_are_refused(n_layers: int) -> None:
-    with pytest.raises(BadOption, match="0 to 512 layers"):
+    with pytest.raises(BadOption, match="between 0 and 512"):
         EngineOptions(str(EMBER), n_cpu_moe=n_layers)
 
 

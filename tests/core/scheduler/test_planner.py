@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import (
     Share,
-    drop_drafts,
     halve_prefill,
-    has_drafts,
-    has_prefill,
     leading_requests,
     plan,
     prefill_chunk,
@@ -32,7 +29,7 @@ def test_nothing_to_do_is_an_empty_plan() -> None:
 def test_everyone_who_decodes_gets_one_row_in_a_stable_order() -> None:
     running = [sequence(3, 1, 9), sequence(1, 1, 5), sequence(2, 1, 7)]
     assert [share.sequence.order for share in plan(running, 512, 64)] == [3, 1, 2]
-    assert all(share.wants_output for share in plan(running, 512, 64))
+    assert all(share.n_own_outputs for share in plan(running, 512, 64))
 
 
 def test_a_lone_prompt_fills_the_whole_batch() -> None:
@@ -63,8 +60,8 @@ def test_equal_prompts_are_read_one_after_the_other() -> None:
 
 def test_output_is_wanted_only_with_the_last_row_of_a_prompt() -> None:
     shares = plan([sequence(1, 100)], 64, 64)
-    assert not shares[0].wants_output
-    assert plan([sequence(1, 64)], 64, 64)[0].wants_output
+    assert not shares[0].n_own_outputs
+    assert plan([sequence(1, 64)], 64, 64)[0].n_own_outputs
 
 
 @given(
@@ -86,9 +83,9 @@ def test_a_plan_never_exceeds_the_batch_nor_anyones_pending_tokens(
 def test_halving_keeps_decode_rows_and_ends_without_prefill() -> None:
     shares = plan([sequence(1, 1, 4), sequence(2, 9)], 64, 64)
     seen = []
-    while has_prefill(shares):
+    while (halved := halve_prefill(shares)) != shares:
         seen.append(rows(shares))
-        shares = halve_prefill(shares)
+        shares = halved
     assert seen == [{1: 1, 2: 9}, {1: 1, 2: 4}, {1: 1, 2: 2}, {1: 1, 2: 1}]
     assert rows(shares) == {1: 1}
 
@@ -133,11 +130,3 @@ def test_rows_lost_with_a_rejected_draft_are_replayed_before_the_next_one() -> N
     assert [(share.n_rows, share.draft) for share in shares] == [(4, (7, 8)), (1, ()), (16, ())]
     assert shares[0].n_outputs == 3
     assert halve_prefill(shares)[0] is shares[0], "decoding keeps its rows"
-
-
-def test_a_plan_without_its_drafts_keeps_the_rows_of_all() -> None:
-    drafting, plain = plan([sequence(1, 1, 9), sequence(2, 1, 7)], 512, 64)
-    shares = (drafting._replace(draft=(5, 6)), plain)
-    assert has_drafts(shares)
-    assert drop_drafts(shares) == (drafting, plain)
-    assert not has_drafts((drafting, plain))

@@ -182,7 +182,8 @@ def test_a_draft_model_that_fails_costs_no_text(monkeypatch: pytest.MonkeyPatch,
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         ledger = run(engine)
-        n_drafted = engine.stats.n_drafted
+        assert engine.speculator is not None
+        n_drafted = engine.speculator.stats.n_drafted
     assert n_decodes > 5
     assert (n_drafted > 0) is (every > 1)
     for name, ended in ledger.ended.items():

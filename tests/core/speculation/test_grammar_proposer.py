@@ -14,6 +14,7 @@ from core.speculation.proposers.grammar import GrammarProposer
 from core.values.messages import FinishReason
 from core.values.request import Constraint, SamplingParams
 from tests.support.engines import FOX, GREEDY, SURE, chat, complete, open_engine, run, submit
+from tests.support.proposers import replace_speculator
 
 KEYS = ("favourite_breakfast", "greatest_adventure_so_far", "what_the_neighbours_say")
 SCHEMA = Constraint(
@@ -51,7 +52,7 @@ def drafting() -> Iterator[Engine]:
     with open_engine(n_slots=4, n_ctx=512) as engine:
         flat = CostModel(Calibration({1: 0.01, 64: 0.01}))
         flat.observe = lambda *_: None  # type: ignore[method-assign]
-        engine.replace_speculator(Speculator(flat, n_ctx=512))
+        replace_speculator(engine, Speculator(flat, n_ctx=512))
         yield engine
 
 

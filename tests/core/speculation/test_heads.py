@@ -16,7 +16,7 @@ from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
 from core.llama import heads
 from core.llama.context import DecodeStatus
-from core.llama.heads import HeadKind, StateRows
+from core.llama.heads import StateRows
 from core.loading.load_heads import why_left_out, why_no_mtp
 from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
@@ -379,7 +379,7 @@ def test_a_library_without_the_functions_says_so_and_drafts_without_heads(
 
 
 def test_a_library_with_the_functions_has_nothing_to_say() -> None:
-    assert {kind: heads.why_unavailable(kind) for kind in HeadKind} == dict.fromkeys(HeadKind)
+    assert {kind: heads.why_unavailable(kind) for kind in heads.KINDS} == dict.fromkeys(heads.KINDS)
     facts = read_model(counting("mtp").path)
     assert why_left_out(facts, EngineOptions("counter.gguf")) == ()
     several = replace(facts, n_mtp_layers=3)

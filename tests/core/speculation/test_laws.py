@@ -185,7 +185,8 @@ def test_drafted_and_sampled_with_one_seed_the_text_is_the_same(
 ) -> None:
     with use(setting(name), draft_depth=3) as engine:
         found = seeded_texts(engine)
-        assert engine.stats.n_drafted > 50
+        assert engine.speculator is not None
+        assert engine.speculator.stats.n_drafted > 50
     assert len(set(seeded(name))) > 3, "seeds must differ"
     same = sum(one == other for one, other in zip(found, seeded(name), strict=True))
     assert same >= len(SEEDED) - 1, "only rounding at near-ties may change a seeded text"
@@ -310,7 +311,8 @@ def test_sampled_tokens_are_distributed_as_without_drafts(proposer: str) -> None
         if proposer == "random":
             use_proposer(engine, RandomProposer(4096), 3)
         found = third_tokens(engine, range(10_000, 10_000 + n_seeds))
-        assert engine.stats.n_drafted > n_seeds
+        assert engine.speculator is not None
+        assert engine.speculator.stats.n_drafted > n_seeds
     with open_engine(target, n_slots=16, n_ctx=128, speculation="off") as plain:
         assert_same_distribution(found, third_tokens(plain, range(n_seeds)))
 

@@ -1,0 +1,155 @@
+"""Moves the contents of sequences between the cells of a context and the store, segment by segment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from core.kv_cache.prefix_cache.image_tokens import image_end, whole_images
+from core.kv_cache.prefix_cache.prefix_tree import TokenIds
+from core.kv_cache.prefix_cache.segment import Blob, Segment
+from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
+from core.kv_cache.slot import SharedPrefixWait
+
+if TYPE_CHECKING:
+    from core.llama.context import Context
+
+# The least tokens of a segment: fewer are hardly worth a file.
+LEAST_SAVED = 16
+# Seconds per token, until they were measured; and the weight of the latest measurement in the moving average.
+_FIRST_ESTIMATE, _WEIGHT = 1e-5, 0.2
+
+PositionOf = Callable[[int], int]
+"""Gives llama.cpp's position of a text's token."""
+
+
+class KvOffload:
+    """Moves segments of texts between the sequences of a context and a ``store``.
+
+    llama.cpp saves and loads whole sequences only. So to save a part, it is first shared with a spare sequence, which
+    copies nothing, and the spare sequence is saved. Loading does the reverse.
+    """
+
+    def __init__(
+        self,
+        store: SegmentStore,
+        context: Context,
+        spare: int,
+        *,
+        segment_size: int,
+        is_whole: bool,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """A segment has at most ``segment_size`` tokens. ``spare`` is a sequence id for this use alone.
+
+        ``is_whole`` is for memory that can only be saved as a whole: running states and sliding windows.
+        """
+        self.store = store
+        self._context = context
+        self._spare = spare
+        self._segment_size = segment_size
+        self._is_whole = is_whole
+        self._clock = clock
+        self._save_seconds = self._load_seconds = _FIRST_ESTIMATE
+        self._readings: list[DiskReadWait] = []
+        store.on_read = self._on_read
+
+    def loads(self, links: list[SegmentLink], read: Mapping[Segment, Blob]) -> list[tuple[SegmentLink, Blob]]:
+        """Return the links up to the first whose bytes are neither in RAM nor in ``read``, each with its bytes."""
+        loads = []
+        for link in links:
+            blob = link.segment.blob if link.segment.blob is not None else read.get(link.segment)
+            if blob is None:
+                break
+            loads.append((link, blob))
+        return loads
+
+    def read(self, segments: list[Segment], deadline: float) -> DiskReadWait:
+        """Ask the disk for ``segments``; the request waits until ``deadline`` at most."""
+        reading = DiskReadWait(segments, deadline, self._clock)
+        self._readings = [one for one in self._readings if not one.is_over] + [reading]
+        for segment in segments:
+            self.store.read(segment)
+        return reading
+
+    def save_segment(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
+        """Save the next segment of the text that a sequence holds; False if all is saved, or no more can be.
+
+        An image is never cut: the segment ends before it or behind it.
+        """
+        if len(text) < LEAST_SAVED:
+            return False
+        links = self.store.chain(self.store.tree.match(text), 0)
+        n_saved = links[-1].end if links else 0
+        if len(text) - n_saved < LEAST_SAVED:
+            return False
+        began, context = self._clock(), self._context
+        if self._is_whole:
+            n_saved, end, parent = 0, len(text), None
+            blob = context.read_cells(sequence)
+        else:
+            end = whole_images(text, min(n_saved + self._segment_size, len(text)))
+            if end <= n_saved:
+                end = image_end(text, n_saved)
+            parent = links[-1].segment if links else None
+            context.copy(sequence, self._spare, position(end), position(n_saved))
+            blob = context.read_cells(self._spare)
+            context.remove(self._spare, 0)
+        self._save_seconds += _WEIGHT * ((self._clock() - began) / (end - n_saved) - self._save_seconds)
+        return blob is not None and self.store.add(text[:end], n_saved, parent, blob, is_whole=self._is_whole)
+
+    def load(self, link: SegmentLink, blob: Blob, sequence: int, start: int, position: PositionOf) -> bool:
+        """Extend a sequence that holds ``start`` tokens to the link's end; False if no cells are free."""
+        began, context = self._clock(), self._context
+        if link.segment.is_whole:
+            start = 0
+            is_loaded = context.write_cells(sequence, blob)
+            if not is_loaded:
+                context.remove(sequence, 0)
+        else:
+            is_loaded = context.write_cells(self._spare, blob)
+            if is_loaded:
+                context.copy(self._spare, sequence, position(link.end), position(start))
+            context.remove(self._spare, 0)
+        self._load_seconds += _WEIGHT * ((self._clock() - began) / (link.end - start) - self._load_seconds)
+        return is_loaded
+
+    def seconds_to_load(self, n_tokens: int) -> float:
+        """Return the seconds that loading ``n_tokens`` takes, from the latest loads."""
+        return n_tokens * self._load_seconds
+
+    def seconds_to_move(self, n_tokens: int) -> float:
+        """Return the seconds that saving and loading ``n_tokens`` takes."""
+        return n_tokens * (self._save_seconds + self._load_seconds)
+
+    def _on_read(self, segment: Segment, blob: Blob | None) -> None:
+        for reading in self._readings:
+            reading.arrived(segment, blob)
+
+
+class DiskReadWait:
+    """A request waits for the disk to read its prefix. ``blobs`` holds what has been read."""
+
+    def __init__(self, segments: list[Segment], deadline: float, clock: Callable[[], float]) -> None:
+        """Wait for ``segments`` until ``deadline``; from then on computing them is faster."""
+        self.blobs: dict[Segment, Blob] = {}
+        self._left = set(segments)
+        self._deadline = deadline
+        self._clock = clock
+
+    def arrived(self, segment: Segment, blob: Blob | None) -> None:
+        """Take in a segment; ``blob`` None means that it is lost."""
+        if segment in self._left:
+            self._left.discard(segment)
+            if blob is not None:
+                self.blobs[segment] = blob
+
+    @property
+    def is_over(self) -> bool:
+        """True if all segments have come, or the time is over."""
+        return not self._left or self._clock() >= self._deadline
+
+
+PlacementWait = SharedPrefixWait | DiskReadWait
+"""What a request waits for before it gets a slot. The wait ends by itself."""
