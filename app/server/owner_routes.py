@@ -16,7 +16,7 @@ from pydantic import Field
 
 from app.environment.paths import log_folder
 from app.server.calls.schemas import Text
-from app.server.http.body import Body
+from app.server.http.body import Body, query_number
 from app.server.http.errors import refuse
 from app.server.http.http_server import HttpServer
 from app.server.http.keys import ApiKeys
@@ -31,7 +31,7 @@ from models.formatting.sentence import Sentence, joined
 from models.formatting.system_error import system_reason
 
 HERE, EVERYWHERE = "127.0.0.1", "0.0.0.0"
-_MOST_LINES = 1_000
+_LINES, _MOST_LINES = 100, 1_000
 _MOST_ORIGINS = 64
 
 
@@ -163,10 +163,8 @@ async def revoke_key(name: str, http: HttpRequest) -> Response:
 async def get_log(http: HttpRequest) -> Response:
     """Return the last lines of the server's log, ``lines`` of them."""
     check_owner(http, "The log is shown", by_name=False)
-    text = http.query_params.get("lines", "100")
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= _MOST_LINES):
-        raise refuse(400, f"lines must be a number from 1 to {_MOST_LINES}.", param="lines")
-    return JSONResponse({"lines": await asyncio.to_thread(_last_lines, int(text))})
+    n_lines = query_number(http, "lines", _LINES, _MOST_LINES)
+    return JSONResponse({"lines": await asyncio.to_thread(_last_lines, n_lines)})
 
 
 def _last_lines(n_lines: int) -> list[str]:

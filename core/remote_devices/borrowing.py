@@ -88,7 +88,7 @@ def borrow(address: str, token: str) -> tuple[RemoteWorker, int]:
 def _connect(address: str) -> socket.socket:
     try:
         return socket.create_connection(worker_address(address), timeout=5.0)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter for a name that can be none, as one with a part too long
         raise WorkerUnavailable(
             Sentence(
                 "The worker {address} cannot be reached ({reason}). Check the address, and whether that "

@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text, checked_text
-from app.server.http.body import LenientBody
-from app.server.http.errors import from_validation, renamed
+from app.server.http.body import LenientBody, valid
 from core.values.errors import BadRequest
 
 Block = dict[str, Any]
@@ -104,11 +103,7 @@ class MessageBody(LenientBody):
         if self.thinking is not None and self.thinking.type != "adaptive":
             fields["enable_thinking"] = self.thinking.type == "enabled"
             fields["reasoning_budget"] = self.thinking.budget_tokens
-        with renamed(SENT_FIELDS):
-            try:
-                return ChatCompletionBody.model_validate(fields)
-            except ValidationError as error:
-                raise from_validation(dict(one) for one in error.errors()) from None
+        return valid(ChatCompletionBody, fields, SENT_FIELDS)
 
     def _messages(self) -> list[Message]:
         messages: list[Message] = []

@@ -33,7 +33,8 @@ async def create_message(body: MessageBody, http: HttpRequest) -> Response:
 async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:
     """Return how many tokens the messages are as the model reads them."""
     call = ChatCall(body.chat(), http.app.state.pool, http.app.state.renderer)
-    return JSONResponse({"input_tokens": await while_connected(http.receive, call.count_tokens())})
+    with renamed(SENT_FIELDS):
+        return JSONResponse({"input_tokens": await while_connected(http.receive, call.count_tokens())})
 
 
 @asynccontextmanager

@@ -16,10 +16,10 @@ from app.server.batches.batch_runner import NOT_OVER, OPEN, BatchRunner
 from app.server.batches.file_store import FileStore, Record
 from app.server.calls.generation import new_id
 from app.server.calls.schemas import Text
-from app.server.http.body import Body
+from app.server.http.body import Body, query_number
 from app.server.http.errors import ApiError, refuse
 
-_MOST_LISTED = 100
+_LISTED, _MOST_LISTED = 20, 100
 _TIMES = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
 
 
@@ -190,10 +190,7 @@ def _unknown(kind: str, record_id: str) -> ApiError:
 
 def _page(records: Sequence[Record], http: HttpRequest) -> dict[str, Any]:
     """Return the part of a list that ``after`` and ``limit`` ask for."""
-    text = http.query_params.get("limit", "20")
-    if not (text.isascii() and text.isdigit() and int(text[:6]) >= 1):
-        raise refuse(400, "limit must be a number from 1.", param="limit")
-    limit, after = min(int(text[:6]), _MOST_LISTED), http.query_params.get("after")
+    limit, after = query_number(http, "limit", _LISTED, _MOST_LISTED), http.query_params.get("after")
     begin = next((i + 1 for i, one in enumerate(records) if one["id"] == after), 0)
     data = list(records[begin : begin + limit])
     ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}

@@ -127,7 +127,8 @@ class ModelPool:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
         # A request may name models, not files: of a path, what stands last counts. Clients put a provider before it.
         plain = name.replace("\\", "/").rpartition("/")[2]
-        plain = plain[: -len(".gguf")] if plain.lower().endswith(".gguf") else plain
+        while plain.lower().endswith(".gguf"):
+            plain = plain[: -len(".gguf")]
         plain = self.aliases.get(plain, plain)
         entry = next((host.entry for host in self.hosts if host.entry is not None and host.name == plain), None)
         if entry is None:

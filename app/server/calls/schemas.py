@@ -215,14 +215,14 @@ class GenerationBody(Body):
     @model_validator(mode="before")
     @classmethod
     def _as_here(cls, value: Any) -> Any:
-        """Leave out hints and what asks for nothing, and take other spellings of what is known."""
+        """Leave out hints, nulls and what asks for nothing, and take other spellings of what is known."""
         if not isinstance(value, dict):
             return value
         sent = {
             name: one
             for name, one in value.items()
-            if name in cls.model_fields
-            or not (name in HINTS or one is None or (name in _AS_IT_IS and one == _AS_IT_IS[name]))
+            if one is not None
+            and (name in cls.model_fields or not (name in HINTS or (name in _AS_IT_IS and one == _AS_IT_IS[name])))
         }
         for name, ours in _OTHER_NAMES.items():
             if name in sent and ours in cls.model_fields and name not in cls.model_fields:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import HTTPConnection
 
+from app.server.http.errors import from_validation, refuse, renamed
 from models.formatting.json_values import plain
+
+_MOST_DIGITS = 6
 
 
 class Body(BaseModel):
@@ -20,6 +24,30 @@ class LenientBody(Body):
     """An object inside a body. Clients send back what they got from elsewhere: what is not known is ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
+
+
+_Body = TypeVar("_Body", bound=Body)
+
+
+def valid(kind: type[_Body], fields: Mapping[str, Any], names: Mapping[str, str]) -> _Body:
+    """Return the body that another protocol's fields make; raises ApiError and BadRequest, which name its fields.
+
+    ``names`` are those of the fields there, by ours.
+    """
+    with renamed(names):
+        try:
+            return kind.model_validate(fields)
+        except ValidationError as error:
+            raise from_validation(dict(one) for one in error.errors()) from None
+
+
+def query_number(http: HTTPConnection, name: str, usual: int, most: int) -> int:
+    """Return a number of the query, from 1; ``usual`` where it has none, at most ``most``. Raises ApiError."""
+    text = http.query_params.get(name, str(usual))
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    if not is_number or int(text) < 1:
+        raise refuse(400, f"{name} must be a number from 1 to {most}.", param=name)
+    return min(int(text), most)
 
 
 def wants_facts(http: HTTPConnection) -> bool:

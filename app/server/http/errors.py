@@ -40,7 +40,7 @@ class ErrorAnswer(NamedTuple):
 
 
 # The paths of protocols whose errors have a form of their own.
-ANTHROPIC, OLLAMA = "/v1/messages", "/api/"
+ANTHROPIC, OLLAMA, RESPONSES = "/v1/messages", "/api/", "/v1/responses"
 LM_STUDIO, LM_STUDIO_1 = ("/api/v0/", "/api/v1/"), "/api/v1/"  # the older ones have OpenAI's form
 _ANTHROPIC_TYPES = {
     401: "authentication_error",
@@ -62,7 +62,7 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
         told = {"type": kind, "message": message, "param": error.param, "code": error.answer.code}
         return {"type": "error", "error": told}
     if is_ollama(path):
-        return {"error": error.message}
+        return {"error": _naming_its_field(error)}
     body = error.body()
     if path.startswith(LM_STUDIO_1):
         not_found = "job_not_found" if error.answer.code == "job_not_found" else "model_not_found"
@@ -71,6 +71,13 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
     elif error.sizes is not None and not path.startswith(PREFIX):  # llama-server's own routes
         body["error"]["type"] = "exceed_context_size_error"
     return body
+
+
+def _naming_its_field(error: ApiError) -> str:
+    """Return the sentence of an error, with the name of its field, which this form has no other place for."""
+    field = (error.param or "").rpartition(".")[2]
+    is_named = field.casefold() in error.message.casefold() or error.sizes is not None
+    return error.message if is_named else f"{error.param}: {error.message}"
 
 
 def is_ollama(path: str) -> bool:
@@ -110,13 +117,16 @@ class ApiError(Exception):
 
     def event(self, path: str) -> bytes:
         """Return the event, or in Ollama's protocol the line, that ends a stream which fails."""
+        encoded = self.encoded(path)
         if is_ollama(path):
-            return self.encoded(path) + b"\n"
-        if path.startswith(LM_STUDIO_1):
-            told = {"type": "error", **_in_form_of(path, self)}
-            return b"event: error\ndata: " + json.dumps(told).encode() + b"\n\n"
-        name = b"event: error\n" if path.startswith(ANTHROPIC) else b""
-        return name + b"data: " + self.encoded(path) + b"\n\n"
+            return encoded + b"\n"
+        if path.startswith((RESPONSES, LM_STUDIO_1)):
+            error = json.loads(encoded)["error"]
+            # OpenAI's event has the fields beside its type; clients that know a chat's errors look for the object.
+            fields = error | {"sequence_number": 0} if path.startswith(RESPONSES) else {}
+            encoded = json.dumps(fields | {"type": "error", "error": error}).encode()
+        name = b"event: error\n" if path.startswith((ANTHROPIC, RESPONSES, LM_STUDIO_1)) else b""
+        return name + b"data: " + encoded + b"\n\n"
 
     def headers(self) -> dict[str, str]:
         """Headers by which the client libraries decide whether to try again."""
@@ -278,10 +288,10 @@ def _must_be(message: str) -> str:
 
 
 def _field_name(place: Iterable[Any]) -> str:
-    from app.server.http.body import Body  # not before there is a request: pydantic takes its time
+    from pydantic import BaseModel  # not before there is a request: it takes its time
 
     # pydantic puts the names of tried union members into the place; they are no fields of the request.
-    members = {"str", "float", "int", "bool", *_names_below(Body)}
+    members = {"str", "float", "int", "bool", *_names_below(BaseModel)}
     name = ""
     for part in place:
         if isinstance(part, int):

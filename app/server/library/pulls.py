@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 from app.server.calls.model_host import Entry
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ModelNotFound, refuse
-from app.server.library.worker import LibraryWorker
+from app.server.library.worker import LibraryTrouble, LibraryWorker
 from models.catalog.curated import curated
 from models.download.progress import AT_REST, DownloadPhase
+from models.files.errors import NothingToChoose
 from models.formatting.json_values import value_of
+from models.hub.repository import Repository
 
 _HUB_NAMES = re.compile(r"(?:https?://)?(?:hf\.co|huggingface\.co)/(.+)", re.IGNORECASE)
 _REPOSITORY = re.compile(r"([\w.-]+/[\w.-]+?)(?::([\w./-]+))?")
@@ -58,7 +60,7 @@ async def asked(library: LibraryWorker, request: str, **fields: Any) -> Any:
 
 
 async def meant(library: LibraryWorker, pool: ModelPool, name: str) -> Pull | None:
-    """Return what a name stands for; None for a model that is here. Raises ApiError."""
+    """Return what a name stands for; None for a model that is here. Raises ApiError, also for what the Hub lacks."""
     try:
         await asyncio.to_thread(pool.find, name.removesuffix(":latest"))
     except ModelNotFound:
@@ -77,14 +79,35 @@ async def meant(library: LibraryWorker, pool: ModelPool, name: str) -> Pull | No
                 "hf.co/OWNER/REPOSITORY:QUANTISATION, or a model of /slipstream/library/suggestions, as qwen3.5:4b.",
                 param="model",
             )
-        return Pull(model.repo_id, model.files[0].quantisation)
-    repo_id, wanted = found[1], found[2] or ""
-    if wanted in ("", "latest"):
-        advice = await asked(library, "Recommend", repo_id=repo_id)
-        if advice["name"] is None:
-            raise refuse(400, value_of(str, advice["sentence"]), param="model")
-        wanted = advice["name"]
+        repo_id, wanted = model.repo_id, model.files[0].quantisation
+    else:
+        repo_id, wanted = found[1], found[2] or ""
+    try:
+        if wanted in ("", "latest"):
+            return Pull(repo_id, await _recommended(library, repo_id))
+        await _check(library, repo_id, wanted)
+    except LibraryTrouble as trouble:
+        trouble.param = "model"
+        raise
     return Pull(repo_id, wanted)
+
+
+async def _recommended(library: LibraryWorker, repo_id: str) -> str:
+    advice = await asked(library, "Recommend", repo_id=repo_id)
+    if advice["name"] is None:
+        raise refuse(400, value_of(str, advice["sentence"]), param="model")
+    return str(advice["name"])
+
+
+async def _check(library: LibraryWorker, repo_id: str, wanted: str) -> None:
+    """Raise ApiError where a repository has no such model: a client that is told of a download waits for it."""
+    from models.download.model_download import choose_one  # the hub's client takes its time
+
+    repository = value_of(Repository, await asked(library, "ShowRepository", repo_id=repo_id))
+    try:
+        choose_one(repository, wanted)
+    except NothingToChoose as error:
+        raise refuse(404, str(error), param="model") from None
 
 
 async def begin(library: LibraryWorker, pull: Pull) -> None:

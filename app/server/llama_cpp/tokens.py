@@ -24,9 +24,9 @@ class TokenizeBody(Body):
     """The body of POST /tokenize; a list of ``content`` mixes texts and token ids."""
 
     content: Text | list[Text | int]
-    add_special: bool = False
-    parse_special: bool = True
-    with_pieces: bool = False
+    add_special: bool | None = None
+    parse_special: bool | None = None
+    with_pieces: bool | None = None
     model: str | None = None
 
 
@@ -40,7 +40,7 @@ class DetokenizeBody(Body):
 async def tokenize(body: TokenizeBody, http: HttpRequest) -> Response:
     """Return the tokens of a text, with their pieces where they are wanted."""
     parts = (body.content,) if isinstance(body.content, str) else tuple(body.content)
-    request = TokenizeRequest(new_id("tokens"), parts, body.add_special, body.parse_special)
+    request = TokenizeRequest(new_id("tokens"), parts, bool(body.add_special), body.parse_special is not False)
     answer = await _answer(http, body.model, request, Tokenized)
     if not body.with_pieces:
         return JSONResponse({"tokens": list(answer.tokens)})

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from app.server.calls.schemas import MAX_MESSAGES, ChatCompletionBody, Text
 from app.server.chat.call import ChatCall, ChatChoice, ChatUpdate, RunningChat, Updates
-from app.server.http.body import Body, LenientBody
-from app.server.http.errors import from_exception, from_validation, refuse, renamed
+from app.server.http.body import Body, LenientBody, valid
+from app.server.http.errors import from_exception, refuse, renamed
 from app.server.http.sse import EventStream, while_connected
 from app.server.openai.response_body import Item, ToolNames, messages_of
 from app.server.openai.response_store import ResponseStore, StoredResponse, new_number
@@ -104,11 +104,7 @@ class LmStudioChatBody(Body):
             fields["enable_thinking"] = self.reasoning == "on"
         elif self.reasoning is not None:
             fields["reasoning_effort"] = self.reasoning
-        with renamed(_SENT):
-            try:
-                return ChatCompletionBody.model_validate(fields)
-            except ValidationError as error:
-                raise from_validation(dict(one) for one in error.errors()) from None
+        return valid(ChatCompletionBody, fields, _SENT)
 
 
 async def chat(body: LmStudioChatBody, http: HttpRequest) -> Response:

@@ -5,22 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, GenerationBody, Text
-from app.server.http.body import LenientBody
-from app.server.http.errors import from_validation
+from app.server.http.body import LenientBody, valid
 from app.server.llama_cpp.completion import LlamaBody
 from app.server.llama_cpp.infill import InfillBody
 from core.values.errors import BadRequest
 from core.values.request import SamplingParams
 
 Message = dict[str, Any]
-_Body = TypeVar("_Body", bound=GenerationBody)
 # Options that go on as they are.
 _SAMPLING = frozenset(one.name for one in fields(SamplingParams)) & frozenset(GenerationBody.model_fields) | {"stop"}
+# The fields of our calls by their names here.
+_SENT_FIELDS = {
+    "enable_thinking": "think",
+    "input_prefix": "prompt",
+    "input_suffix": "suffix",
+    "max_tokens": "options.num_predict",
+    "n_probs": "top_logprobs",
+    "reasoning_effort": "think",
+    "response_format": "format",
+    "tokens": "context",
+    **{name: f"options.{name}" for name in _SAMPLING},
+}
 # How the model is loaded is said when the server starts; it changes the speed or the memory, and no answer.
 _HINTS = frozenset(
     [
@@ -92,6 +102,11 @@ class WritingBody(RunBody):
         """True where the answer comes in lines, as it does unless that is switched off."""
         return self.stream is not False
 
+    @property
+    def sent_fields(self) -> dict[str, str]:
+        """The names of this body's fields, by those of the call that is made of it."""
+        return _SENT_FIELDS
+
     def generation(self) -> dict[str, Any]:
         """Return the fields of a call's body; raises BadRequest for an option that would not be honoured."""
         asked = {name: value for name, value in (self.options or {}).items() if value is not None}
@@ -126,7 +141,7 @@ class WritingBody(RunBody):
             made["enable_thinking"] = self.think
         elif self.think is not None:
             made["reasoning_effort"] = self.think
-        return _valid(ChatCompletionBody, made)
+        return valid(ChatCompletionBody, made, self.sent_fields)
 
 
 class SentFunction(LenientBody):
@@ -201,6 +216,11 @@ class GenerateBody(WritingBody):
         """True where the prompt is no message of a chat."""
         return bool(self.raw or self.suffix)
 
+    @property
+    def sent_fields(self) -> dict[str, str]:
+        """The names of this body's fields, by those of the call that is made of it."""
+        return super().sent_fields | {"messages": "images" if self.images else "prompt"}
+
     def chat(self) -> ChatCompletionBody:
         """Return the chat call's body; raises BadRequest and ApiError."""
         messages: list[Message] = [{"role": "system", "content": self.system}] if self.system else []
@@ -213,8 +233,8 @@ class GenerateBody(WritingBody):
             made["n_probs"] = max(self.top_logprobs or 0, 1)
         if self.suffix:
             around = {"input_prefix": self.prompt or "", "input_suffix": self.suffix}
-            return _valid(InfillBody, made | around)
-        return _valid(LlamaBody, made | {"prompt": self.prompt or ""})
+            return valid(InfillBody, made | around, self.sent_fields)
+        return valid(LlamaBody, made | {"prompt": self.prompt or ""}, self.sent_fields)
 
     def openai_text(self) -> dict[str, Any]:
         """Return the text as OpenAI's completions read it, for a model of another server; raises BadRequest."""
@@ -253,17 +273,10 @@ def _limit(value: Any) -> int | None:
     is_whole = type(value) is int or (isinstance(value, float) and value.is_integer())
     if not is_whole or (value < 1 and value not in _AS_MANY_AS_FIT):
         raise BadRequest(
-            f"num_predict must be a number of tokens, or -1 for as many as there is room for, not {value!r}.",
+            f"options.num_predict must be a number of tokens, or -1 for as many as there is room for, not {value!r}.",
             param="options.num_predict",
         )
     return int(value) if value > 0 else None
-
-
-def _valid(kind: type[_Body], made: dict[str, Any]) -> _Body:
-    try:
-        return kind.model_validate(made)
-    except ValidationError as error:
-        raise from_validation(dict(one) for one in error.errors()) from None
 
 
 def _messages(sent: list[OllamaMessage]) -> Iterator[Message]:

@@ -19,7 +19,7 @@ from app.server.calls.generation import new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatUpdate, Updates
-from app.server.http.errors import ApiError, refuse
+from app.server.http.errors import ApiError, refuse, renamed
 from app.server.http.sse import LineStream, while_connected
 from app.server.llama_cpp.completion import LlamaCall
 from app.server.llama_cpp.infill import InfillBody, InfillCall
@@ -187,6 +187,14 @@ async def _stream(call: OllamaCall, body: WritingBody, reply: OllamaReply) -> As
 
 @asynccontextmanager
 async def _running(call: OllamaCall, body: WritingBody, reply: OllamaReply, *, streams: bool) -> AsyncIterator[Updates]:
+    """Run the call; what is wrong with it is told by the names of its body's fields."""
+    with renamed(body.sent_fields):
+        async with _begun(call, body, reply, streams=streams) as updates:
+            yield updates
+
+
+@asynccontextmanager
+async def _begun(call: OllamaCall, body: WritingBody, reply: OllamaReply, *, streams: bool) -> AsyncIterator[Updates]:
     """Hold the model and run the call; of a chat that is too long the oldest turns are left out, as there."""
     if isinstance(call, LlamaCall):
         async with call.begun() as begun:

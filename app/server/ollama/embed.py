@@ -13,7 +13,7 @@ from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
-from app.server.http.errors import ApiError
+from app.server.http.errors import ApiError, renamed
 from app.server.http.sse import while_connected
 from app.server.ollama.bodies import EmbedBody, LegacyEmbedBody, RunBody
 from app.server.ollama.chat import nanoseconds, resting, shown_name
@@ -49,7 +49,8 @@ async def embed(body: EmbedBody, http: HttpRequest) -> Response:
 
 async def embeddings(body: LegacyEmbedBody, http: HttpRequest) -> Response:
     """Return the vector of a text; the older route."""
-    vectors, _ = await _vectors(http, body, [body.prompt] if body.prompt else [], truncates=True)
+    with renamed({"input": "prompt"}):
+        vectors, _ = await _vectors(http, body, [body.prompt] if body.prompt else [], truncates=True)
     answers = vectors.answer.vectors
     return json_response({"embedding": floats_of(answers[0][0]) if answers else []})
 

@@ -37,10 +37,11 @@ class VectorsBody(Body):
     @model_validator(mode="before")
     @classmethod
     def _without_hints(cls, value: Any) -> Any:
-        """Leave out what other servers know and what changes nothing here."""
+        """Leave out nulls, and what other servers know and what changes nothing here."""
         if not isinstance(value, dict):
             return value
-        return {name: one for name, one in value.items() if name in cls.model_fields or name not in HINTS}
+        fields = cls.model_fields
+        return {name: one for name, one in value.items() if one is not None and (name in fields or name not in HINTS)}
 
     @property
     def lane(self) -> Lane:

@@ -10,11 +10,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
-from app.server.http.body import Body
-from app.server.http.errors import from_validation, renamed
+from app.server.http.body import Body, valid
 from core.values.errors import BadRequest
 
 Item = dict[str, Any]
@@ -104,11 +103,7 @@ class ResponseBody(Body):
         fields |= _format_of(self.text or {})
         if fields.get("top_logprobs") is not None or "message.output_text.logprobs" in (self.include or ()):
             fields["logprobs"] = True
-        with renamed(SENT_FIELDS):
-            try:
-                return ChatCompletionBody.model_validate(fields)
-            except ValidationError as error:
-                raise from_validation(dict(one) for one in error.errors()) from None
+        return valid(ChatCompletionBody, fields, SENT_FIELDS)
 
     @property
     def seals_reasoning(self) -> bool:

@@ -13,6 +13,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
+from app.server.http.body import query_number
 from app.server.http.errors import ApiError, from_exception, refuse, renamed
 from app.server.http.sse import EventStream, while_connected
 from app.server.openai.response_body import (
@@ -27,7 +28,7 @@ from app.server.openai.response_store import ResponseStore, StoredResponse, new_
 from app.server.openai.timings import chat_logprobs, timings, usage
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 
-_MOST_LISTED = 100
+_LISTED, _MOST_LISTED = 20, 100
 
 
 async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
@@ -48,7 +49,8 @@ async def count_input_tokens(body: ResponseBody, http: HttpRequest) -> Response:
     earlier = await earlier_items(http.app.state.responses, body.previous_response_id)
     await _resolve(http.app.state.responses, body)
     call = ResponseCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
-    n_tokens = await while_connected(http.receive, call.count_tokens())
+    with renamed(SENT_FIELDS):
+        n_tokens = await while_connected(http.receive, call.count_tokens())
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
 
 
@@ -374,7 +376,7 @@ async def delete_response(response_id: str, http: HttpRequest) -> Response:
 
 async def list_responses(http: HttpRequest) -> Response:
     """List the newest stored responses."""
-    limit = _limit(http)
+    limit = query_number(http, "limit", _LISTED, _MOST_LISTED)
     found = await asyncio.to_thread(_store(http).newest, limit + 1)
     return JSONResponse(_page([one.response for one in found[:limit]], has_more=len(found) > limit))
 
@@ -386,7 +388,7 @@ async def list_input_items(response_id: str, http: HttpRequest) -> Response:
     items = [item for one in chain[:-1] for item in (*one.input, *one.response["output"])] + chain[-1].input
     if http.query_params.get("order", "desc") != "asc":
         items.reverse()
-    after, limit = http.query_params.get("after"), _limit(http)
+    after, limit = http.query_params.get("after"), query_number(http, "limit", _LISTED, _MOST_LISTED)
     begin = next((i + 1 for i, item in enumerate(items) if item.get("id") == after), 0)
     return JSONResponse(_page(items[begin : begin + limit], has_more=len(items) > begin + limit))
 
@@ -411,13 +413,6 @@ async def _stored(response_id: str, http: HttpRequest) -> StoredResponse:
 
 def _unknown(response_id: str) -> ApiError:
     return refuse(404, f"There is no stored response {response_id[:80]!r} here.", param="response_id")
-
-
-def _limit(http: HttpRequest) -> int:
-    text = http.query_params.get("limit", "20")
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= _MOST_LISTED):
-        raise refuse(400, f"limit must be a number from 1 to {_MOST_LISTED}.", param="limit")
-    return int(text)
 
 
 def _page(data: list[Item], *, has_more: bool) -> Item:

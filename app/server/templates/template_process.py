@@ -127,10 +127,6 @@ class ChatTemplate:
         self._template = environment.from_string(source)
         self._max_chars = max_chars
         user = {"role": "user", "content": "u-probe"}
-        user = {"role": "user", "content": "u-probe"}
-        # Some templates fail where ``tools`` is none.
-        self._no_tools: list[Any] | None = None
-        user = {"role": "user", "content": "u-probe"}
         parts = [{"role": "user", "content": [{"type": "text", "text": "u-probe"}]}]
         self.wants_parts = not self._shows("u-probe", [user]) and self._shows("u-probe", parts)
         self.has_system = self._shows("s-probe", [{"role": "system", "content": "s-probe"}, user])

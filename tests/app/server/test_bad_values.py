@@ -39,6 +39,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/models/load": {"model": "ember-q8_0"},
     "/slipstream/load": {"model": "ember-q8_0"},
     "/api/v1/models/load": {"model": "ember-q8_0"},
+    "/api/pull": {"model": "ember-q8_0", "stream": False},
     "/api/v1/models/download": {"model": "ember-q8_0"},
     "/api/v1/chat": {"model": "ember-q8_0", "input": "Hi", "max_output_tokens": 1, "store": False},
     "/api/show": {"model": "ember-q8_0"},
@@ -78,8 +79,7 @@ NO_NUMBER = ('"', "[", "NaN")
 
 # Errors that no single field is the cause of: a text is too long with the others, or the usual body is refused.
 OTHERWISE = re.compile(
-    "context size|too long|tokens, and this model takes|leaves no room|does not score|no file 'file-x'|"
-    "JSON schema cannot be followed|num_predict must be|is no token"
+    "context size|too long|tokens, and this model takes|leaves no room|does not score|no file 'file-x'"
 )
 
 
@@ -243,14 +243,22 @@ class Case(NamedTuple):
     body: str
 
 
-def cases(server: RunningServer) -> Iterator[Case]:
+def fields_of(server: RunningServer) -> dict[str, set[str]]:
+    """The fields that the body of each route has, as it is described."""
     document = server.http.get("/openapi.json").json()
+    found = {}
     for path, usual in BODIES.items():
         schema = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
         if "$ref" in schema:
             schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-        fields = set(schema["properties"])
-        assert fields >= set(usual) - {"options"}, f"{path} is not described as it is"
+        found[path] = set(schema["properties"])
+        assert found[path] >= set(usual) - {"options"}, f"{path} is not described as it is"
+    return found
+
+
+def cases(server: RunningServer) -> Iterator[Case]:
+    for path, fields in fields_of(server).items():
+        usual = BODIES[path]
         for value in VALUES:
             yield Case(path, "", value, value)
         for field in sorted(fields):
@@ -337,3 +345,22 @@ def test_no_value_of_any_field_breaks_a_route(server: RunningServer) -> None:
     assert problems(server, every) == []
     assert not any(slot["is_processing"] for slot in server.http.get("/slots").json())
     assert server.chat(max_tokens=1).choices[0].finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [("/v1/responses", "limit"), ("/v1/files", "limit"), ("/v1/batches", "limit"), ("/slipstream/log", "lines")],
+)
+def test_a_number_in_a_query_is_one_or_is_named(server: RunningServer, path: str, field: str) -> None:
+    for value in ("", "0", "-1", "1.5", "x", "٣", "9" * 5_000, "000001" + "0" * 30):
+        answer = server.http.get(path, params={field: value})
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, field), value
+    assert server.http.get(path, params={field: "999999"}).status_code == 200
+
+
+def test_null_is_the_default_of_every_field(server: RunningServer) -> None:
+    for path, fields in fields_of(server).items():
+        plain, with_nulls = (
+            server.http.post(path, json=body) for body in (BODIES[path], dict.fromkeys(fields) | BODIES[path])
+        )
+        assert with_nulls.status_code == plain.status_code, (path, with_nulls.text)

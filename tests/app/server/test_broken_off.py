@@ -8,12 +8,13 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from app.server.http.errors import is_ollama
 from tests.app.server.conftest import RunningServer
 from tests.support.fork_server import ForkedServer
 from tests.support.waiting import until
@@ -33,16 +34,21 @@ ENDLESS: dict[str, dict[str, Any]] = {
     "/api/chat": {"model": "deep", "messages": USER, "options": STORY},
     "/api/v1/chat": {"input": "Tell me a story.", "store": False, **LONG},
     "/api/generate": {"model": "deep", "prompt": USER[0]["content"], "options": STORY},
+    "/api/v0/chat/completions": {"messages": USER, **LONG},
+    "/api/v0/completions": {"prompt": "Once", "max_tokens": 900, **LONG},
 }
 # Of each route that writes nothing a body that takes seconds.
 TEXTS = ["a fox and a boat " * 60] * 200
 VECTORS: dict[str, dict[str, Any]] = {
     "/v1/embeddings": {"model": "deep", "input": TEXTS},
+    "/api/v0/embeddings": {"model": "deep", "input": TEXTS},
     "/embedding": {"model": "deep", "content": TEXTS},
     "/api/embed": {"model": "deep", "input": TEXTS},
+    "/api/embeddings": {"model": "deep", "prompt": TEXTS[0]},
 }
+SCORES = ("/v1/rerank", "/v1/reranking", "/rerank")
 CALLS = [(path, stream) for path in ENDLESS for stream in (True, False)]
-SLOTS = 4  # fewer than calls: the others wait
+SLOTS = len(ENDLESS) + 2  # fewer than calls: the others wait
 
 
 @pytest.fixture(scope="module")
@@ -73,30 +79,92 @@ def sent(running: RunningServer, path: str, text: str) -> Iterator[socket.socket
         yield client
 
 
-def last_words(deep: RunningServer, path: str, stream: bool) -> str:
-    """The last thing that is said of a call, whatever the form: an event, a line, or the whole body."""
-    answer = deep.http.post(path, content=body(path, stream), headers={"Content-Type": "application/json"})
-    ends = (":", "data: [DONE]", 'data: {"type":"chat.end"')  # what comes after the last word
-    lines = [
-        line for line in answer.text.splitlines() if line and not line.startswith(ends) and line != "event: chat.end"
-    ]
-    return lines[-1].removeprefix("data: ")
+def has_text(found: Any) -> bool:
+    """Whether an event or a line has some of the reply, wherever its protocol puts it."""
+    if isinstance(found, list):
+        return any(map(has_text, found))
+    if not isinstance(found, dict):
+        return False
+    return any(
+        has_text(value) or (name in ("content", "text", "delta", "response") and isinstance(value, str) and value != "")
+        for name, value in found.items()
+    )
 
 
-@pytest.mark.slow
-def test_an_engine_that_dies_ends_each_call_once_and_in_its_own_form(deep: RunningServer) -> None:
-    with ThreadPoolExecutor(len(CALLS)) as threads:
-        calls = [threads.submit(last_words, deep, *call) for call in CALLS]
-        deep.wait_until(lambda state: state["active"] == SLOTS and state["queued"] == len(CALLS) - SLOTS)
-        deep.engine.send_signal(signal.SIGKILL)
-        said = {call: json.loads(one.result(timeout=120)) for call, one in zip(CALLS, calls, strict=True)}
-    for (path, stream), found in said.items():
-        error = found.get("response", found)["error"]
-        sentence = error if isinstance(error, str) else error["message"]
-        assert "engine" in sentence, (path, stream, found)
-    state = deep.wait_until(lambda state: state["phase"] == "ready")
-    assert (state["active"], state["queued"]) == (0, 0)
-    assert deep.chat(model="deep", max_tokens=1).choices[0].finish_reason == "length"
+def data_of(line: str) -> Any:
+    """The object in a line of a stream; None where it has none."""
+    text = line.removeprefix("data: ")
+    return json.loads(text) if text.startswith("{") else None
+
+
+def first_text(lines: Iterator[str]) -> str:
+    """Read a stream up to the first text of its reply."""
+    return next(line for line in lines if has_text(data_of(line)))
+
+
+def sentence_of_end(path: str, lines: list[str]) -> str:
+    """What a stream says of its failure, as its last event or line and in the form of its route."""
+    said = [line for line in lines if line and not line.startswith(":")]
+    if path == "/api/v1/chat":
+        *said, name, data = said
+        assert (name, data_of(data)["result"]["response_id"]) == ("event: chat.end", None)
+    names, error = [line for line in said[-2:-1] if line.startswith("event: ")], data_of(said[-1])
+    if path == "/v1/responses":
+        assert (names, error["type"]) == (["event: response.failed"], "response.failed")
+        assert (error["response"]["status"], error["response"]["error"]["code"]) == ("failed", "engine_died")
+        return error["response"]["error"]["message"]
+    assert names == (["event: error"] if path in ("/v1/messages", "/api/v1/chat") else []), said[-3:]
+    return sentence_of(path, error)
+
+
+def sentence_of(path: str, body: dict[str, Any]) -> str:
+    """What an error says that has the form of its route."""
+    error = body["error"]
+    if is_ollama(path):
+        assert list(body) == ["error"]
+        return error
+    kinds = {"/v1/messages": "overloaded_error", "/api/v1/chat": "internal_error"}
+    assert (error["type"], error["code"]) == (kinds.get(path, "server_error"), "engine_died")
+    assert path not in kinds or body.get("type", "error") == "error"
+    return error["message"]
+
+
+def test_an_engine_that_dies_ends_each_call_once_and_in_the_form_of_its_route(
+    deep: RunningServer, reranker: RunningServer
+) -> None:
+    documents = {"query": "fox", "documents": ["a fox and a boat " * 20] * 200}
+    with ThreadPoolExecutor(len(CALLS) + len(VECTORS) + len(SCORES)) as threads, ExitStack() as stack:
+        streams = {}
+        for path in ENDLESS:
+            asked = deep.http.stream("POST", path, json=ENDLESS[path] | {"stream": True})
+            streams[path] = stack.enter_context(asked).iter_lines()
+            first_text(streams[path])
+        wholes = {
+            path: threads.submit(deep.http.post, path, json=ENDLESS[path] | {"stream": False}) for path in ENDLESS
+        }
+        until(lambda: len(listed(deep)) == len(CALLS))
+        for server in (deep, reranker):
+            server.engine.suspend()  # so that nothing ends before
+        wholes |= {path: threads.submit(deep.http.post, path, json=asked) for path, asked in VECTORS.items()}
+        wholes |= {path: threads.submit(reranker.http.post, path, json=documents) for path in SCORES}
+        until(lambda: len(listed(deep)) == len(CALLS) + len(VECTORS) and len(listed(reranker)) == len(SCORES))
+        for server in (deep, reranker):
+            server.engine.kill()
+        for path, lines in streams.items():
+            assert "The engine" in sentence_of_end(path, list(lines)), path
+        for path, whole in wholes.items():
+            answer = whole.result(timeout=60)
+            assert (answer.status_code, answer.headers["x-should-retry"]) == (503, "true"), path
+            assert "The engine" in sentence_of(path, answer.json()), path
+    for server in (deep, reranker):
+        server.wait_until(lambda state: state["phase"] == "ready")
+        assert listed(server) == []
+    for path in ENDLESS:
+        with deep.http.stream("POST", path, json=ENDLESS[path] | {"stream": True}) as answer:
+            assert first_text(answer.iter_lines()), path
+    assert deep.http.post("/v1/embeddings", json={"model": "deep", "input": "fox"}).status_code == 200
+    assert reranker.http.post("/v1/rerank", json={"query": "fox", "documents": ["a"]}).status_code == 200
+    deep.wait_until(lambda state: state["active"] == state["queued"] == 0)
 
 
 @pytest.mark.slow
@@ -107,28 +175,6 @@ def test_the_slots_of_clients_that_go_are_free_at_once(deep: RunningServer) -> N
             if stream:
                 assert client.recv(1)
         deep.wait_until(lambda state: state["active"] == 0 and state["queued"] == 0)
-
-
-@pytest.mark.slow
-def test_vectors_and_scores_end_with_the_engine_in_their_own_form(deep: RunningServer, reranker: RunningServer) -> None:
-    documents = ["a fox and a boat " * 20] * 2_000
-    calls = [(deep, path, asked) for path, asked in VECTORS.items()]
-    calls += [(reranker, path, {"query": "fox", "documents": documents}) for path in ("/v1/rerank", "/rerank")]
-    with ThreadPoolExecutor(len(calls)) as threads:
-        answers = [threads.submit(one.http.post, path, json=asked) for one, path, asked in calls]
-        for one, n_calls in ((reranker, 2), (deep, len(VECTORS))):
-            until(lambda one=one, n_calls=n_calls: len(listed(one)) == n_calls)
-            one.engine.send_signal(signal.SIGKILL)
-        found = [answer.result(timeout=60) for answer in answers]
-    for (one, path, _), answer in zip(calls, found, strict=True):
-        error = answer.json()["error"]
-        assert answer.status_code == 503, path
-        assert "engine" in (error if path.startswith("/api/") else error["message"]), (path, answer.text)
-        assert listed(one) == []
-    for one, path, asked in ((deep, "/v1/embeddings", "fox"), (reranker, "/v1/rerank", None)):
-        one.wait_until(lambda state: state["phase"] == "ready")
-        again = {"model": "deep", "input": asked} if asked else {"query": "fox", "documents": ["a"]}
-        assert one.http.post(path, json=again).status_code == 200
 
 
 @pytest.mark.slow

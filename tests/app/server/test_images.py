@@ -122,6 +122,7 @@ def test_a_text_that_looks_like_a_mark_is_text(seeing: RunningServer) -> None:
     [
         ("data:image/png;base64,not base64!", "base64"),
         ("data:image/png;base64", "comma"),
+        ("data:image/png,%89PNG", "base64"),
         (data_url(b"no image at all"), "not an image"),
         (data_url(picture()[:200]), "damaged"),
         (data_url(png_header(60_000, 60_000)), "million"),
@@ -130,7 +131,7 @@ def test_a_text_that_looks_like_a_mark_is_text(seeing: RunningServer) -> None:
         ("/etc/passwd", "data URL"),
         ("http://127.0.0.1/image.png", "--allow-remote-images"),
     ],
-    ids=["base64", "comma", "text", "cut", "bomb", "bytes", "file", "path", "remote"],
+    ids=["base64", "comma", "percent", "text", "cut", "bomb", "bytes", "file", "path", "remote"],
 )
 def test_refuses_hostile_images_by_name(seeing: RunningServer, url: str, words: str) -> None:
     with pytest.raises(openai.BadRequestError, match=words) as raised:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 
 from app.server.calls.model_host import GivenModel
 from app.server.http.errors import ModelNotFound
+from app.server.main import STARTER
 from core.values.errors import BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase
+from models.catalog.catalog import STARTER_FOLDER, Catalog
 from tests.app.server.test_model_host import Stage, on_stage
 
 C = GivenModel("c", Path("c.gguf"))
@@ -184,3 +187,16 @@ def shelf_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
 
     entries = test_model_host.Shelf().entries()
     monkeypatch.setattr(test_model_host.Shelf, "entries", lambda self: (*entries, C))
+
+
+@on_stage()
+async def test_a_name_opens_no_file_of_the_folder_that_the_server_was_started_in(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copyfile(STARTER_FOLDER / f"{STARTER}.gguf", tmp_path / "private.gguf")
+    monkeypatch.chdir(tmp_path)
+    stage.pool._catalog = Catalog([])
+    assert stage.pool.find(f"{STARTER}.gguf.gguf").name == STARTER
+    for name in ("private.gguf", "private.gguf.gguf", "./private.GGUF.gguf"):
+        with pytest.raises(ModelNotFound):
+            stage.pool.find(name)

@@ -114,6 +114,23 @@ def test_an_error_after_a_comment_is_an_event():
     assert json.loads(text.split("data: ")[1])["error"]["message"] == "Too long."
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/chat/completions", {}),
+        ("/v1/messages", {"type": "error"}),
+        ("/v1/responses", {"type": "error", "code": "queue_full", "message": "Full.", "sequence_number": 0}),
+        ("/api/v1/chat", {"type": "error"}),
+    ],
+)
+def test_an_error_event_has_the_form_of_its_protocol(path, fields):
+    *names, data = refuse(503, "Full.", code="queue_full").event(path).decode().strip().splitlines()
+    assert names == (["event: error"] if fields else [])
+    found = json.loads(data.removeprefix("data: "))
+    assert found["error"]["message"] == "Full."
+    assert {name: found[name] for name in fields} == fields
+
+
 def test_a_client_that_leaves_closes_the_generator():
     is_closed = []
 

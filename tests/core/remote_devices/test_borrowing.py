@@ -105,3 +105,8 @@ def test_tokens_are_not_in_the_text_of_options() -> None:
     assert TOKEN not in repr(options)
     assert options.workers == ("rpc://a:1",)
     assert worker_address("rpc://[::1]") == ("::1", 8643)
+
+
+def test_a_name_that_no_machine_can_have_is_said_to_be_out_of_reach() -> None:
+    with pytest.raises(WorkerUnavailable, match=r"cannot be reached .* Check the address"):
+        look(f"rpc://{'x' * 200}:1", "token")
