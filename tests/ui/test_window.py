@@ -672,6 +672,7 @@ def test_an_example_is_sent_with_one_click(qtbot, window: MainWindow, server: Fa
 
 def test_a_link_opens_only_after_asking_and_never_a_file(qtbot, window: MainWindow, monkeypatch) -> None:
     opened: list[str] = []
+    # As where no program opens links.
     monkeypatch.setattr("ui.chat.chat_page.QDesktopServices.openUrl", lambda url: opened.append(url.toString()))
     window.page.transcript.link_chosen.emit("file:///etc/passwd")
     window.page.transcript.link_chosen.emit("javascript:alert(1)")
@@ -681,6 +682,9 @@ def test_a_link_opens_only_after_asking_and_never_a_file(qtbot, window: MainWind
     assert opened == []
     box.buttons()[0].click()
     assert opened == ["https://example.org/"]
+    window.page.server_banner.action.click()
+    assert "https://example.org/" in window.page.server_banner.text
+    assert QGuiApplication.clipboard().text() == "https://example.org/"
 
 
 def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: MainWindow) -> None:
@@ -714,11 +718,12 @@ def test_text_grows_on_all_pages_and_its_size_is_remembered(qtbot, qapp, window:
     one_line = window.page.composer.field.height()
     for _ in range(9):
         window.step_text(1)
+    assert window.library is not None
+    assert window.library.font().pixelSize() == 21
+    window.show_page("chat")  # what is hidden grows when it is shown
     assert [pixels_at(view) for view in (reply_view(window).view, asked_view(window).view)] == [22, 22]
     assert window.page.composer.field.height() > one_line
     assert window.page.composer.field.tabStopDistance() == reply_view(window).view.tabStopDistance() == TAB_WIDTH * 1.5
-    assert window.library is not None
-    assert window.library.font().pixelSize() == 21
     delegate = window.library.models.list.delegate
     assert delegate.sizeHint(QStyleOptionViewItem(), QModelIndex()).height() == ROW_HEIGHT * 1.5
     assert str(QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat).value("textSize")) == "150"

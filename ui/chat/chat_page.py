@@ -7,14 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent, QResizeEvent
+from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
     QLabel,
     QMenu,
-    QMessageBox,
     QProgressBar,
     QStackedWidget,
     QVBoxLayout,
@@ -46,6 +45,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import ask_first
 
 LIVE_MS = 100
 KEEP_MS = 500  # typing ends before it is written down
@@ -378,9 +378,8 @@ class ChatPage(QWidget):
             )
         if any(message.role is Role.ASSISTANT for message in sent) and not self._conversation.is_running:
             ways.append((tr("Start a new chat with a summary of this one"), self._sum_up))
-        if not ways:
-            ways.append((tr("There is room enough, and this model's context cannot be larger"), lambda: None))
-        self._show_ways(ways, self.context_bar)
+        nothing = tr("There is room enough, and this model's context cannot be larger")
+        self._show_ways(ways, self.context_bar, nothing)
 
     def _sum_up(self) -> None:
         settings, sent = self._conversation.chat.settings, self._sent(self._conversation.tree.path)
@@ -397,7 +396,7 @@ class ChatPage(QWidget):
     def _on_summary(self, text: str) -> None:
         self._leave_summary()
         self.pane.new_chat()
-        self.composer.set_text(text)
+        self.composer.set_text(text + self.composer.text.strip())  # what waits there to be sent stays
         self.composer.setFocus()
 
     def _on_no_summary(self, problem: str) -> None:
@@ -436,11 +435,13 @@ class ChatPage(QWidget):
             ways.append((tr("Leave out earlier messages"), lambda: self._begin_at(start, then)))
         return ways
 
-    def _show_ways(self, ways: list[tuple[str, Callable[[], object]]], button: QWidget) -> None:
+    def _show_ways(self, ways: list[tuple[str, Callable[[], object]]], button: QWidget, nothing: str = "") -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         for words, act in ways:
             menu.addAction(words, act)
+        if not ways and nothing:
+            menu.addAction(nothing).setEnabled(False)
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
     def _on_fit_wanted(self, message: Message, button: QWidget) -> None:
@@ -683,13 +684,11 @@ class ChatPage(QWidget):
         url = QUrl(address)
         if url.scheme() not in ("http", "https", "mailto"):
             return
-        box = QMessageBox(self.window())
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle(tr("Open link"))
-        box.setText(tr("Open this link in your browser?"))
-        box.setInformativeText(url.toDisplayString())
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        opens = box.addButton(tr("Open"), QMessageBox.ButtonRole.AcceptRole)
-        box.addButton(QMessageBox.StandardButton.Cancel)
-        box.buttonClicked.connect(lambda button: QDesktopServices.openUrl(url) if button is opens else None)
-        box.open()
+        question = tr("Open this link in your browser?")
+        ask_first(self, question, url.toDisplayString(), tr("Open"), lambda: self._open_link(url), by_enter=True)
+
+    def _open_link(self, url: QUrl) -> None:
+        if not QDesktopServices.openUrl(url):
+            address = url.toString()
+            copy = (tr("Copy the address"), lambda: QGuiApplication.clipboard().setText(address))
+            self.server_banner.say(tr("No program here opens {address}.", address=address), action=copy)

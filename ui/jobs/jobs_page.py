@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QDir, Qt, QTemporaryFile, QTimer, Signal
+from PySide6.QtCore import QDir, QMimeData, QTemporaryFile, QTimer, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMessageBox, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration
 from models.formatting.system_error import system_reason
@@ -26,7 +26,7 @@ from ui.language import of_data, tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.page_layout import PageColumn, plain_label
+from ui.widgets.page_layout import PageColumn, ask_first, plain_label
 
 LOOK_MS = 1_000
 CHATS = "/v1/chat/completions"
@@ -130,13 +130,13 @@ class JobsPage(PageColumn):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files."""
-        if event.mimeData().hasUrls():
+        if _files_in(event.mimeData()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Run each file that was dropped."""
-        for url in event.mimeData().urls():
-            self.run_file(Path(url.toLocalFile()))
+        for file in _files_in(event.mimeData()):
+            self.run_file(file)
         event.acceptProposedAction()
 
     def look(self) -> None:
@@ -192,10 +192,17 @@ class JobsPage(PageColumn):
         file.write(line.encode("utf-8", "replace") + b"\n")
         file.close()
         title = question if len(question) <= _TITLE else f"{question[:_TITLE].rstrip()}…"
-        self._upload(Path(file.fileName()), CHATS, {"title": title, "kind": "question"})
         self.question.clear()
 
-    def _upload(self, path: Path, url: str, metadata: dict[str, str]) -> None:
+        def put_back() -> None:
+            if not self.question.toPlainText():
+                self.question.setPlainText(question)
+
+        self._upload(Path(file.fileName()), CHATS, {"title": title, "kind": "question"}, put_back)
+
+    def _upload(
+        self, path: Path, url: str, metadata: dict[str, str], not_begun: Callable[[], object] = lambda: None
+    ) -> None:
         self.problem.hide()
 
         def run(file: dict[str, Any]) -> None:
@@ -210,10 +217,14 @@ class JobsPage(PageColumn):
             }
             self._api.ask("POST", "/v1/batches", body, lambda found: over(), failed)
 
-        key, over, failed, progressed = self._moved(metadata["title"], tr("is sent to the server"))
+        def failed(sentence: str) -> None:
+            not_begun()
+            say(sentence)
+
+        key, over, say, progressed = self._moved(metadata["title"], tr("is sent to the server"))
         end = self._api.upload("/v1/files", path, {"purpose": "batch"}, run, failed, progressed)
         if key in self._moving:
-            self._ends[key] = end
+            self._ends[key] = lambda: (end(), not_begun())
 
     def _moved(
         self, title: str, line: str
@@ -302,16 +313,8 @@ class JobsPage(PageColumn):
         self._change(key, action)
 
     def _ask_before_removal(self, key: str, job: dict[str, Any]) -> None:
-        box = QMessageBox(self.window())
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle(tr("Remove"))
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(tr("Remove {name}?", name=title_of(job)))
-        box.setInformativeText(tr("Its results were not saved, and go with it."))
-        removes = box.addButton(tr("Remove"), QMessageBox.ButtonRole.AcceptRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        box.buttonClicked.connect(lambda button: self._change(key, REMOVE) if button is removes else None)
-        box.open()
+        lost = tr("Its results were not saved, and go with it.")
+        ask_first(self, tr("Remove {name}?", name=title_of(job)), lost, REMOVE, lambda: self._change(key, REMOVE))
 
     def _change(self, key: str, action: str) -> None:
         method, path = {
@@ -399,6 +402,11 @@ class JobsPage(PageColumn):
         self.problem.setText(sentence)
         self.problem.show()
         self.ensureWidgetVisible(self.problem)
+
+
+def _files_in(dragged: QMimeData) -> list[Path]:
+    """Return the files of this machine among what is dragged."""
+    return [Path(url.toLocalFile()) for url in dragged.urls() if url.isLocalFile()] if dragged.hasUrls() else []
 
 
 def _url_of(line: bytes) -> str | None:

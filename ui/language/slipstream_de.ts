@@ -378,6 +378,11 @@
       <translation>Eine Nachricht nimmt höchstens {MOST} Dateien: {name} wurde weggelassen.</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/attachments/shelf.py" />
+      <source>What was pasted cannot be attached: {reason}.</source>
+      <translation>Das Eingefügte lässt sich nicht anhängen: {reason}.</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/chat_page.py" />
       <source>No small model is paired with this one.</source>
       <translation>Mit diesem Modell ist kein kleines verbunden.</translation>
@@ -399,6 +404,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
+      <source>There is room enough, and this model's context cannot be larger</source>
+      <translation>Es ist Platz genug, und der Kontext dieses Modells kann nicht größer sein</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
       <source>{name} cannot see images: choose a model that can, as those with “VL” or “vision” in their names.</source>
       <translation>{name} kann keine Bilder sehen: Wähle ein Modell, das es kann, etwa eines mit „VL“ oder „vision“ im Namen.</translation>
     </message>
@@ -406,6 +416,11 @@
       <location filename="../../ui/chat/chat_page.py" />
       <source>The loading of {name} was cancelled, so no model is loaded.</source>
       <translation>Das Laden von {name} wurde abgebrochen: Kein Modell ist geladen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>Open this link in your browser?</source>
+      <translation>Diesen Link im Browser öffnen?</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -484,16 +499,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>Open link</source>
-      <translation>Link öffnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>Open this link in your browser?</source>
-      <translation>Diesen Link im Browser öffnen?</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
       <source>Open</source>
       <translation>Öffnen</translation>
     </message>
@@ -519,6 +524,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
+      <source>Copy the address</source>
+      <translation>Adresse kopieren</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
+      <source>No program here opens {address}.</source>
+      <translation>Kein Programm auf diesem Rechner öffnet {address}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
       <source>{LARGER} {larger:,} tokens of context</source>
       <translation>{LARGER} {larger:,} Token Kontext</translation>
     </message>
@@ -526,11 +541,6 @@
       <location filename="../../ui/chat/chat_page.py" />
       <source>Start a new chat with a summary of this one</source>
       <translation>Einen neuen Chat mit einer Zusammenfassung von diesem beginnen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/chat_page.py" />
-      <source>There is room enough, and this model's context cannot be larger</source>
-      <translation>Es ist Platz genug, und der Kontext dieses Modells kann nicht größer sein</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -2050,6 +2060,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>None yet: add one below, by its command or its address.</source>
+      <translation>Noch keine: Füge unten einen hinzu, mit seinem Befehl oder seiner Adresse.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
       <source>Name of the server</source>
       <translation>Name des Servers</translation>
     </message>
@@ -2122,6 +2137,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/tools/tools_dialog.py" />
       <source>Off.</source>
       <translation>Aus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>It is connected, and offers no tools.</source>
+      <translation>Er ist verbunden, bietet aber keine Werkzeuge an.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
@@ -3023,6 +3043,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Its results were not saved, and go with it.</source>
+      <translation>Die Ergebnisse wurden nicht gespeichert und gehen damit verloren.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
       <source>{stage}: {n:,}</source>
       <translation>{stage}: {n:,}</translation>
     </message>
@@ -3093,11 +3118,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Its results were not saved, and go with it.</source>
-      <translation>Die Ergebnisse wurden nicht gespeichert und gehen damit verloren.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
       <source>paused; it will begin anew</source>
       <translation>angehalten; beginnt von vorn</translation>
     </message>
@@ -3163,6 +3183,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
+      <source>The {n_done} that have arrived are deleted. Pause it to keep them.</source>
+      <translation>Die {n_done}, die schon da sind, werden gelöscht. Halte den Download an, um sie zu behalten.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
       <source>Download</source>
       <translation>Herunterladen</translation>
     </message>
@@ -3210,6 +3235,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/find_view.py" />
       <source>Fit and speed are estimates for the quantisation in the row, refined when a model is opened.</source>
       <translation>Passung und Tempo sind Schätzungen für die Quantisierung in der Zeile; beim Öffnen eines Modells werden sie genauer.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>gated</source>
+      <translation>mit Zugangsbedingungen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>private</source>
+      <translation>privat</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
@@ -3315,6 +3350,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/find_view.py" />
       <source>Speeds are {speeds}. {source} As of {date}.</source>
       <translation>Geschwindigkeiten sind {speeds}. {source} Stand {date}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Clear the search</source>
+      <translation>Suche leeren</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
@@ -3978,6 +4018,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />
+      <source>Move {name} to the trash?</source>
+      <translation>{name} in den Papierkorb legen?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>All files of this model are moved. Chats that used it stay.</source>
+      <translation>Alle Dateien dieses Modells werden verschoben. Chats, die es benutzt haben, bleiben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
       <source>Use</source>
       <translation>Verwenden</translation>
     </message>
@@ -4003,21 +4053,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />
-      <source>Remove model</source>
-      <translation>Modell entfernen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/model_details.py" />
-      <source>Move {name} to the trash?</source>
-      <translation>{name} in den Papierkorb legen?</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/model_details.py" />
-      <source>All files of this model are moved. Chats that used it stay.</source>
-      <translation>Alle Dateien dieses Modells werden verschoben. Chats, die es benutzt haben, bleiben.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/model_details.py" />
       <source>Move to trash</source>
       <translation>In den Papierkorb</translation>
     </message>
@@ -4035,6 +4070,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/model_details.py" />
       <source>In use</source>
       <translation>In Gebrauch</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/model_details.py" />
+      <source>No program here shows folders. It is {folder}.</source>
+      <translation>Kein Programm hier zeigt Ordner. Er ist {folder}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/models_view.py" />
@@ -4903,6 +4943,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Programs that have the present key are refused until they get the new one.</source>
+      <translation>Programme mit dem jetzigen Schlüssel werden abgewiesen, bis sie den neuen haben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Programs that have it are refused from now on. It cannot be brought back; another can be made.</source>
+      <translation>Programme, die ihn haben, werden ab jetzt abgewiesen. Er lässt sich nicht zurückholen, aber du kannst einen neuen machen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>used last on {day}</source>
       <translation>zuletzt benutzt am {day}</translation>
     </message>
@@ -5053,6 +5103,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Make another key?</source>
+      <translation>Einen anderen Schlüssel machen?</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>{sentence} Choose another port below and switch it on again.</source>
       <translation>{sentence} Wähle unten einen anderen Port und schalte ihn wieder ein.</translation>
     </message>
@@ -5062,6 +5117,11 @@ Klicke für mehr.</translation>
 {new}</source>
       <translation>Der Schlüssel „{name}“, der nur dieses eine Mal gezeigt wird:
 {new}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>Revoke the key “{name}”?</source>
+      <translation>Den Schlüssel „{name}“ zurücknehmen?</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5085,8 +5145,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>A worker is another machine with Slipstream that lends its memory and its GPU to a model that fits neither machine alone. There, this command prints the worker's address and a token:</source>
-      <translation>Ein Worker ist ein anderer Rechner mit Slipstream, der seinen Speicher und seine GPU einem Modell leiht, das in keinen der beiden allein passt. Dort gibt dieser Befehl die Adresse des Workers und ein Token aus:</translation>
+      <source>A worker is another machine with Slipstream that lends its memory and its GPU to a model that fits neither machine alone. In a terminal there, in Slipstream's folder, this command prints its address and a token:</source>
+      <translation>Ein Worker ist ein anderer Rechner mit Slipstream, der seinen Speicher und seine GPU einem Modell leiht, das in keinen der beiden allein passt. Dort gibt dieser Befehl, in einem Terminal im Ordner von Slipstream, seine Adresse und ein Token aus:</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
@@ -5205,8 +5265,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
+      <source>Its models leave the list, and its key is forgotten. Nothing changes on that server.</source>
+      <translation>Seine Modelle verschwinden aus der Liste, und sein Schlüssel wird vergessen. Auf dem Server selbst ändert sich nichts.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
       <source>A worker needs an address and its token.</source>
       <translation>Ein Worker braucht eine Adresse und sein Token.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/machines_view.py" />
+      <source>Its token is forgotten. Nothing changes on that machine.</source>
+      <translation>Sein Token wird vergessen. Auf dem Rechner selbst ändert sich nichts.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
@@ -5410,6 +5480,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
+      <source>Chats, models, their own settings, folders and your account stay.</source>
+      <translation>Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/settings/settings_page.py" />
       <source>Search settings</source>
       <translation>Einstellungen durchsuchen</translation>
     </message>
@@ -5505,18 +5580,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Reset settings</source>
-      <translation>Einstellungen zurücksetzen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
       <source>Reset all settings of this page?</source>
       <translation>Alle Einstellungen dieser Seite zurücksetzen?</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>Chats, models, their own settings, folders and your account stay.</source>
-      <translation>Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5637,11 +5702,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/settings/settings_page.py" />
       <source>Copy the path</source>
       <translation>Pfad kopieren</translation>
-    </message>
-    <message>
-      <location filename="../../ui/settings/settings_page.py" />
-      <source>No program here shows folders. It is {folder}.</source>
-      <translation>Kein Programm hier zeigt Ordner. Er ist {folder}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />

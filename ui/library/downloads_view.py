@@ -18,13 +18,13 @@ from models.library import requests as ask
 from models.library.values import Download, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
-from ui.library.labels import download_line, share
+from ui.library.labels import download_line, share, size
 from ui.library.quantise_rows import QuantiseRows
 from ui.theme.tokens import COLUMN, LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.page_layout import ScrollColumn
+from ui.widgets.page_layout import ScrollColumn, ask_first
 from ui.widgets.state_pane import StatePane
 
 RESUMABLE = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
@@ -120,6 +120,7 @@ class DownloadRow(QFrame):
 
 
 MADE_AT_ONCE = 2  # rows in one turn of the event loop
+ASKED_FROM = 100_000_000  # bytes: less is there again in some seconds
 
 
 class DownloadsView(QWidget):
@@ -220,7 +221,7 @@ class DownloadsView(QWidget):
         row.set_palette(self._palette)
         row.pause_wanted.connect(lambda number: self._ask(ask.PauseDownload(number)))
         row.resume_wanted.connect(lambda number: self._ask(ask.ResumeDownload(number)))
-        row.cancel_wanted.connect(lambda number: self._ask(ask.CancelDownload(number)))
+        row.cancel_wanted.connect(self._on_cancel)
         row.moved.connect(self._on_moved)
         self.rows[download.number] = row
         return row
@@ -230,6 +231,17 @@ class DownloadsView(QWidget):
         self._column.removeWidget(row)
         row.hide()
         row.deleteLater()
+
+    def _on_cancel(self, number: int) -> None:
+        """Ask first where much has arrived: what a slip of the mouse removes takes long to fetch again."""
+        row = self.rows[number]
+        n_done = row.download.progress.n_done
+        if n_done < ASKED_FROM:
+            self._ask(ask.CancelDownload(number))
+            return
+        more = tr("The {n_done} that have arrived are deleted. Pause it to keep them.", n_done=size(n_done))
+        question = tr("Remove {name}?", name=row.title.text())
+        ask_first(self, question, more, tr("Remove"), lambda: self._ask(ask.CancelDownload(number)))
 
     def _on_moved(self, number: int, by: int) -> None:
         at = next((at for at, one in enumerate(self._link.downloads) if one.number == number), None)

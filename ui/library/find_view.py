@@ -36,6 +36,7 @@ from ui.widgets.two_panes import TwoPanes
 
 PAUSE_MS = 400  # typing ends before the Hub is asked
 ESTIMATED = tr("Fit and speed are estimates for the quantisation in the row, refined when a model is opened.")
+ACCESS = {Access.OPEN: "", Access.GATED: tr("gated"), Access.PRIVATE: tr("private")}
 ORDERS = {
     "downloads": tr("Most downloads"),
     "likes": tr("Most likes"),
@@ -183,8 +184,13 @@ class FindView(QWidget):
             self.stack.setCurrentWidget(self.list)
             return
         text = tr("The Hub has no GGUF models by these words. Try fewer or other words.")
-        self.state.say("search", tr("Nothing was found"), text)
+        self.state.say("search", tr("Nothing was found"), text, (tr("Clear the search"), self._clear))
         self.stack.setCurrentWidget(self.state)
+
+    def _clear(self) -> None:
+        self.field.clear()
+        self._search_now()
+        self.field.setFocus()
 
     def _on_search_trouble(self, trouble: Trouble) -> None:
         title = (
@@ -314,7 +320,7 @@ class FindView(QWidget):
 def _found_row(model: FoundModel) -> ListRow:
     found = model.repository
     line = joined(
-        "" if found.access is Access.OPEN else found.access.value,
+        ACCESS[found.access],
         found.architecture or "",
         n_parameters(found.n_params, 0),
         model.quantisation,

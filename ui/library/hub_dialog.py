@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
@@ -55,7 +57,7 @@ class HubDialog(QDialog):
         for button in (self.log_in, self.log_out, self.close_button):
             button.setAutoDefault(False)
         self.save.setDefault(True)
-        self.log_in.clicked.connect(self._on_log_in)
+        self.log_in.clicked.connect(lambda checked: self._on_log_in())
         self.log_out.clicked.connect(lambda: self._ask(ask.LogOut()))
         self.save.clicked.connect(self._on_save)
         self.close_button.clicked.connect(self.close)
@@ -86,12 +88,15 @@ class HubDialog(QDialog):
         ends.addWidget(self.close_button)
         ends.addWidget(self.save)
         column.addLayout(ends)
-        link.ask(ask.ShowHub(), self._on_facts, self._on_trouble)
+        link.ask(ask.ShowHub(), self._on_first_facts, self._on_trouble)
+
+    def _on_first_facts(self, facts: HubFacts) -> None:
+        self.address.setText(facts.address)
+        self.proxy.setText(facts.proxy or "")
+        self._on_facts(facts)
 
     def _on_facts(self, facts: HubFacts) -> None:
         self.problem.hide()
-        self.address.setText(facts.address)
-        self.proxy.setText(facts.proxy or "")
         offline = tr(" HF_HUB_OFFLINE is set: the Hub is not asked.") if facts.is_offline else ""
         self.who.setText(
             (tr("Logged in by {token}.", token=ORIGINS.get(facts.token, facts.token)) if facts.token else NOBODY)
@@ -103,9 +108,15 @@ class HubDialog(QDialog):
         self.problem.setText(trouble.sentence)
         self.problem.show()
 
-    def _on_log_in(self) -> None:
-        self._ask(ask.LogIn(self.token.text()))
-        self.token.clear()
+    def _on_log_in(self, then: Callable[[], object] = lambda: None) -> None:
+        """Log in by the token, which stays in its field where it is refused: it can be mended there."""
+
+        def done(facts: HubFacts) -> None:
+            self.token.clear()
+            self._on_changed(facts)
+            then()
+
+        self._link.ask(ask.LogIn(self.token.text()), done, self._on_trouble)
 
     def _on_save(self) -> None:
         wanted = ask.ChangeHub(self.address.text().strip(), self.proxy.text().strip())
@@ -113,7 +124,10 @@ class HubDialog(QDialog):
 
     def _on_saved(self, facts: HubFacts) -> None:
         self._on_changed(facts)
-        self.accept()
+        if self.token.text().strip():  # Enter in its field saves, too
+            self._on_log_in(self.accept)
+        else:
+            self.accept()
 
     def _ask(self, request: object) -> None:
         self._link.ask(request, self._on_changed, self._on_trouble)

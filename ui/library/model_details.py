@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMessageBox, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
 from models.formatting.safe_text import one_line
@@ -19,7 +19,7 @@ from ui.library.partners_card import PartnersCard
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import WARNING, NoteCard
-from ui.widgets.page_layout import ScrollColumn
+from ui.widgets.page_layout import ScrollColumn, ask_first
 
 TOY_NOTE = tr("A toy that comes with Slipstream, to try everything with. It is wrong about most things.")
 AGAIN, ON_ITS_WAY = tr("Download again"), tr("Show in downloads")
@@ -174,20 +174,16 @@ class ModelDetailsPane(ScrollColumn):
             self.mend_wanted.emit(self.row.name)
 
     def _on_reveal(self) -> None:
-        if self.row is not None:
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(Path(self.row.path).parent)))
+        if self.row is None:
+            return
+        folder = str(Path(self.row.path).parent)
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(folder)):
+            self.show_trouble(Trouble(tr("No program here shows folders. It is {folder}.", folder=folder)))
 
     def _on_remove(self) -> None:
         row = self.row
         if row is None:
             return
-        box = QMessageBox(self.window())
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle(tr("Remove model"))
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(tr("Move {name} to the trash?", name=one_line(row.name)))
-        box.setInformativeText(tr("All files of this model are moved. Chats that used it stay."))
-        removes = box.addButton(tr("Move to trash"), QMessageBox.ButtonRole.AcceptRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        box.buttonClicked.connect(lambda button: self.remove_wanted.emit(row.name) if button is removes else None)
-        box.open()
+        question = tr("Move {name} to the trash?", name=one_line(row.name))
+        what = tr("All files of this model are moved. Chats that used it stay.")
+        ask_first(self, question, what, tr("Move to trash"), lambda: self.remove_wanted.emit(row.name))

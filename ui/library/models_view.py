@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -223,8 +224,20 @@ class ModelsView(QWidget):
     def _settle(self, notice: Notice, brings_back: bool = False) -> None:
         self.notice.hide()
         if brings_back:
-            self._link.ask(ask.StartDownload(notice.repo_id, notice.wanted), failed=self._on_import_refused)
-        self._link.ask(ask.DismissNotice(notice.path), failed=self._on_import_refused)
+            self._try(ask.StartDownload(notice.repo_id, notice.wanted))
+        self._try(ask.DismissNotice(notice.path))
+
+    def _try(self, request: object, done: Callable[[], object] = lambda: None) -> None:
+        """Ask for something that can be asked for again where it fails."""
+
+        def failed(trouble: Trouble) -> None:
+            self.banner.say(trouble.sentence, "danger", (tr("Try again"), again))
+
+        def again() -> None:
+            self.banner.hide()
+            self._try(request, done)
+
+        self._link.ask(request, lambda answer: done(), failed)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._is_asking = self._was_asked = False
@@ -332,7 +345,7 @@ class ModelsView(QWidget):
 
     def forget_folder(self, folder: str) -> None:
         """No longer use the models of an imported folder; its files stay."""
-        self._link.ask(ask.ForgetFolder(folder), lambda done: self._on_imported(), self._on_import_refused)
+        self._try(ask.ForgetFolder(folder), self._on_imported)
 
     def _show_folders(self, places: tuple[FolderPlace, ...]) -> None:
         menu = self.folders_button.menu()

@@ -73,6 +73,7 @@ class ActivityView(PageColumn):
         self._timer = QTimer(self, interval=LOG_MS)
         self._timer.timeout.connect(self._look_at_log)
         watch.models_changed.connect(self._show_choices)
+        watch.load_failed.connect(lambda sentence, model: self._say(sentence))
         self._show_choices(watch.models)
 
     def look(self) -> None:
@@ -107,6 +108,7 @@ class ActivityView(PageColumn):
         self.model.clear()
         self.model.addItems([model.name for model in models if model.remote is None])
         self.model.setCurrentText(chosen or self._watch.state.model or "")
+        self.load.setEnabled(self.model.count() > 0)
 
     def _on_load(self) -> None:
         if self.model.currentText():

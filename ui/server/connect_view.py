@@ -24,7 +24,7 @@ from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CheckField, ChoiceField, CopyLine, WholeField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
-from ui.widgets.page_layout import PageColumn, plain_label
+from ui.widgets.page_layout import PageColumn, ask_first, plain_label
 
 OFF = tr("Off: only this window uses the models.")
 LAN = tr(
@@ -77,7 +77,7 @@ class ConnectView(PageColumn):
         self.origins_problem.hide()
         self.new_key = TextButton(tr("New key"))
         self.new_key.setToolTip(tr("Make another key; programs that have the old one are refused"))
-        self.new_key.clicked.connect(lambda: self._change(new_key=True))
+        self.new_key.clicked.connect(self._ask_for_new_key)
         self.grid = QWidget()
         grid = QGridLayout(self.grid)
         grid.setContentsMargins(0, Space.XS, 0, Space.XS)
@@ -181,6 +181,10 @@ class ConnectView(PageColumn):
         if not self._is_filling:
             self._change()
 
+    def _ask_for_new_key(self) -> None:
+        more = tr("Programs that have the present key are refused until they get the new one.")
+        ask_first(self, tr("Make another key?"), more, tr("New key"), lambda: self._change(new_key=True))
+
     def _change(self, new_key: bool = False) -> None:
         now = self._endpoint.state
         wanted = (self.switch.isChecked(), self.lan.isChecked(), self.port.value(), self._wanted_origins())
@@ -245,6 +249,7 @@ class ConnectView(PageColumn):
             self._fit_text()
 
     def _fit_text(self) -> None:
+        self.text.ensurePolished()  # the style sheet sets its font, also while it is hidden
         n_lines = min(self.text.blockCount(), _LINES)
         self.text.setFixedHeight(n_lines * self.text.fontMetrics().lineSpacing() + 2 * Space.M)
 
@@ -271,6 +276,10 @@ class ConnectView(PageColumn):
         self.look()
 
     def _on_revoke(self, key: str, action: str) -> None:
+        more = tr("Programs that have it are refused from now on. It cannot be brought back; another can be made.")
+        ask_first(self, tr("Revoke the key “{name}”?", name=key), more, action, lambda: self._revoke(key))
+
+    def _revoke(self, key: str) -> None:
         self.made.hide()
         self._api.ask(
             "DELETE", f"/slipstream/keys/{quote(key, safe='')}", None, lambda found: self.look(), self._say_key_problem

@@ -16,12 +16,12 @@ from ui.language import tr
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CopyLine
-from ui.widgets.page_layout import PageColumn, plain_label
+from ui.widgets.page_layout import PageColumn, ask_first, plain_label
 
 WORKER = "rpc://"
 HOW_TO_LEND = tr(
     "A worker is another machine with Slipstream that lends its memory and its GPU to a model that fits neither "
-    "machine alone. There, this command prints the worker's address and a token:"
+    "machine alone. In a terminal there, in Slipstream's folder, this command prints its address and a token:"
 )
 HOW_TO_USE = tr(
     "Add it here by that address. Then choose it in the settings of a model, in the library: “Also use worker”. What "
@@ -162,7 +162,13 @@ class MachinesView(PageColumn):
     def _on_wanted(self, name: str, action: str) -> None:
         path = f"/slipstream/remotes/{quote(name, safe='')}"
         if action == tr("Remove"):
-            self._api.ask("DELETE", path, None, lambda found: self.look(), self._say)
+            ask_first(
+                self,
+                tr("Remove {name}?", name=name),
+                tr("Its models leave the list, and its key is forgotten. Nothing changes on that server."),
+                action,
+                lambda: self._api.ask("DELETE", path, None, lambda found: self.look(), self._say),
+            )
         else:
             self.problem.hide()
             rows = [_remote_row(one, is_tried=one.get("name") == name) for one in self._remotes]
@@ -220,8 +226,14 @@ class MachinesView(PageColumn):
     def _on_worker_wanted(self, address: str, action: str) -> None:
         if action == tr("Remove"):
             place = quote(address.removeprefix(WORKER), safe="")
-            done, failed = (lambda found: self.look()), self._say_of_worker
-            self._api.ask("DELETE", f"/slipstream/workers/{place}", None, done, failed)
+            path, done = f"/slipstream/workers/{place}", lambda found: self.look()
+            ask_first(
+                self,
+                tr("Remove {name}?", name=address),
+                tr("Its token is forgotten. Nothing changes on that machine."),
+                action,
+                lambda: self._api.ask("DELETE", path, None, done, self._say_of_worker),
+            )
         else:
             self.worker_problem.hide()
             self._show_workers(tried=address)

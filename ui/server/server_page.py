@@ -56,7 +56,10 @@ class ServerPage(QWidget):
 
     def focus_view(self) -> None:
         """Give the keyboard to the first thing of the page."""
-        self.connect_view.switch.setFocus()
+        if self.stack.currentWidget() is self.connect_view:
+            self.connect_view.switch.setFocus()
+        else:
+            next(tab for tab in self.tabs.tabs.values() if tab.isChecked()).setFocus()
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette, or in another size."""

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLineEdit,
-    QMessageBox,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -40,7 +39,7 @@ from ui.theme.tokens import ACCENTS, COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.fields import ChoiceField
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import ScrollColumn
+from ui.widgets.page_layout import ScrollColumn, ask_first
 from ui.widgets.state_pane import StatePane
 
 THEMES = (
@@ -551,15 +550,8 @@ class SettingsPage(QWidget):
         HubDialog(self._link, self.window()).open()
 
     def _ask_reset(self) -> None:
-        box = QMessageBox(self.window())
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle(tr("Reset settings"))
-        box.setText(tr("Reset all settings of this page?"))
-        box.setInformativeText(tr("Chats, models, their own settings, folders and your account stay."))
-        resets = box.addButton(tr("Reset"), QMessageBox.ButtonRole.DestructiveRole)
-        box.addButton(QMessageBox.StandardButton.Cancel)
-        box.buttonClicked.connect(lambda pressed: self.reset() if pressed is resets else None)
-        box.open()
+        stays = tr("Chats, models, their own settings, folders and your account stay.")
+        ask_first(self, tr("Reset all settings of this page?"), stays, tr("Reset"), self.reset)
 
     def reset(self) -> None:
         """Set everything as recommended again."""

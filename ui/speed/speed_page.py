@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVB
 from core.values.snapshot import Snapshot
 from models.formatting.figures import in_marks, rate, size
 from models.library import requests as ask
-from models.library.values import Choosing, ModelFitReport, Partners, QuantiseOffer
+from models.library.values import Choosing, ModelFitReport, Partners, QuantiseOffer, Trouble
 from ui.client.api import Api, ServerState, snapshot_from
 from ui.client.library_link import LibraryLink
 from ui.client.live_events import LiveEvents
@@ -123,7 +123,10 @@ class SpeedPage(PageColumn):
         self._help_rows: list[QWidget] = []
         helps.addLayout(self._helps)
         self.estimate = plain_label(tr("Gains are estimates."), "caption")
+        self.not_done = plain_label(tone="problem")
+        self.not_done.hide()
         helps.addWidget(self.estimate)
+        helps.addWidget(self.not_done)
         helps.addStretch()
         self.column.insertLayout(self.column.count() - 1, row)
 
@@ -349,9 +352,14 @@ class SpeedPage(PageColumn):
             return
         if one.target:
             request = ask.ChoosePartner(model, Choosing.NAMED.value, one.target)
-            self._link.ask(request, lambda found: self._watch.load(model, self._look_at_model), lambda trouble: None)
+            self.not_done.hide()
+            self._link.ask(request, lambda found: self._watch.load(model, self._look_at_model), self._say_not_done)
         else:
             self.library_wanted.emit(model)
+
+    def _say_not_done(self, trouble: Trouble) -> None:
+        self.not_done.setText(trouble.sentence)
+        self.not_done.show()
 
 
 def machine_facts(found: dict[str, Any]) -> list[tuple[str, str]]:

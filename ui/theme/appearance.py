@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from ui.theme.stylesheet import stylesheet
 from ui.theme.text_size import USUAL, set_text_percent
@@ -25,6 +26,7 @@ from ui.theme.tokens import (
 
 _FAMILIES = ("Inter", "Inter Variable", "Adwaita Sans", "Noto Sans", "Cantarell", "Ubuntu", "DejaVu Sans")
 _MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono", "Ubuntu Mono", "DejaVu Sans Mono")
+_POLISHED, _HAS_STYLE = Qt.WidgetAttribute.WA_WState_Polished, Qt.WidgetAttribute.WA_SetStyle
 _GENERIC = ("sans serif", "sans", "sans-serif", "mono", "monospace", "")
 
 
@@ -52,6 +54,9 @@ class Appearance(QObject):
         self._mono_family = _family(QFontDatabase.SystemFont.FixedFont, _MONO_FAMILIES)
         self._percent, self._accent = USUAL, USUAL_ACCENT
         self._shown: tuple[Palette, int] | None = None
+        # Pages that nobody sees now: they are dressed when they are shown, which ``dress`` has to be told.
+        self.hidden_pages: Callable[[], Iterable[QWidget]] = tuple
+        self._left_out = set[QWidget]()
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._apply)
         if not application.styleSheet():  # else it was dressed before
             application.setStyle("Fusion")
@@ -115,12 +120,39 @@ class Appearance(QObject):
         if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
             # To take a sheet off and put another on, Qt looks at each widget twice. To change it, it looks at each as
             # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.13 s.
-            self._application.setStyleSheet("")
+            self._undress()
             if QApplication.font() != font:
                 self._application.setFont(font)
             self._application.setPalette(_qt_palette(palette))
             self._application.setStyleSheet(sheet)
         self.changed.emit(palette)
+
+    def dress(self, page: QWidget) -> None:
+        """Dress a page that is about to be shown, where it was hidden when the looks changed."""
+        if page in self._left_out:
+            self._left_out.discard(page)
+            for widget in (page, *page.findChildren(QWidget)):
+                QCoreApplication.sendEvent(widget, QEvent(QEvent.Type.Polish))
+
+    def _undress(self) -> None:
+        """Take the sheet off, in half of the time that Qt would need.
+
+        Pages that are hidden are left out of both sheets until they are shown. And no widget is told of the style in
+        between, which nobody sees; of the next one each is told.
+        """
+        style = self._application.style()
+        for page in self.hidden_pages():
+            self._left_out.add(page)
+            for widget in (page, *page.findChildren(QWidget)):
+                if widget.testAttribute(_POLISHED):
+                    style.unpolish(widget)
+                    widget.setAttribute(_POLISHED, False)
+        every = [one for one in self._application.allWidgets() if not one.testAttribute(_HAS_STYLE)]
+        for widget in every:
+            widget.setAttribute(_HAS_STYLE, True)  # those that have one of their own are not told
+        self._application.setStyleSheet("")
+        for widget in every:
+            widget.setAttribute(_HAS_STYLE, False)
 
 
 def _family(kind: QFontDatabase.SystemFont, preferred: tuple[str, ...]) -> str:

@@ -107,15 +107,19 @@ QLineEdit[wrong="true"], QPlainTextEdit[wrong="true"], QComboBox[wrong="true"] {
 QComboBox { background: $raised; color: $text; border: 1px solid $border_strong; border-radius: ${corner_s}px;
     padding: 5px 26px 5px 8px; }
 QComboBox:focus { border: 2px solid $focus; padding: 4px 25px 4px 7px; }
-QComboBox:disabled { color: $muted; }
+QComboBox:disabled, QLineEdit:disabled, QPlainTextEdit[kind="field"]:disabled, QSpinBox:disabled,
+QDoubleSpinBox:disabled { color: $muted; background: $panel; border-color: $border; }
 QComboBox::drop-down { border: 0; width: 26px; }
 QComboBox::down-arrow { image: none; }
 QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px solid $border_strong;
     selection-background-color: $hover; selection-color: $text; padding: 4px; }
 QCheckBox { border: 2px solid transparent; border-radius: ${corner_s}px; padding: 3px 2px; spacing: 8px; }
 QCheckBox:focus { border-color: $focus; }
+QCheckBox:disabled { color: $muted; }
 QCheckBox::indicator { width: 15px; height: 15px; border: 1px solid $muted; border-radius: 4px; background: $raised; }
 QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
+QCheckBox::indicator:disabled { background: $panel; border-color: $border; }
+QCheckBox::indicator:checked:disabled { background: $muted; border-color: $muted; }
 
 #composerCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_l}px; }
 #composerCard[focused="true"] { border-color: $focus; }

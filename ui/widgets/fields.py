@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPointF, QRect, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
@@ -118,7 +118,11 @@ class ChoiceField(QComboBox):
 
 
 class CheckField(QCheckBox):
-    """Draws its own tick, which a style sheet takes away."""
+    """Draws its own tick, which a style sheet takes away. It is as wide as it looks with the keyboard."""
+
+    def hitButton(self, at: QPoint) -> bool:
+        """Take clicks in the whole line, around which the ring of the keyboard is drawn."""
+        return self.rect().contains(at)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the tick over the box."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QResizeEvent, QShortcut
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QMessageBox,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -111,6 +112,23 @@ def open_size(dialog: QDialog, width: int, height: int, parent: QWidget) -> None
     """Give a dialog its size, in pixels at the usual size of text, as far as there is room in the window below it."""
     room = parent.window().size()
     dialog.resize(min(scaled(width), room.width() - 2 * Space.L), min(scaled(height), room.height() - 2 * Space.L))
+
+
+def ask_first(
+    parent: QWidget, question: str, more: str, action: str, act: Callable[[], object], *, by_enter: bool = False
+) -> None:
+    """Ask before something is done; ``act`` is what the button ``action`` does, ``by_enter`` also the key."""
+    box = QMessageBox(parent.window())
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setWindowTitle(action)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(question)
+    box.setInformativeText(more)
+    goes_on = box.addButton(action, QMessageBox.ButtonRole.AcceptRole)
+    cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+    box.setDefaultButton(goes_on if by_enter else cancel)
+    box.buttonClicked.connect(lambda button: act() if button is goes_on else None)
+    box.open()
 
 
 def plain_label(text: str = "", tone: str = "muted") -> QLabel:

@@ -272,6 +272,7 @@ class MainWindow(QMainWindow):
         self.tuning.close_wanted.connect(self.toggle_panel)
         self.kept.changed.connect(self._on_kept)
         self._appearance.changed.connect(self._dress)
+        self._appearance.hidden_pages = self._hidden_pages
         self.watch.looked.connect(self.speed_bar.show_state)
         self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state.snapshot))
         self.speed_bar.why_wanted.connect(lambda: self.show_page("speed"))
@@ -473,7 +474,7 @@ class MainWindow(QMainWindow):
         """Show one of the rail's pages."""
         if page == "settings":
             settings = self._made_settings()
-            self._pages.setCurrentWidget(settings)
+            self._turn_to(settings)
             settings.look()
             settings.setFocus()
         elif page != "chat":
@@ -484,13 +485,21 @@ class MainWindow(QMainWindow):
                 "jobs": self._made_jobs,
             }
             shown = made[page]()
-            self._pages.setCurrentWidget(shown)
+            self._turn_to(shown)
             shown.focus_view()
         else:
-            self._pages.setCurrentWidget(self._chat)
+            self._turn_to(self._chat)
             self.page.composer.setFocus()
         self.rail.show_page(page)
         self._shown_page = page
+
+    def _turn_to(self, page: QWidget) -> None:
+        self._appearance.dress(page)
+        self._pages.setCurrentWidget(page)
+
+    def _hidden_pages(self) -> list[QWidget]:
+        pages = (self._pages.widget(at) for at in range(self._pages.count()))
+        return [page for page in pages if page is not None and page is not self._pages.currentWidget()]
 
     def prepare_pages(self) -> None:
         """Make the pages with the most in them bit by bit, so that they are there when they are wanted."""

@@ -350,7 +350,9 @@ def test_an_image_goes_to_a_model_that_sees_and_to_no_other(qtbot, watched: Main
     view.files.buttons[0].click()
 
 
-def test_a_very_long_text_that_is_pasted_is_attached(qtbot, window: MainWindow) -> None:
+def test_a_very_long_text_that_is_pasted_is_attached_or_it_is_said_why_not(
+    qtbot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     composer = window.page.composer
     data = QMimeData()
     data.setText("A line of a log.\n" * 20_000)
@@ -361,3 +363,7 @@ def test_a_very_long_text_that_is_pasted_is_attached(qtbot, window: MainWindow) 
     data.setText("Short.")
     composer.field.insertFromMimeData(data)
     assert composer.text == "Short."
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    data.setText("A line of a log.\n" * 20_000)
+    composer.field.insertFromMimeData(data)
+    qtbot.waitUntil(lambda: "No such file" in composer.shelf.problem.text())

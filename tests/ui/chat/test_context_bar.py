@@ -53,10 +53,14 @@ def test_a_chat_goes_on_in_another_one_with_a_summary(qtbot, ready: MainWindow, 
     ready.desk.send("Say hello")
     qtbot.waitUntil(lambda: not ready.desk.current.is_running)
     first, n_messages = ready.desk.current.chat.id, len(ready.desk.current.tree)
+    ready.desk.new_chat()
+    ready.page.composer.set_text("A question that waits.")
+    ready.desk.open(first)
+    qtbot.waitUntil(lambda: ready.desk.current.chat.id == first)
     server.pieces = ["We said ", "hello."]
     ways(qtbot, ready)["Start a new chat with a summary of this one"].trigger()  # type: ignore[attr-defined]
     qtbot.waitUntil(lambda: ready.desk.current.chat.id != first)
-    assert ready.page.composer.text == f"{INTRO}\n\nWe said hello.\n\n"
+    assert ready.page.composer.text == f"{INTRO}\n\nWe said hello.\n\nA question that waits."
     assert [one["content"] for one in server.requests[-1]["messages"]] == ["Say hello", "Hello there.", ASK]
     assert ready.page.context_banner.text == ""
     ready.desk.open(first)

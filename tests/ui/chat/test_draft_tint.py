@@ -80,6 +80,9 @@ def test_drafted_words_are_tinted_while_they_come_and_kept(qtbot, window: MainWi
     reply_view(window).receipt.click()
     card = reply_view(window).receipt_card
     assert card is not None
+    window.resize_text(150)
+    window.resize(800, 600)
+    qtbot.waitUntil(lambda: card.width() <= window.page.transcript.viewport().width())
     card.tint.click()
     assert tinted(reply_view(window).view.document()) == ""
     assert reply_view(window).view.code_of(0) == "x = 1\nprint(x)"

@@ -170,6 +170,7 @@ def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers
 
     window.show_tools()
     dialog = window.findChild(ToolsDialog)
+    assert dialog.empty.isVisible()
     dialog.add.click()
     assert "needs a name" in dialog.problem.text()
     dialog.more.click()
@@ -187,6 +188,7 @@ def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers
             dialog.add.click()
         qtbot.waitUntil(lambda: all(not dialog.rows[name].retry.isHidden() for name in places))
         door.shutdown()
+    assert not dialog.empty.isVisible()
     assert heard[0] == "Bearer abc"
     assert dialog.rows["gone"].state.text().startswith("There is no program 'no-such-program'")
     assert dialog.rows["web"].state.text().startswith("It cannot be used")

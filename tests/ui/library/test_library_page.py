@@ -101,6 +101,15 @@ def test_many_downloads_come_into_view_a_few_at_a_time(qtbot, page: LibraryPage)
     qtbot.waitUntil(lambda: list(page.downloads.rows) == list(range(20)))
 
 
+def test_much_that_has_arrived_is_not_deleted_by_a_slip_of_the_mouse(page: LibraryPage) -> None:
+    large = DownloadProgress(DownloadPhase.PAUSED, 4_200_000_000, 9_000_000_000, 0.0, None)
+    page.downloads.show_downloads((Download(1, REPO, "Q8_0", large),))
+    page.downloads.rows[1].cancel.click()
+    (box,) = page.window().findChildren(QMessageBox)
+    assert "4.2 GB" in box.informativeText()
+    box.reject()
+
+
 def test_the_tab_of_downloads_has_room_for_their_number(page: LibraryPage, window: MainWindow) -> None:
     before = page.tabs[DOWNLOADS].minimumWidth()
     window.link.downloads = (Download(1, REPO, "Q8_0", DownloadProgress(DownloadPhase.DOWNLOADING, 1, 100, 0.0, None)),)
@@ -242,7 +251,8 @@ def test_the_list_to_begin_with_has_no_speeds_on_a_machine_nobody_measured_and_a
     found(qtbot, page)
     page.finder.field.setText("nothing has this name")
     qtbot.waitUntil(lambda: page.finder.state.title.text() == "Nothing was found")
-    page.finder.field.clear()
+    page.finder.state.button.click()
+    assert page.finder.field.text() == ""
     qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5)
 
 
@@ -413,7 +423,11 @@ def test_a_gated_repository_has_the_usual_model_chosen_and_leads_to_the_settings
     dialog.token.setText("hf_bad")
     dialog.log_in.click()
     qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text())
-    assert dialog.token.text() == ""
+    assert dialog.token.text() == "hf_bad", "what is refused can be mended"
+    dialog.problem.hide()
+    qtbot.keyClick(dialog.token, Qt.Key.Key_Return)  # saves, and does not forget the token
+    qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text() and dialog.problem.isVisible())
+    dialog.token.clear()
     dialog.save.click()
     qtbot.waitUntil(lambda: not page.window().findChildren(HubDialog))
 

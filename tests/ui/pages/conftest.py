@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.client.server_process import ServerProcess
 from tests.support.fork_server import ForkedServer
@@ -17,6 +18,12 @@ from ui.window.main_window import MainWindow
 def free_port() -> int:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         return taken.getsockname()[1]
+
+
+def agree(page: QWidget) -> None:
+    """Press the button that goes on in the one question that is asked."""
+    (box,) = page.window().findChildren(QMessageBox)
+    next(button for button in box.buttons() if box.buttonRole(button) is QMessageBox.ButtonRole.AcceptRole).click()
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,13 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from ui.client.api import Api
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
 from ui.jobs.jobs_page import AGAIN, DRAFTS, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.window.main_window import MainWindow
+
+LEFT, NO_KEYS = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture
@@ -38,9 +41,8 @@ def row_of(page: JobsPage, title: str):
 def drop(page: JobsPage, path: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path))])
-    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-    enter = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, buttons, keys)
-    dropped = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, buttons, keys)
+    enter = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
+    dropped = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
     for event in (enter, dropped):
         QApplication.sendEvent(page.viewport(), event)
 
@@ -97,6 +99,26 @@ def test_a_hard_question_is_answered_and_its_answer_saved(qtbot, page: JobsPage,
     qtbot.waitUntil(lambda: bool(listed))
     assert [chat.title for chat in listed] == ["What is a fox?"]
     page.rows.rows[key].buttons["Remove"].click()
+
+
+def test_a_question_that_reaches_no_server_stays_in_its_field(qtbot, page: JobsPage, api: Api) -> None:
+    page.question.setPlainText("What is a fox?")
+    page.ask.click()
+    next(iter(page.rows.rows.values())).buttons["Cancel"].click()
+    assert page.question.toPlainText() == "What is a fox?"
+    api.connect_to("http://127.0.0.1:9", None)
+    page.ask.click()
+    qtbot.waitUntil(page.problem.isVisible)
+    assert page.question.toPlainText() == "What is a fox?"
+
+
+def test_what_is_dragged_from_elsewhere_is_no_file_to_run(page: JobsPage) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl("https://example.org/requests.jsonl")])
+    event = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
+    event.ignore()
+    QApplication.sendEvent(page.viewport(), event)
+    assert not event.isAccepted()
 
 
 def test_a_question_without_an_answer_says_why_and_can_be_asked_again(

@@ -10,12 +10,13 @@ from io import StringIO
 import httpx
 import pytest
 import yaml
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit
 
 from app.client.server_process import ServerProcess
 from tests.support.lending import TOKEN, TestWorker
-from tests.ui.pages.conftest import free_port
+from tests.ui.pages.conftest import agree, free_port
 from ui.client.api import Api
 from ui.server.connect_view import ConnectView
 from ui.server.server_page import ServerPage
@@ -43,7 +44,7 @@ def view(qtbot, page: ServerPage, real_server: ServerProcess):
     """The first view, switched on with a port of its own."""
     shown = page.connect_view
     shown.port.setValue(free_port())
-    shown.switch.click()
+    qtbot.mouseClick(shown.switch, Qt.MouseButton.LeftButton)  # in the middle, behind its words
     qtbot.waitUntil(lambda: shown.address.field.text() != "")
     yield shown
     headers = {"Authorization": f"Bearer {real_server.api_key}"}
@@ -80,6 +81,8 @@ def test_the_port_is_kept_for_the_next_server_and_shut_by_the_switch(
     assert models(view) == 200
     key = view.key.field.text()
     view.new_key.click()
+    assert view.key.field.text() == key, "it asks first"
+    agree(view)
     qtbot.waitUntil(lambda: view.key.field.text() not in ("", key))
     assert models(view) == 200
     changed: list[object] = []
@@ -145,6 +148,8 @@ def test_a_key_is_made_shown_once_and_revoked(qtbot, page: ServerPage) -> None:
     view.made.button.click()
     assert QGuiApplication.clipboard().text() in view.made.words.text()
     view.key_rows.rows["laptop"].buttons["Revoke"].click()
+    assert "laptop" in view.key_rows.rows, "it asks first"
+    agree(view)
     qtbot.waitUntil(lambda: view.key_rows.rows == {})
     assert not view.made.isVisible()
 
@@ -162,9 +167,18 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(qtbot, served: Main
     qtbot.waitUntil(lambda: activity.requests.rows == {})
     activity.models.rows["ember-q8_0"].buttons["Unload"].click()
     qtbot.waitUntil(lambda: activity.models.rows == {})
+    served.watch.load("nowhere")
+    qtbot.waitUntil(activity.problem.isVisible)
+    assert "is not here any more" in activity.problem.text()
     activity.model.setCurrentText("ember-q8_0")
     activity.load.click()
     qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
+    page.show_tab("Connect")
+    page.focus_view()
+    assert served.focusWidget() is page.connect_view.switch
+    page.show_tab("Activity")
+    page.focus_view()
+    assert served.focusWidget() is page.tabs.tabs["Activity"]
 
 
 def test_another_server_is_added_and_removed(qtbot, page: ServerPage) -> None:
@@ -178,6 +192,7 @@ def test_another_server_is_added_and_removed(qtbot, page: ServerPage) -> None:
     qtbot.waitUntil(lambda: "rack" in machines.remotes.rows)
     assert machines.remotes.rows["rack"].problem.text() != ""
     machines.remotes.rows["rack"].buttons["Remove"].click()
+    agree(machines)
     qtbot.waitUntil(lambda: machines.remotes.rows == {})
 
 
@@ -208,6 +223,7 @@ def test_a_worker_is_added_by_its_token_and_removed(
     row.buttons["Try again"].click()
     qtbot.waitUntil(lambda: "cannot be reached" in row.problem.text())
     row.buttons["Remove"].click()
+    agree(machines)
     qtbot.waitUntil(lambda: machines.workers.rows == {})
 
 

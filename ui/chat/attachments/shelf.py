@@ -12,6 +12,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QImage, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from models.formatting.system_error import system_reason
 from ui.chat.attachments.chip import Chip
 from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog
@@ -34,6 +35,7 @@ class Shelf(QWidget):
 
     changed = Signal()
     _kept = Signal(object)  # where a pasted image or text lies
+    _not_kept = Signal(str)  # why it lies nowhere
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,6 +44,7 @@ class Shelf(QWidget):
         # Why images cannot be attached, "" where they can.
         self.why_blind: Callable[[], str] = lambda: ""
         self._kept.connect(lambda path: self._read(path, is_copy=True))
+        self._not_kept.connect(self.tell)
         self._palette = LIGHT
         self._chips: dict[Chip, FileReading | None] = {}
         self.problem = QLabel()
@@ -100,11 +103,16 @@ class Shelf(QWidget):
     def _keep(self, name: str, write: Callable[[Path], object]) -> None:
         """Write a file that only the message has, on a thread, and read it then."""
         self.tell("")
-        path = Path(tempfile.mkdtemp(prefix="slipstream-")) / name
 
         def keep() -> None:
-            write(path)
-            self._kept.emit(path)
+            try:
+                path = Path(tempfile.mkdtemp(prefix="slipstream-")) / name
+                write(path)
+            except OSError as error:
+                reason = system_reason(error)
+                self._not_kept.emit(tr("What was pasted cannot be attached: {reason}.", reason=reason))
+            else:
+                self._kept.emit(path)
 
         threading.Thread(target=keep, name=name, daemon=True).start()
 

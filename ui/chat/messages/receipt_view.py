@@ -8,10 +8,8 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
-    QCheckBox,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QSizePolicy,
     QStyle,
@@ -28,6 +26,8 @@ from ui.theme.icons import pixmap
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.fields import CheckField
+from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import TextButton
 
 _BAR = 8  # pixels, as the dots beside the words
@@ -128,14 +128,13 @@ class ReceiptCard(QFrame):
         column.addLayout(self._legend)
         column.addWidget(self.facts)
         column.addWidget(self.help)
-        self.tint = QCheckBox(tr("Tint drafted words in replies (Ctrl+Shift+D)"))
+        self.tint = CheckField(tr("Tint drafted words in replies (Ctrl+Shift+D)"))
         self.race = TextButton(tr("Race this prompt…"))
         self.race.setToolTip(
             tr("Answer it once plainly and once with drafts, or by another model, and compare the speeds")
         )
-        foot = QHBoxLayout()
+        foot = FlowLayout(spacing=Space.S)  # large text in a narrow window has no room for both beside each other
         foot.addWidget(self.tint)
-        foot.addStretch()
         foot.addWidget(self.race)
         column.addLayout(foot)
         self.hide()

@@ -53,6 +53,10 @@ class ToolsDialog(QDialog):
         self._list = QVBoxLayout(body)
         self._list.setContentsMargins(0, 0, Space.S, 0)
         self._list.setSpacing(Space.M)
+        self.empty = QLabel(tr("None yet: add one below, by its command or its address."))
+        self.empty.setProperty("tone", "caption")
+        self.empty.setWordWrap(True)
+        self._list.addWidget(self.empty)
         self._list.addStretch()
         area = ScrollColumn(body)
         self.name, self.at, self.add = QLineEdit(), QLineEdit(), QPushButton(tr("Add"))
@@ -110,6 +114,7 @@ class ToolsDialog(QDialog):
                 row.removed.connect(self._on_removed)
                 self._list.insertWidget(self._list.count() - 1, row)
             self.rows[server.name].show_server(server)
+        self.empty.setVisible(not names)
 
     def _on_more(self) -> None:
         self.more.hide()
@@ -204,6 +209,8 @@ class ServerRow(QWidget):
             if not server.is_on
             else problem or (tr("Connecting…") if tools is None else tr("Tools: {names}.", names=names))
         )
+        if server.is_on and not problem and tools is not None and not tools:
+            words = tr("It is connected, and offers no tools.")
         self.state.setText(words)
         self.state.setProperty("tone", "field problem" if problem else "caption")
         self.state.style().polish(self.state)
