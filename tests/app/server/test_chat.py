@@ -252,7 +252,7 @@ SAID = {"role": "assistant", "content": "Once upon a time"}
     [
         ({"frobnicate": 1}, "frobnicate", "unknown_parameter"),
         ({"messages": []}, "messages", "array_below_min_length"),
-        ({"messages": None}, "messages", "invalid_value"),
+        ({"messages": None}, "messages", "missing_required_parameter"),
         ({"messages": [{"role": "wizard", "content": "Hi"}]}, "messages[0].role", "invalid_value"),
         ({"messages": [{"role": "user"}]}, "messages[0]", "invalid_value"),
         (

@@ -23,6 +23,7 @@ from app.client.server_process import own_folder, serve_command, serve_environme
 from app.environment.exit_codes import ExitCode
 from app.library.hub_access import LibraryError
 from app.settings.server_settings import ServerSettings
+from core.values.devices import Device, LlamaSystem
 from core.values.errors import BadOption
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.fork_server import ForkedServer
@@ -191,6 +192,8 @@ def served(monkeypatch) -> Callable[..., ServerSettings]:
     found: list[ServerSettings] = []
     monkeypatch.setattr("app.server.main.run_server", lambda settings: found.append(settings) or 0)
     monkeypatch.delenv("SLIPSTREAM_API_KEY", raising=False)
+    devices = tuple(Device(name, "", "gpu") for name in ("CUDA0", "CUDA1"))
+    monkeypatch.setattr("app.doctor.checks.check_llama", lambda: LlamaSystem(devices=devices))
 
     def serve(*options: str) -> ServerSettings:
         assert main(["serve", *options]) == 0

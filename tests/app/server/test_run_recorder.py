@@ -143,9 +143,10 @@ def test_what_was_measured_stands_beside_the_prediction(own_home: Path) -> None:
 
 
 def test_a_server_keeps_what_its_replies_measured(own_home: Path, start_server) -> None:
-    # Of replies that are drafted for, little is known before some plain steps were seen.
+    # Of replies that are drafted for, little is known before some plain steps were seen. One that came beside other
+    # work tells nothing.
     running = start_server("--no-draft", "--speculation", "off", "--no-calibration")
-    for animal in ("fox", "owl", "bear"):
+    for animal in ("fox", "owl", "bear", "hen", "cat", "dog"):
         running.chat(f"Tell me a story about a {animal}.", max_tokens=100)
     running.close()
     runs = read_runs(own_home / "cache", identity())
