@@ -74,14 +74,19 @@ class ProposerChoice:
         Return what was drafted where that turned out better, and what was found for the others. Where texts must bring
         equally many rows and one of them has no draft, those of the others would be in vain.
         """
-        rivals = {chain.sequence.id: max(self._worth(chain, cost), 0.0) for chain in found}
+        found_free = {chain.sequence.id: chain for chain in found}
+        rivals = {
+            sequence.id: max(self._worth(found_free[sequence.id], cost), 0.0)
+            for sequence in awake
+            if sequence.id in found_free
+        }
         chosen: dict[str, list[DraftChain]] = {}
         for sequence in awake:
             chain = self._most_promising(sequence, cost, len(awake), rivals.get(sequence.id, 0.0))
             if chain is not None:
                 chosen.setdefault(chain.proposer.name, []).append(chain)
         promising = {chain.sequence.id for chains in chosen.values() for chain in chains}
-        if len(rivals.keys() | promising) < cost.n_even:
+        if len(found_free.keys() | promising) < cost.n_even:
             promising, chosen, rivals = set(), {}, {}
         for sequence in awake:
             backoff = self._states.by_id[sequence.id].paid_backoff

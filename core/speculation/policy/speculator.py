@@ -129,6 +129,7 @@ class Speculator:
     def rest(self, decoding: list[Sequence]) -> bool:
         """Take the next step off the present rest, in place of ``propose``; return False where there is none."""
         # After a step the processor's caches hold weights and nothing else: what is not touched costs nothing.
+        self._is_at_rest = False  # a step that failed was never learnt from
         if not self._n_resting or len(decoding) != self._n_texts_resting:
             return False
         self._n_resting -= 1

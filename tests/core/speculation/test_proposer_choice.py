@@ -288,6 +288,16 @@ def test_steps_of_a_rest_count_as_decoding_time() -> None:
     assert budget.available("draft") - before == pytest.approx(0.015 * (stage.seconds - seconds), rel=0.25)
 
 
+def test_after_a_step_of_the_rest_that_failed_the_next_one_is_learnt_from() -> None:
+    stage = SimulatedEngine(CPU, SimulatedDraftModel("draft", never))
+    stage.run(300)
+    speculator, (sequence,) = stage.speculator, stage.sequences
+    while not speculator.rest([sequence]):
+        stage.run(1)
+    assert not speculator.rest([sequence, sequence]), "another text has come"
+    assert not speculator.learn_rest(0.01)
+
+
 def test_thinking_that_comes_to_nothing_takes_a_small_share_of_the_time() -> None:
     """As where a step takes no longer than to decide what to draft in it."""
 
