@@ -16,9 +16,9 @@ import pytest
 from app.server.chat.images import MAX_IMAGE_BYTES, fetch_image
 from core.values.errors import BadRequest
 from tests.app.server.conftest import RunningServer
-from tests.support.engines import EMBER, chat
 from tests.support.fork_server import ForkedServer
 from tests.support.images import MARK, picture, png_header, reference
+from tests.support.prompts import EMBER, chat
 from tools.model_factory.projector_factory import projector
 
 _N = 16

@@ -38,11 +38,7 @@ class Machine:
     """Steps one fast request, and riders as they are let in, on a clock that follows a curve of its own."""
 
     def __init__(
-        self,
-        believed: Mapping[int, float],
-        true: Callable[[int, int], float],
-        riders: list[Sequence],
-        n_fast: int = 1,
+        self, believed: Mapping[int, float], true: Callable[[int, int], float], riders: list[Sequence], n_fast: int = 1
     ) -> None:
         """``true(rows, riding)`` is what a step really takes."""
         self.cost = CostModel(Calibration(believed))
@@ -244,12 +240,7 @@ def test_rows_to_replay_ride_together_or_not_at_all() -> None:
     assert [share.n_rows for share in fill_step([rider], per_row, 4.0, 256)] == [4]
 
 
-@given(
-    st.lists(st.integers(1, 300), max_size=20),
-    st.floats(0.0, 200.0),
-    st.integers(1, 256),
-    st.integers(1, 40),
-)
+@given(st.lists(st.integers(1, 300), max_size=20), st.floats(0.0, 200.0), st.integers(1, 256), st.integers(1, 40))
 def test_riders_never_take_more_than_they_may(pending: list[int], allowance: float, room: int, cliff: int) -> None:
     def price(rows: int, kv: int) -> float:
         return rows * 0.5 + kv * 0.001 + (20.0 if rows >= cliff else 0.0)

@@ -6,14 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
-from core.scheduler.planner import (
-    Share,
-    halve_prefill,
-    leading_requests,
-    plan,
-    prefill_chunk,
-    step_latency_target,
-)
+from core.scheduler.planner import Share, halve_prefill, leading_requests, plan, prefill_chunk, step_latency_target
 from core.values.request import Lane
 from tests.support.sequences import sequence
 
@@ -64,11 +57,7 @@ def test_output_is_wanted_only_with_the_last_row_of_a_prompt() -> None:
     assert plan([sequence(1, 64)], 64, 64)[0].n_own_outputs
 
 
-@given(
-    st.lists(st.integers(1, 400), min_size=1, max_size=20),
-    st.integers(20, 256),
-    st.integers(1, 128),
-)
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=20), st.integers(20, 256), st.integers(1, 128))
 def test_a_plan_never_exceeds_the_batch_nor_anyones_pending_tokens(
     pending: list[int], n_batch: int, chunk: int
 ) -> None:
