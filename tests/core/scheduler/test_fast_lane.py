@@ -121,7 +121,7 @@ def test_rides_that_are_felt_keep_their_distance() -> None:
     machine.run()
     rides = [step for step, n_riding in enumerate(machine.n_riding) if n_riding]
     assert len(rides) > 80
-    assert all(later - ride > RIDE_INTERVAL for ride, later in itertools.pairwise(rides))
+    assert min(later - ride for ride, later in itertools.pairwise(rides)) == RIDE_INTERVAL + 1
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -193,11 +193,14 @@ def test_what_else_the_fast_lane_waits_for_comes_out_of_the_same_purse() -> None
 
 
 def test_a_ledger_saves_no_more_than_a_short_ride() -> None:
-    ledger = InterferenceBudget()
-    for _ in range(10_000):
+    ledger, most = InterferenceBudget(), RIDE_SHARE * (RIDE_INTERVAL + 1) * 0.01 + 1e-9
+    for _ in range(1_000):
+        ledger.observe(0.01, 0.01)
+    assert 0.0 < ledger.balance <= most, "nobody has wanted to ride yet"
+    for _ in range(1_000):
         ledger.allowance(0.01, 0.015)
         ledger.observe(0.01, 0.01)
-    assert 0.0 < ledger.balance <= RIDE_SHARE * (RIDE_INTERVAL + 1) * 0.01 + 1e-9
+    assert 0.0 < ledger.balance <= most
     ledger.start_over()
     assert ledger.balance == 0.0
 

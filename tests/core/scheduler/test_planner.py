@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
-from core.scheduler.planner import Share, halve_prefill, leading_requests, plan, prefill_chunk, step_latency_target
+from core.scheduler.planner import (
+    Share,
+    cut_at_checkpoints,
+    halve_prefill,
+    leading_requests,
+    plan,
+    prefill_chunk,
+    step_latency_target,
+)
 from core.values.request import Lane
 from tests.support.sequences import sequence
 
@@ -119,3 +127,13 @@ def test_rows_lost_with_a_rejected_draft_are_replayed_before_the_next_one() -> N
     assert [(share.n_rows, share.draft) for share in shares] == [(4, (7, 8)), (1, ()), (16, ())]
     assert shares[0].n_outputs == 3
     assert halve_prefill(shares)[0] is shares[0], "decoding keeps its rows"
+
+
+def test_a_prompt_is_read_up_to_its_next_stop_and_no_decoding_is_held_up() -> None:
+    reading, decoding = sequence(0, 100, 20), sequence(1, 1, 20)
+    for one in (reading, decoding):
+        one.slot.n_resident, one.slot.stops = 20, {10, 50, 90}
+    free = sequence(2, 100)
+    shares = (Share(reading, 64), Share(decoding, 1, (7,) * 40), Share(free, 64))
+    assert rows(cut_at_checkpoints(shares)) == {0: 30, 1: 1, 2: 64}
+    assert rows(cut_at_checkpoints((Share(reading, 25),))) == {0: 25}
