@@ -205,6 +205,14 @@ def test_a_ledger_saves_no_more_than_a_short_ride() -> None:
     assert ledger.balance == 0.0
 
 
+def test_riders_that_take_longer_than_predicted_cost_more_from_then_on() -> None:
+    ledger = InterferenceBudget()
+    assert ledger.cost(0.002, 10) == 0.002
+    for _ in range(100):
+        ledger.observe(0.014, 0.01, extra=0.002, n_riding=10)
+    assert ledger.cost(0.002, 10) == pytest.approx(0.004, rel=0.1)
+
+
 def test_a_short_reply_is_not_held_up_either() -> None:
     machine = Machine(LINEAR, on_curve(LINEAR), batch_riders())
     for _ in range(40):
@@ -223,7 +231,9 @@ def test_whoever_rode_longest_ago_is_first_and_batch_requests_are_behind() -> No
     for rider, step in zip(riders, (10, 30, 20, 20), strict=True):
         rider.rode_at = step
     assert [rider.order for rider in fair_order(riders)] == [2, 3, 1, 0]
-    riders[1].rode_at = 1_000
+    riders[1].rode_at = 10 + 255
+    assert [rider.order for rider in fair_order(riders)] == [2, 3, 1, 0]
+    riders[1].rode_at = 10 + 257
     assert [rider.order for rider in fair_order(riders)] == [2, 3, 0, 1], "in the end a batch request has its turn"
 
 

@@ -58,3 +58,4 @@ def test_of_a_new_request_nothing_is_counted() -> None:
     new = sequence(1, 5)
     counts = (new.n_past, new.n_replay, new.n_cached, new.n_generated)
     assert (*counts, new.n_drafted, new.n_accepted, new.n_judged, new.n_right) == (0,) * 8
+    assert new.account == RequestCost(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0)

@@ -9,7 +9,7 @@ import pytest
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
 from core.speculation.policy.draft_growth import DraftGrowth
-from core.speculation.policy.draft_state import Backoff, DraftState, DraftStates
+from core.speculation.policy.draft_state import Backoff, DraftState, DraftStates, TrialSchedule
 from tests.support.proposers import RandomProposer
 from tests.support.sequences import sequence
 
@@ -111,6 +111,7 @@ def test_nothing_is_ever_certain() -> None:
 def test_a_wait_for_ngrams_is_a_step_shorter_with_each_step() -> None:
     states, one = DraftStates((), (), 0.0, has_ngrams=True), sequence(0, 1)
     states.admit(one)
+    assert states.due_for_ngrams([one]) == [one], "a text begins without a wait"
     for _ in range(3):
         states.by_id[one.id].ngram_backoff.back_off(100)
     due = []
@@ -119,6 +120,14 @@ def test_a_wait_for_ngrams_is_a_step_shorter_with_each_step() -> None:
         states.begin_step([one])
     assert due == [[]] * 7
     assert states.due_for_ngrams([one]) == [one]
+
+
+def test_a_proposer_that_fails_is_left_alone_twice_as_long_each_time_up_to_a_limit() -> None:
+    trial, pauses = TrialSchedule(), []
+    for n_verified in range(0, 9_000, 1_000):
+        trial.fail(n_verified)
+        pauses.append(trial.resumes_at - n_verified)
+    assert pauses == [8, 16, 32, 64, 128, 256, 512, 512, 512]
 
 
 def growth_of(one: Sequence) -> tuple[DraftGrowth, DraftStates, RandomProposer]:

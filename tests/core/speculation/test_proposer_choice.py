@@ -282,6 +282,18 @@ def test_steps_of_a_rest_count_as_decoding_time() -> None:
     assert budget.available("draft") - before == pytest.approx(0.015 * (stage.seconds - seconds), rel=0.25)
 
 
+def test_a_rest_ends_also_where_one_of_its_texts_has_gone() -> None:
+    useless = Considered("draft", never)
+    stage = SimulatedEngine(CPU, useless, n_requests=2)
+    stage.run(300)
+    while not stage.speculator.rest(stage.sequences):
+        stage.run(1)
+    useless.take_considered()
+    stage.speculator.forget(stage.sequences.pop())
+    stage.run(200)
+    assert useless.take_considered()
+
+
 def test_after_a_step_of_the_rest_that_failed_the_next_one_is_learnt_from() -> None:
     stage = SimulatedEngine(CPU, SimulatedDraftModel("draft", never))
     stage.run(300)
