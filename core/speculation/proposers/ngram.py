@@ -15,9 +15,10 @@ from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToke
 # The longer the match, the likelier the next token: the bins of match length, and their prior acceptance rates.
 _MATCH_EDGES = (4, 6, 9, 16, 32)
 _LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
-# Behind them two bins of other requests' n-grams: with what followed once, and with what followed the last two times.
+# Behind them three bins of other requests' n-grams: with what followed once, what followed the last two times, and what
+# followed last where it was something else before.
 _SHARED = len(_LOCAL_PRIORS)
-_SHARED_PRIORS = (0.3, 0.7)
+_SHARED_PRIORS = (0.3, 0.7, 0.2)
 _LONGEST_MATCH = _MATCH_EDGES[-1]
 # Sizes of n-grams in a text's own index; the longer is looked up first.
 _SIZES = (8, 3)
@@ -96,7 +97,7 @@ class NgramProposer:
     def __init__(self) -> None:
         self.table = AcceptanceTable((*_LOCAL_PRIORS, *_SHARED_PRIORS))
         self._tracks: dict[str, _Track] = {}
-        # What followed an n-gram the last time, and whether the time before too: the token times two, plus one if so.
+        # What followed an n-gram the last time, and its bin: the token times the number of bins, plus the bin.
         self._shared: dict[tuple[int, ...], int] = {}
         self._observations: list[AcceptanceSample] = []
 
@@ -116,9 +117,10 @@ class NgramProposer:
 
     def add_text(self, tokens: list[int]) -> None:
         """Add a text to the shared index."""
-        shared = self._shared
+        shared, n_bins = self._shared, len(_SHARED_PRIORS)
         for key, token in zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False):
-            shared[key] = 2 * token + (shared.get(key, -1) // 2 == token)
+            known = shared.get(key)
+            shared[key] = n_bins * token + (0 if known is None else 1 if known // n_bins == token else 2)
         if len(shared) > _SHARED_LIMIT:
             keys = list(itertools.islice(shared, len(shared) - _SHARED_LIMIT // 2))
             for key in keys:
@@ -185,7 +187,10 @@ class NgramProposer:
 
     def _from_others(self, tokens: list[int]) -> ProposedToken | None:
         known = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
-        return None if known is None else ProposedToken(known // 2, _SHARED + known % 2)
+        if known is None:
+            return None
+        token, place = divmod(known, len(_SHARED_PRIORS))
+        return ProposedToken(token, _SHARED + place)
 
 
 def _bin(match: int) -> int:
