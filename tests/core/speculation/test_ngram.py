@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,6 +68,45 @@ def test_a_longer_match_is_better_evidence() -> None:
     assert second is not None
     assert second.evidence > first.evidence
     assert lookup.table.rate(second.evidence) > lookup.table.rate(first.evidence)
+
+
+NAME, OTHER, THIRD = 90, 91, 92
+PASSAGE = [1, 2, 3, 4, NAME, 5, 6, 7, NAME, 8, 9, 10, NAME, 11, 12, NAME]
+
+
+def say(lookup: NgramProposer, text: Sequence, tokens: list[int], *, one_by_one: bool) -> None:
+    """Let a text go on; at rest its tokens are read later, and together."""
+    text.tokens.extend(np.array(tokens, np.int32))
+    if one_by_one:
+        for token in tokens:
+            lookup.advance(text, [token], 0)
+    else:
+        lookup.has_match(text)
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_a_passage_is_followed_on_where_a_name_in_it_is_replaced(one_by_one: bool) -> None:
+    lookup, text = NgramProposer(), sequence([*PASSAGE, 50, 1, 2, 3])
+    lookup.begin(text)
+    assert draft(lookup, text, 4) == [4, NAME, 5, 6]
+    say(lookup, text, [4], one_by_one=one_by_one)
+    say(lookup, text, [OTHER], one_by_one=one_by_one)
+    assert draft(lookup, text, 4) == [], "it is not known how that goes on"
+    say(lookup, text, [5], one_by_one=one_by_one)
+    assert draft(lookup, text, 6) == [6, 7, OTHER, 8, 9, 10]
+    say(lookup, text, [6, 7, OTHER, 8], one_by_one=one_by_one)
+    assert draft(lookup, text, 4) == [9, 10, OTHER, 11]
+    say(lookup, text, [9, 10, NAME], one_by_one=one_by_one)
+    assert draft(lookup, text, 3) == [11, 12, NAME], "it is itself again"
+
+
+def test_a_text_that_strays_further_from_a_passage_follows_it_no_longer() -> None:
+    lookup, text = NgramProposer(), sequence([*PASSAGE, 50, 1, 2, 3])
+    lookup.begin(text)
+    say(lookup, text, [4, OTHER, THIRD, 6], one_by_one=True)
+    assert draft(lookup, text, 4) == []
+    say(lookup, text, [7, NAME, 8], one_by_one=True)
+    assert draft(lookup, text, 3) == [9, 10, NAME], "nothing was taken for a replacement"
 
 
 def test_tokens_that_come_are_indexed_and_unused_lookups_are_judged() -> None:
