@@ -21,8 +21,8 @@ _SHARED = len(_LOCAL_PRIORS)
 _SHARED_PRIORS = (0.3, 0.7, 0.2)
 # And one of what is said in place of what the followed passage says.
 _REPLACED, _REPLACED_PRIOR = _SHARED + len(_SHARED_PRIORS), 0.6
-# A token that the followed passage does not have leaves this part of the match.
-_STRAYED = 4
+# So many tokens in a row may be others than those of the followed passage. What was matched before counts a quarter.
+_MOST_STRAYED, _STRAYED_SHARE = 3, 4
 _LONGEST_MATCH = _MATCH_EDGES[-1]
 # Sizes of n-grams in a text's own index; the longer is looked up first.
 _SIZES = (8, 3)
@@ -91,7 +91,7 @@ class _Track:
         self.place = self.match = 0
         self.replaced: dict[int, int] = {}
         # What the passage has and what was said instead, where it is not known yet how the text goes on.
-        self._other: tuple[int, int] | None = None
+        self._strayed: list[tuple[int, int]] = []
 
     def read_on(self, sequence: Sequence) -> bool:
         """Index the next part of a text; return whether all of it is indexed."""
@@ -103,35 +103,33 @@ class _Track:
                     self.append(token)
             else:
                 self.index.extend(tokens)
-                self.run, self._other = 0, None
+                self.run, self._strayed = 0, []
         return n_read + _PIECE >= n_tokens
 
     def look(self) -> bool:
         """Find the passage that the text follows, the one with the longest match; return whether there is one."""
         found = self.index.find()
-        if found is not None and (self._other is not None or found[1] >= self.run):
+        if found is not None and (self._strayed or found[1] >= self.run):
             self.source, self.run = found
-            self._other = None
-        self.place, self.match = self.source, self.run if self._other is None else 0
+            self._strayed = []
+        self.place, self.match = self.source, 0 if self._strayed else self.run
         return self.match > 0
 
     def append(self, token: int) -> None:
         """The text goes on with ``token``."""
         if self.run:
             known, self.source = self.index.tokens[self.source], self.source + 1
-            is_followed = token in (known, self.replaced.get(known))
-            if self._other is not None:
-                # The token before was another one than in the passage.
-                if is_followed:
-                    self.replaced[self._other[0]] = self._other[1]
-                self.run = min(self.run, _LONGEST_MATCH) // _STRAYED if is_followed else 0
-                self._other = None
-            elif is_followed:
+            if token not in (known, self.replaced.get(known)):
+                self._strayed.append((known, token))
+                if len(self._strayed) > _MOST_STRAYED:
+                    self.run, self._strayed = 0, []
+            elif self._strayed:
+                self.replaced.update(self._strayed)
+                self.run, self._strayed = min(self.run, _LONGEST_MATCH) // _STRAYED_SHARE, []
+            else:
                 self.run += 1
                 if token == known:
                     self.replaced.pop(known, None)
-            else:
-                self._other = (known, token)
         self.index.append(token)
 
     def next(self, drafted: list[int]) -> ProposedToken:

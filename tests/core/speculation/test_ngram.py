@@ -76,12 +76,11 @@ PASSAGE = [1, 2, 3, 4, NAME, 5, 6, 7, NAME, 8, 9, 10, NAME, 11, 12, NAME]
 
 def say(lookup: NgramProposer, text: Sequence, tokens: list[int], *, one_by_one: bool) -> None:
     """Let a text go on; at rest its tokens are read later, and together."""
-    text.tokens.extend(np.array(tokens, np.int32))
-    if one_by_one:
-        for token in tokens:
+    for token in tokens:
+        text.tokens.append(token)
+        if one_by_one:
             lookup.advance(text, [token], 0)
-    else:
-        lookup.has_match(text)
+    lookup.has_match(text)
 
 
 @pytest.mark.parametrize("one_by_one", [True, False])
@@ -100,12 +99,19 @@ def test_a_passage_is_followed_on_where_a_name_in_it_is_replaced(one_by_one: boo
     assert draft(lookup, text, 3) == [11, 12, NAME], "it is itself again"
 
 
+def test_a_name_of_several_tokens_may_be_replaced() -> None:
+    lookup, text = NgramProposer(), sequence([1, 2, 3, 4, NAME, 70, 5, 6, 7, NAME, 70, 8, 50, 1, 2, 3])
+    lookup.begin(text)
+    say(lookup, text, [4, OTHER, 71, 5], one_by_one=True)
+    assert draft(lookup, text, 5) == [6, 7, OTHER, 71, 8]
+
+
 def test_a_text_that_strays_further_from_a_passage_follows_it_no_longer() -> None:
     lookup, text = NgramProposer(), sequence([*PASSAGE, 50, 1, 2, 3])
     lookup.begin(text)
-    say(lookup, text, [4, OTHER, THIRD, 6], one_by_one=True)
+    say(lookup, text, [4, OTHER, THIRD, THIRD, THIRD, 7], one_by_one=True)
     assert draft(lookup, text, 4) == []
-    say(lookup, text, [7, NAME, 8], one_by_one=True)
+    say(lookup, text, [5, 6, 7, NAME, 8], one_by_one=True)
     assert draft(lookup, text, 3) == [9, 10, NAME], "nothing was taken for a replacement"
 
 
