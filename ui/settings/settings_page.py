@@ -197,11 +197,11 @@ class SettingsPage(QWidget):
         looks.add(
             SettingLine(
                 tint,
-                tr("In replies that come from now on, words that were guessed and found right have another ground."),
+                tr("In new replies, words that were drafted and found right have a coloured background."),
                 self.tint,
             )
         )
-        looks.add(SettingLine(tr("Language"), tr("Counts when Slipstream is started next."), self.language))
+        looks.add(SettingLine(tr("Language"), tr("Takes effect when Slipstream is started next."), self.language))
 
     @property
     def _tints(self) -> bool:
@@ -299,9 +299,8 @@ class SettingsPage(QWidget):
             SettingLine(
                 tr("All settings of this page"),
                 tr(
-                    "Looks, notices and the engine as recommended again. Chats, models, their own settings, folders "
-                    "and "
-                    "your account stay."
+                    "Resets looks, notices and the engine to what is recommended. Chats, models, their own settings, "
+                    "folders and your account stay."
                 ),
                 self.reset_button,
             )
@@ -554,7 +553,7 @@ class SettingsPage(QWidget):
         ask_first(self, tr("Reset all settings of this page?"), stays, tr("Reset"), self.reset)
 
     def reset(self) -> None:
-        """Set everything as recommended again."""
+        """Reset everything to what is recommended."""
         self.notices.setChecked(True)
         self.stays.setChecked(False)
         self._kept.forget()
