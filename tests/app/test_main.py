@@ -461,7 +461,7 @@ def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, capsys: pytest.Ca
     assert fake.requests[0]["speed"] == "deep"
     capsys.readouterr()
     assert cli.main(["chat", "hi", "--url", fake.url, "--speed", "warp"]) == ExitCode.USAGE
-    assert "standard, fast, batch, spark, deep, not 'warp'" in capsys.readouterr().err
+    assert "standard, fast, spark, deep, batch, not 'warp'" in capsys.readouterr().err
 
 
 def test_progress_keeps_to_one_row_and_a_dumb_terminal_is_shown_lines(monkeypatch: pytest.MonkeyPatch) -> None:

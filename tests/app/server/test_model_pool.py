@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from app.server.calls.model_host import GivenModel
 from app.server.http.errors import ModelNotFound
-from app.server.main import STARTER
 from core.values.errors import BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase
-from models.catalog.catalog import STARTER_FOLDER, Catalog
+from models.catalog.catalog import STARTER, Catalog, ModelEntry
 from tests.app.server.test_model_host import Stage, on_stage
 
-C = GivenModel("c", Path("c.gguf"))
+C = ModelEntry("c", Path("c.gguf"))
 
 
 def with_a_first_model(**settings: Any):
@@ -193,10 +191,10 @@ def shelf_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_name_opens_no_file_of_the_folder_that_the_server_was_started_in(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copyfile(STARTER_FOLDER / f"{STARTER}.gguf", tmp_path / "private.gguf")
+    shutil.copyfile(STARTER, tmp_path / "private.gguf")
     monkeypatch.chdir(tmp_path)
     stage.pool._catalog = Catalog([])
-    assert stage.pool.find(f"{STARTER}.gguf.gguf").name == STARTER
+    assert stage.pool.find(f"{STARTER.name}.gguf").name == STARTER.stem
     for name in ("private.gguf", "private.gguf.gguf", "./private.GGUF.gguf"):
         with pytest.raises(ModelNotFound):
             stage.pool.find(name)
