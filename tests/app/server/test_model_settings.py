@@ -17,30 +17,11 @@ NOTHING = ModelSettings()
 
 
 def test_texts_become_values():
-    made = NOTHING.with_texts(
-        {
-            "ctx": " 4096 ",
-            "KV-Type": "q8_0",
-            "temperature": "0.6",
-            "top_k": "20",
-            "system": " Be brief. \n",
-            "speed": "fast",
-        }
-    )
-    assert made.given == {
-        "ctx": 4096,
-        "kv_type": "q8_0",
-        "temperature": 0.6,
-        "top_k": 20,
-        "system": " Be brief. \n",
-        "speed": "fast",
-    }
+    plain = {"system": " Be brief. \n", "speed": "fast"}
+    made = NOTHING.with_texts({"ctx": " 4096 ", "KV-Type": "q8_0", "temperature": "0.6", "top_k": "20", **plain})
+    assert made.given == {"ctx": 4096, "kv_type": "q8_0", "temperature": 0.6, "top_k": 20, **plain}
     assert made.sampling == {"temperature": 0.6, "top_k": 20}
-    assert made.without(("temperature", "top-k", "ctx")).given == {
-        "kv_type": "q8_0",
-        "system": " Be brief. \n",
-        "speed": "fast",
-    }
+    assert made.without(("temperature", "top-k", "ctx")).given == {"kv_type": "q8_0", **plain}
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,6 @@ def test_fields_that_contradict_each_other_are_refused(speed, tier):
         wanted_speed(speed, tier)
 
 
-@pytest.mark.parametrize("speed", ["standard", "fast", "batch"])
-def test_each_speed_answers(server, speed):
-    answer = server.chat(max_tokens=4, extra_body={"speed": speed})
-    assert answer.usage.completion_tokens == 4
-
-
 @pytest.mark.parametrize(
     ("fields", "names"),
     [

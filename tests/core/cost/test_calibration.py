@@ -11,7 +11,8 @@ from core.cost.read_cost import ReadCost
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from models.facts.model_facts import read_model
-from tests.support.engines import EMBER, open_engine
+from tests.support.engines import open_engine
+from tests.support.prompts import EMBER
 
 
 def test_a_step_that_took_longer_than_its_rows_one_by_one_was_disturbed() -> None:

@@ -7,13 +7,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.simulation import (
-    CURVES,
-    ROUND,
-    SimulatedDraftModel,
-    SimulatedEngine,
-    repeated_token,
-)
+from benchmarks.simulation import CURVES, ROUND, SimulatedDraftModel, SimulatedEngine, repeated_token
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
