@@ -113,6 +113,7 @@ ROUTES = (
     ("POST", "/embedding", embedding),
     ("POST", "/embeddings", embedding),
     ("POST", "/rerank", rerank),
+    ("POST", "/reranking", rerank),
     ("POST", "/v1/reranking", rerank),
     ("POST", "/tokenize", tokenize),
     ("POST", "/detokenize", detokenize),

@@ -329,6 +329,7 @@ HINTS = {
     "dynatemp_exponent": 1.0,
     "reasoning_control": True,
     "typ_p": 1.0,
+    "t_max_prompt_ms": 500,
 }
 
 
@@ -337,6 +338,14 @@ def test_hints_are_taken_and_change_nothing(server):
     told = server.chat(max_tokens=8, extra_body=HINTS)
     assert told.choices[0].message.content == plain.choices[0].message.content
     assert told.usage.prompt_tokens == plain.usage.prompt_tokens
+
+
+def test_a_refusal_that_comes_back_as_a_part_is_text(server):
+    def n_tokens(said: object) -> int:
+        messages = [*USER, {"role": "assistant", "content": said}, *USER]
+        return server.http.post("/chat/completions/input_tokens", json={"messages": messages}).json()["input_tokens"]
+
+    assert n_tokens([{"type": "refusal", "refusal": "No fox."}]) == n_tokens("No fox.")
 
 
 def test_messages_are_counted_as_llama_server_does(server):
