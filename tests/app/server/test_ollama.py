@@ -43,6 +43,7 @@ def test_a_chat_says_what_openais_says_and_what_it_cost(server, client):
     assert (whole.model, whole.done, whole.done_reason, whole.eval_count) == (NAME, True, "length", 24)
     assert whole.prompt_eval_count > 5
     assert 0 < whole.eval_duration <= whole.total_duration
+    assert whole.load_duration < whole.total_duration - whole.eval_duration, "the model was there"
     *lines, last = client.chat(MODEL, STORY, options=GREEDY, stream=True)
     assert "".join(line.message.content for line in lines) == expected
     assert [line.done for line in lines] == [False] * len(lines)
@@ -130,6 +131,9 @@ def test_models_are_listed_shown_and_said_to_run(server, client):
     assert "messages" in shown.template
     verbose = server.http.post("/api/show", json={"name": MODEL, "verbose": True}).json()
     assert len(verbose["model_info"]["tokenizer.ggml.tokens"]) > 1_000
+    copilot = {"User-Agent": "GitHubCopilotChat/0.40"}
+    named = server.http.post("/api/show", json={"model": NAME}, headers=copilot).json()["model_info"]
+    assert named["general.basename"] == NAME, "it shows a model by this"
     (running,) = client.ps().models
     assert (running.model, running.context_length) == (NAME, server.state["n_ctx"])
     assert running.expires_at.timestamp() > 0
