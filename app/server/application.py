@@ -49,7 +49,7 @@ from app.server.ollama import models as ollama
 from app.server.ollama.chat import chat, generate
 from app.server.ollama.embed import embed
 from app.server.ollama.embed import embeddings as ollama_embeddings
-from app.server.ollama.library import delete, no_blob, pull, unsupported
+from app.server.ollama.library import delete, no_blob, pull, unsupported, unsupported_blob
 from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions, control
 from app.server.openai.chat import count_input_tokens as count_chat_tokens
@@ -144,7 +144,7 @@ ROUTES = (
     ("POST", "/api/copy", unsupported),
     ("POST", "/api/create", unsupported),
     ("POST", "/api/push", unsupported),
-    ("POST", "/api/blobs/{digest}", unsupported),
+    ("POST", "/api/blobs/{digest}", unsupported_blob),
     ("GET", "/api/blobs/{digest}", no_blob),
     ("GET", "/api/v0/models", lm_studio_models.list_models),
     ("GET", "/api/v0/models/{model_id:path}", lm_studio_models.get_model),
@@ -199,7 +199,7 @@ _KINDS: dict[Any, tuple[str, ...]] = {
 _STATUSES: dict[Any, int] = {
     **dict.fromkeys((load, unload), 202),
     **dict.fromkeys((add_key, add_remote, workers.add), 201),
-    **dict.fromkeys((audio, unsupported, change_properties, act_on_slot), 501),
+    **dict.fromkeys((audio, unsupported, unsupported_blob, change_properties, act_on_slot), 501),
     no_blob: 404,
 }
 _QUERIES: dict[Any, tuple[str, ...]] = {

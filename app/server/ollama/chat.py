@@ -209,9 +209,8 @@ async def _begun(call: OllamaCall, body: WritingBody, reply: OllamaReply, *, str
         async with call.running(streams=streams, truncates=truncates) as (_, updates):
             yield _telling(reply, call, updates)
         return
+    call.must_think = "think" if body.think not in (None, False) else ""
     async with call.running(streams=streams, truncates=truncates) as (_, updates):
-        if body.think not in (None, False) and not call.can_think:
-            raise refuse(400, f"{call.name} does not support thinking: leave think out.", param="think")
         reply.begin(call.name, call.begun_at)
         yield updates
 

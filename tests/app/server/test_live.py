@@ -86,11 +86,13 @@ def is_described(value: Any, schema: dict[str, Any]) -> bool:
     return is_kind and all(name in value and is_described(value[name], one) for name, one in fields.items())
 
 
-def test_each_route_describes_its_errors_as_they_are(server):
+def test_each_route_describes_its_path_and_its_errors_as_they_are(server):
     described = server.http.get("/openapi.json").json()["paths"]
     for path, methods in described.items():
         for method, operation in methods.items():
             assert "422" not in operation["responses"]
+            places = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"}
+            assert places == set(re.findall("{(.*?)}", path)), path
             schema = operation["responses"]["default"]["content"]["application/json"]["schema"]
             if not path.endswith("/health"):  # which anybody may ask
                 answer = server.http.request(method, re.sub("{.*?}", "1", path), headers={"Authorization": "Bearer x"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import httpx
 import ollama
@@ -181,6 +182,22 @@ def test_errors_have_the_form_of_the_protocol(server, route, body, status, words
     assert answer.status_code == status, answer.text
     assert list(answer.json()) == ["error"]
     assert words in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/chat", {"model": NAME, "messages": STORY, "think": True, "stream": False}),
+        ("/api/v1/chat", {"model": NAME, "input": "Tell me a story.", "reasoning": "on"}),
+    ],
+)
+def test_a_model_that_cannot_think_is_refused_before_it_writes(server, path, body):
+    def n_generated() -> str:
+        return re.search(r"^llamacpp:tokens_predicted_total (.*)$", server.http.get("/metrics").text, re.MULTILINE)[1]
+
+    before = n_generated()
+    assert server.http.post(path, json=body).status_code == 400
+    assert n_generated() == before
 
 
 def test_a_body_is_json_whatever_it_is_called_but_for_pages(server):
