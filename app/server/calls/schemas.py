@@ -110,6 +110,7 @@ HINTS = frozenset(
         "safety_identifier",
         "session_id",
         "slot_id",
+        "snippy",
         "sse_ping_interval",
         "store",
         "t_max_prompt_ms",

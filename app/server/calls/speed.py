@@ -31,6 +31,7 @@ class ReplySpeed(StrEnum):
 _TIERS = {
     "auto": ReplySpeed.STANDARD,
     "default": ReplySpeed.STANDARD,
+    "scale": ReplySpeed.STANDARD,
     "priority": ReplySpeed.FAST,
     "flex": ReplySpeed.BATCH,
 }

@@ -330,6 +330,8 @@ HINTS = {
     "reasoning_control": True,
     "typ_p": 1.0,
     "t_max_prompt_ms": 500,
+    "snippy": {"enabled": False},
+    "service_tier": "scale",
 }
 
 
