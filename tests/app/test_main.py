@@ -5,8 +5,10 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -32,7 +34,8 @@ from core.values.errors import (
     WorkerUnavailable,
 )
 from tests.app.conftest import Typed
-from tests.support.commands import ran
+from tests.support.commands import ran, started
+from tests.support.waiting import until
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -242,6 +245,34 @@ def test_chat_prints_one_json_object(fake: FakeServer, typed: Typed) -> None:
     assert (code, json.loads(out), err) == (ExitCode.OK, told, "")
     assert fake.requests[0]["messages"][0] == {"role": "system", "content": "Be brief."}
     assert fake.requests[0]["model"] == "x"
+
+
+def test_a_reply_that_breaks_off_is_a_json_object_with_what_came_and_why(
+    fake: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.error_in_stream = "The engine died."
+    assert cli.main(["chat", "hi", "--url", fake.url, "--json"]) == ExitCode.ERROR
+    out, err = capsys.readouterr()
+    broken = json.loads(out)
+    assert (broken["text"], broken["finish_reason"], broken["error"]) == ("Hello there.", "failed", "The engine died.")
+    assert err == "Error: The engine died.\n"
+    fake.pieces = []
+    assert cli.main(["chat", "hi", "--url", fake.url, "--json"]) == ExitCode.ERROR
+    assert capsys.readouterr().out == "", "nothing came"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_prints_what_came_of_a_json_object(fake: FakeServer) -> None:
+    fake.pieces, fake.steps = ["one ", "two ", "three"], threading.Semaphore(2)
+    with started("chat", "hi", "--url", fake.url, "--json") as child:
+        until(lambda: fake.requests)
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    fake.steps.release()
+    assert child.returncode == ExitCode.INTERRUPTED
+    assert json.loads(out)["text"].startswith("one ")
+    assert (json.loads(out)["finish_reason"], err) == ("cancelled", "")
 
 
 def test_chat_reads_a_pipe(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7185,6 +7185,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/http/errors.py" />
+      <source>There is no room on the disk for this ({reason}): free some and try again.</source>
+      <translation>Auf dem Datenträger ist dafür kein Platz ({reason}): Schaffe welchen und versuche es noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/http/errors.py" />
       <source>Something went wrong in the server; its log says what.</source>
       <translation>Im Server ist etwas schiefgegangen; sein Protokoll sagt, was.</translation>
     </message>

@@ -77,7 +77,7 @@ def chat(
 
 
 def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, quiet: bool) -> None:
-    """Print one reply: as JSON when it is complete, else as it comes, with the receipt on stderr."""
+    """Print one reply: as JSON when it has ended, else as it comes, with the receipt on stderr."""
     from app.cli.chat.chat_server import chat_server
     from app.cli.chat.reply import CollectedReply
     from app.cli.terminal.progress_line import LoadingLine
@@ -89,8 +89,10 @@ def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, 
         note = _ignore if quiet else LoadingLine(sys.stderr).note
         try:
             reply.collect(target.client.stream_chat(conversation.body()), show, note)
-        except (KeyboardInterrupt, SlipstreamError):
-            if reply.text and not as_json:
+        except (KeyboardInterrupt, SlipstreamError) as broken_by:
+            if reply.text and as_json:
+                print(json.dumps(reply.as_json(broken_by), ensure_ascii=False), flush=True)
+            elif reply.text:
                 _end_line(reply)  # what is said of it begins on a line of its own
             raise
         # Before the server is ended: who waits for the reply need not wait for that.

@@ -14,6 +14,7 @@ from models.formatting.sentence import Sentence
 _TIERS = {
     "auto": ReplySpeed.STANDARD,
     "default": ReplySpeed.STANDARD,
+    "scale": ReplySpeed.STANDARD,
     "priority": ReplySpeed.FAST,
     "flex": ReplySpeed.BATCH,
 }
