@@ -4,7 +4,8 @@ The model is Ember, deep Ember where rates are compared. The engine is the same 
 by this program over its pipe. Nothing is drafted. Parts:
 
 - ttft: the same prompt to the engine and over HTTP, in turns, one client; the difference of the times to first text.
-- rate: tokens per second of some streams over HTTP beside the engine's own; the engine again is the control.
+- rate: tokens per second of some streams over HTTP beside the engine's own; the engine again is the control. Replies
+  have 96 tokens: requests over HTTP come one after the other, so with 32 the start is most of what is compared.
 - streams: texts of streams at once beside those of the same requests without a stream, in each protocol.
 - requests: memory and slots after a tenth of many small requests and after all, some cancelled.
 - agent: the share of the text before that a turn of an agent's conversation with tools does not read again.
@@ -357,7 +358,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="only these")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side; ten times as many for ttft")
     parser.add_argument(
-        "--tokens", type=int, default=32, help="tokens of a reply, where rates and streams are compared"
+        "--tokens", type=int, default=96, help="tokens of a reply, where rates and streams are compared"
     )
     parser.add_argument("--slots", type=int, default=64, choices=range(1, 65), metavar="N", help="most streams at once")
     parser.add_argument("--layers", type=int, default=60, help="layers of deep Ember")

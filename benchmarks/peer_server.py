@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -87,12 +88,18 @@ def find_peer(server: str | None) -> PeerBinary | None:
 
 def _build() -> PeerBinary | None:
     """Return the server built for this machine, which takes minutes the first time; None without a compiler."""
-    done = subprocess.run(["sh", str(BUILDER)], stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode == _CANNOT_BUILD:
+    command = ["sh", str(BUILDER)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as builder:
+        try:
+            path, _ = builder.communicate()
+        except BaseException:
+            os.killpg(builder.pid, signal.SIGTERM)  # with its compilers
+            raise
+    if builder.returncode == _CANNOT_BUILD:
         return None
-    if done.returncode:
+    if builder.returncode:
         raise PeerFailed("llama.cpp's server could not be built: --server takes the path of one that you have.")
-    return PeerBinary(done.stdout.strip(), "native")
+    return PeerBinary(path.strip(), "native")
 
 
 class PeerServer:
@@ -145,6 +152,7 @@ class PeerServer:
 def serve() -> None:
     """Serve with the options on the command line, print the address, and leave when stdin ends."""
     options = PeerOptions(**json.loads(sys.argv[1]))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # a llama-server would outlive this process
     if options.server is None:
         _serve_package(options)
         # The package's threads would keep the process alive.

@@ -110,8 +110,8 @@ def cases(part: str, options: argparse.Namespace) -> list[Case]:
     return [Case(part, n_clients, options.tokens) for n_clients in options.clients]
 
 
-def measure_part(part: str, sides: Mapping[str, PeerSide], options: argparse.Namespace) -> list[PeerTurn]:
-    """Return all turns of a part; ``sides`` are by name."""
+def measure_part(part: str, sides: Mapping[str, PeerSide], options: argparse.Namespace, turns: list[PeerTurn]) -> None:
+    """Add each turn of a part to ``turns`` when all sides have had it; ``sides`` are by name."""
     is_long = part == "prompts"
     make = prompts.long_texts if is_long else prompts.mixed
     warm = [prompt.text for prompt in prompts.warm_up()]
@@ -119,7 +119,7 @@ def measure_part(part: str, sides: Mapping[str, PeerSide], options: argparse.Nam
         for n_clients in (1, len(warm)):
             side.run(warm[:n_clients], options.tokens)
     names = list(sides)
-    turns: list[PeerTurn] = []
+    n_before = len(turns)
     n_used = 0
     n_rounds = options.rounds or _ROUNDS[part]
     for round_ in range(n_rounds):
@@ -127,12 +127,11 @@ def measure_part(part: str, sides: Mapping[str, PeerSide], options: argparse.Nam
             for _ in range(max(1, _FEWEST_REQUESTS[part] // case.n_clients)):
                 texts = make(case.n_clients, n_used)
                 n_used += case.n_clients
-                first = len(turns) % len(names)
+                first = (len(turns) - n_before) % len(names)
                 order = [*names[first:], *names[:first]]
                 loads = {name: sides[name].run(texts, case.n_tokens, ignores_end=is_long) for name in order}
                 turns.append(PeerTurn(case, {name: loads[name] for name in names}))
-        say(f"{part}: round {round_ + 1} of {n_rounds}: {_so_far(turns)}")
-    return turns
+        say(f"{part}: round {round_ + 1} of {n_rounds}: {_so_far(turns[n_before:])}")
 
 
 def _so_far(turns: Sequence[PeerTurn]) -> str:
@@ -243,19 +242,22 @@ def measure(options: argparse.Namespace) -> BenchReport:
         for part in parts:
             if part != "beside":
                 say(f"{part}: loading")
-                turns += _measure_http(part, model, peer, n_threads, options, report)
+                _measure_http(part, model, peer, n_threads, options, report, turns)
+        if "beside" in parts:
+            say("beside: loading")
+            # Before llama.cpp is loaded into this process, and after the last peer was started, which must not inherit
+            # it.
+            os.environ.update(WAITING)
+            from benchmarks.beside import measure_beside
+
+            report.rows = measure_beside(model, n_threads, options.rounds or _ROUNDS["beside"])
     except PeerFailed as error:
         raise SystemExit(str(error)) from error
-    report.rows = rows_of(turns)
-    if "beside" in parts:
-        say("beside: loading")
-        # Before llama.cpp is loaded into this process, and after the last peer was started, which must not inherit it.
-        os.environ.update(WAITING)
-        from benchmarks.beside import measure_beside
-
-        report.rows += measure_beside(model, n_threads, options.rounds or _ROUNDS["beside"])
+    except KeyboardInterrupt:
+        report.was_stopped = True
+    report.rows = [*rows_of(turns), *report.rows]
     report.summary = summarise(report.rows)
-    if options.plot:
+    if options.plot and not report.was_stopped:
         draw(report, options)
     return report
 
@@ -267,8 +269,9 @@ def _measure_http(
     n_threads: int,
     options: argparse.Namespace,
     report: BenchReport,
-) -> list[PeerTurn]:
-    """Load the servers of a part and measure it; add the peer's description to ``report``."""
+    turns: list[PeerTurn],
+) -> None:
+    """Load the servers of a part and add its turns; add the peer's description to ``report``."""
     draft = str(EMBER_DRAFT) if part == "drafted" else None
     n_slots = max(case.n_clients for case in cases(part, options))
     n_ctx = _LONG_N_CTX if part == "prompts" else _N_CTX
@@ -285,7 +288,7 @@ def _measure_http(
             server = servers.enter_context(PeerServer(peer_options))
             sides[side] = HttpSide(server.url)
             report.settings["peer"] = {"build": peer.build if peer is not None else "generic", **server.description}
-        return measure_part(part, sides, options)
+        measure_part(part, sides, options, turns)
 
 
 def _our_options(model: Path, draft: str | None, n_threads: int, n_slots: int, n_ctx: int) -> list[str]:

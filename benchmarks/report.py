@@ -6,12 +6,14 @@ import argparse
 import json
 import math
 import os
+import signal
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from app.environment.exit_codes import ExitCode
@@ -24,12 +26,16 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 @dataclass
 class BenchReport:
-    """The result of a bench. ``summary`` has the few numbers behind the promises."""
+    """The result of a bench. ``summary`` has the few numbers behind the promises.
+
+    ``was_stopped`` says that Ctrl-C or SIGTERM came before the end: ``rows`` are of what was measured until then.
+    """
 
     bench: str
     rows: list[ReportRow] = field(default_factory=list)
     summary: dict[str, float | str | None] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    was_stopped: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON object."""
@@ -41,6 +47,7 @@ class BenchReport:
             "settings": self.settings,
             "rows": self.rows,
             "summary": self.summary,
+            **({"was_stopped": True} if self.was_stopped else {}),
         }
 
 
@@ -65,19 +72,28 @@ def say(text: str) -> None:
 
 
 def run_bench(name: str, measure: Callable[[argparse.Namespace], BenchReport], parser: argparse.ArgumentParser) -> int:
-    """Parse the command line, measure, print: a table, or with ``--json`` the whole object."""
+    """Parse the command line, measure, print: a table, or with ``--json`` the whole object.
+
+    SIGTERM is as Ctrl-C: servers are ended, and what was measured until then is printed, but not written to a file.
+    """
     parser.prog = f"{PROGRAM} bench {name}"
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--output", type=Path, help="write the JSON object to this file too")
     options = parser.parse_args()
     _check(options, parser)
+    signal.signal(signal.SIGTERM, _stop)
     try:
-        report = measure(options).as_dict()
+        found = measure(options)
     except KeyboardInterrupt:
-        say("Stopped.")
+        found = BenchReport(name, was_stopped=True)
+    if found.was_stopped and not found.rows:
+        say("Stopped: nothing was measured yet.")
         return ExitCode.INTERRUPTED
+    report = found.as_dict()
     text, problem = json.dumps(report, indent=1), None
-    if options.output:
+    if found.was_stopped:
+        say("Stopped. Until then, this was measured:")
+    elif options.output:
         try:
             options.output.write_text(text + "\n")
         except OSError as error:
@@ -85,7 +101,12 @@ def run_bench(name: str, measure: Callable[[argparse.Namespace], BenchReport], p
     print(text if options.json or problem else _table(report))
     if problem:
         say(f"Error: {problem}")
-    return ExitCode.ERROR if problem else ExitCode.OK
+    return ExitCode.INTERRUPTED if found.was_stopped else ExitCode.ERROR if problem else ExitCode.OK
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)  # whoever sends it again does not want to wait
+    raise KeyboardInterrupt
 
 
 def _check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from enum import Enum
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi import Request as HttpRequest
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
@@ -22,6 +22,7 @@ from app.server.batches.batch_runner import BatchRunner
 from app.server.batches.file_store import FileStore
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
+from app.server.http.described import EVENT_STREAM, FILE, JSON, LINES, TEXT, answers, form, query
 from app.server.http.docs_page import docs_page
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.keys import ApiKeys
@@ -48,7 +49,7 @@ from app.server.ollama import models as ollama
 from app.server.ollama.chat import chat, generate
 from app.server.ollama.embed import embed
 from app.server.ollama.embed import embeddings as ollama_embeddings
-from app.server.ollama.library import delete, no_blob, pull, unsupported
+from app.server.ollama.library import delete, no_blob, pull, unsupported, unsupported_blob
 from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions, control
 from app.server.openai.chat import count_input_tokens as count_chat_tokens
@@ -113,6 +114,7 @@ ROUTES = (
     ("POST", "/embedding", embedding),
     ("POST", "/embeddings", embedding),
     ("POST", "/rerank", rerank),
+    ("POST", "/reranking", rerank),
     ("POST", "/v1/reranking", rerank),
     ("POST", "/tokenize", tokenize),
     ("POST", "/detokenize", detokenize),
@@ -142,7 +144,7 @@ ROUTES = (
     ("POST", "/api/copy", unsupported),
     ("POST", "/api/create", unsupported),
     ("POST", "/api/push", unsupported),
-    ("POST", "/api/blobs/{digest}", unsupported),
+    ("POST", "/api/blobs/{digest}", unsupported_blob),
     ("GET", "/api/blobs/{digest}", no_blob),
     ("GET", "/api/v0/models", lm_studio_models.list_models),
     ("GET", "/api/v0/models/{model_id:path}", lm_studio_models.get_model),
@@ -183,6 +185,35 @@ ROUTES = (
 # Paths that are also found without the prefix, unless something else is there.
 _PATHS = {path for _, path, _ in ROUTES}
 _SHORT = {path.removeprefix("/v1").partition("/{")[0] for path in _PATHS if path.startswith("/v1/")} - _PATHS
+# What is described of routes that answer something else than one JSON object, with something else than 200.
+_KINDS: dict[Any, tuple[str, ...]] = {
+    **dict.fromkeys((chat_completions, completions, create_response, create_message), (JSON, EVENT_STREAM)),
+    **dict.fromkeys((completion, infill, lm_studio_chat), (JSON, EVENT_STREAM)),
+    **dict.fromkeys((lm_studio.chat_completions, lm_studio.completions), (JSON, EVENT_STREAM)),
+    **dict.fromkeys((chat, generate, pull), (JSON, LINES)),
+    **dict.fromkeys((events, model_events), (EVENT_STREAM,)),
+    **dict.fromkeys((metrics, ollama.root), (TEXT,)),
+    batches.get_file_content: (FILE,),
+    delete: (),
+}
+_STATUSES: dict[Any, int] = {
+    **dict.fromkeys((load, unload), 202),
+    **dict.fromkeys((add_key, add_remote, workers.add), 201),
+    **dict.fromkeys((audio, unsupported, unsupported_blob, change_properties, act_on_slot), 501),
+    no_blob: 404,
+}
+_QUERIES: dict[Any, tuple[str, ...]] = {
+    list_responses: ("limit",),
+    list_input_items: ("limit", "after", "order"),
+    batches.list_files: ("limit", "after", "purpose"),
+    batches.list_batches: ("limit", "after"),
+    remove_model: ("model",),
+    properties: ("model",),
+    slots: ("model", "fail_on_no_slot"),
+    get_log: ("lines",),
+}
+_UNHEALTHY: dict[int | str, Any] = {503: {"description": "It does not answer now, and why", "content": {JSON: {}}}}
+_UPLOAD = form(file={"type": "string", "format": "binary"}, purpose={"const": "batch"})
 # By the room that answers.
 _PROTOCOLS = {
     "openai": "OpenAI",
@@ -237,15 +268,32 @@ def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys 
     application.state.meters = Meters()
     application.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
     for method, path, handler in ROUTES:
-        tags: list[str | Enum] = [_PROTOCOLS.get(handler.__module__.split(".")[2], "Slipstream")]
-        application.add_api_route(path, handler, methods=[method], response_model=None, tags=tags)
+        tag = _PROTOCOLS.get(handler.__module__.split(".")[2], "Slipstream")
+        _add(application, method, path, handler, tag, _KINDS.get(handler, (JSON,)))
         if method == "GET":  # as health checks ask
             application.add_api_route(path, handler, methods=["HEAD"], response_model=None, include_in_schema=False)
-    application.add_api_route(EVENTS, library_events, methods=["GET"], response_model=None, tags=["Library"])
+    _add(application, "GET", EVENTS, library_events, "Library", (EVENT_STREAM,))
     for route in LIBRARY_ROUTES:
-        answer = handler_of(route)
-        application.add_api_route(route.path, answer, methods=[route.method], response_model=None, tags=["Library"])
+        _add(application, route.method, route.path, handler_of(route), "Library", (JSON, EVENT_STREAM))
     return application
+
+
+def _add(
+    application: FastAPI, method: str, path: str, handler: Callable[..., Any], tag: str, kinds: tuple[str, ...]
+) -> None:
+    """Add a route that answers with one of these media types, as it is described."""
+    extra = _UPLOAD if handler is batches.upload_file else {"parameters": query(_QUERIES.get(handler, ()))}
+    application.add_api_route(
+        path,
+        handler,
+        methods=[method],
+        status_code=_STATUSES.get(handler, 200),
+        response_class=JSONResponse if JSON in kinds else Response,
+        response_model=None,
+        responses=answers(path, kinds, _STATUSES.get(handler, 200)) | (_UNHEALTHY if handler is health else {}),
+        openapi_extra=extra,
+        tags=[tag],
+    )
 
 
 def _n_slots(host: ModelHost) -> int:

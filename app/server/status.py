@@ -10,8 +10,8 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.anthropic.model_list import as_anthropic
-from app.server.calls.model_host import Entry, ModelHost
+from app.server.anthropic.model_list import anthropic_model, as_anthropic
+from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import LoadBody, UnloadBody
 from app.server.chat.model_card import ModelCard, card_of, loaded_of
@@ -21,6 +21,7 @@ from app.server.remotes.exchange import Remotes
 from app.server.remotes.listed import listed_models
 from core.values.messages import EnginePhase
 from core.values.snapshot import Snapshot
+from models.catalog.catalog import ModelEntry
 
 HEALTH = {
     EnginePhase.READY: "ok",
@@ -62,7 +63,7 @@ async def health(http: HttpRequest) -> Response:
 async def list_models(http: HttpRequest) -> Response:
     """List the models that can be named in requests."""
     data = await _models(http) + await _remote_models(http)
-    if "anthropic-version" in http.headers:
+    if _is_anthropic(http):
         return JSONResponse(as_anthropic(data))
     return JSONResponse({"object": "list", "data": data})
 
@@ -72,8 +73,12 @@ async def get_model(model_id: str, http: HttpRequest) -> Response:
     models = await _models(http)
     for listed in (*models, *(await _remote_models(http) if "/" in model_id else ())):
         if listed["id"] == model_id:
-            return JSONResponse(listed)
+            return JSONResponse(anthropic_model(listed) if _is_anthropic(http) else listed)
     raise ModelNotFound(model_id, [model["id"] for model in models])
+
+
+def _is_anthropic(http: HttpRequest) -> bool:
+    return "anthropic-version" in http.headers
 
 
 def _pool(http: HttpRequest) -> ModelPool:
@@ -100,7 +105,7 @@ async def _remote_models(http: HttpRequest) -> list[dict[str, Any]]:
 
 
 def _of_card(card: ModelCard) -> dict[str, Any]:
-    """Return what is known of a model's file: as vLLM, LM Studio and llama-server name it."""
+    """Return what is known of a model's file: as vLLM, LM Studio, OpenRouter and llama-server name it."""
     facts, loaded = card.facts, card.loaded
     n_ctx = loaded.n_ctx if loaded is not None else facts.n_ctx_train
     return {
@@ -110,6 +115,10 @@ def _of_card(card: ModelCard) -> dict[str, Any]:
         "size": facts.n_bytes,
         "quantization": facts.quantisation,
         "capabilities": list(card.capabilities),
+        "architecture": {
+            "input_modalities": ["text", *(["image"] if "vision" in card.capabilities else [])],
+            "output_modalities": ["embeddings" if "embedding" in card.capabilities else "text"],
+        },
         "meta": {
             "n_vocab": loaded.n_vocab if loaded is not None else facts.n_vocab,
             "n_ctx_train": facts.n_ctx_train,
@@ -120,7 +129,7 @@ def _of_card(card: ModelCard) -> dict[str, Any]:
     }
 
 
-def _model(entry: Entry, pool: ModelPool) -> dict[str, Any]:
+def _model(entry: ModelEntry, pool: ModelPool) -> dict[str, Any]:
     host = pool.of(entry)
     return {
         "id": entry.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Iterator
 
 from models.formatting.sentence import Sentence
 
@@ -13,12 +14,25 @@ def system_reason(error: BaseException) -> str:
 
     What is none of the common reasons is said as the system says it.
     """
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in _causes(error):
         if isinstance(cause, OSError) and (known := _known(cause)) is not None:
             return known
-        cause = cause.__cause__ or cause.__context__
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def lacks_space(error: BaseException) -> bool:
+    """Return whether a disk had no room for what was written, also where ``error`` only tells of it."""
+    return any(isinstance(cause, OSError) and cause.errno in _NO_SPACE for cause in _causes(error))
+
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def _known(error: OSError) -> Sentence | None:

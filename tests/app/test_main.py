@@ -5,8 +5,10 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -32,7 +34,8 @@ from core.values.errors import (
     WorkerUnavailable,
 )
 from tests.app.conftest import Typed
-from tests.support.commands import ran
+from tests.support.commands import ran, started
+from tests.support.waiting import until
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -244,6 +247,34 @@ def test_chat_prints_one_json_object(fake: FakeServer, typed: Typed) -> None:
     assert fake.requests[0]["model"] == "x"
 
 
+def test_a_reply_that_breaks_off_is_a_json_object_with_what_came_and_why(
+    fake: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.error_in_stream = "The engine died."
+    assert cli.main(["chat", "hi", "--url", fake.url, "--json"]) == ExitCode.ERROR
+    out, err = capsys.readouterr()
+    broken = json.loads(out)
+    assert (broken["text"], broken["finish_reason"], broken["error"]) == ("Hello there.", "failed", "The engine died.")
+    assert err == "Error: The engine died.\n"
+    fake.pieces = []
+    assert cli.main(["chat", "hi", "--url", fake.url, "--json"]) == ExitCode.ERROR
+    assert capsys.readouterr().out == "", "nothing came"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_prints_what_came_of_a_json_object(fake: FakeServer) -> None:
+    fake.pieces, fake.steps = ["one ", "two ", "three"], threading.Semaphore(2)
+    with started("chat", "hi", "--url", fake.url, "--json") as child:
+        until(lambda: fake.requests)
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    fake.steps.release()
+    assert child.returncode == ExitCode.INTERRUPTED
+    assert json.loads(out)["text"].startswith("one ")
+    assert (json.loads(out)["finish_reason"], err) == ("cancelled", "")
+
+
 def test_chat_reads_a_pipe(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", piped("grüße\n".encode()))
     assert cli.main(["chat", "--url", fake.url, "--quiet"]) == ExitCode.OK
@@ -423,7 +454,7 @@ def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, typed: Typed) -> 
     assert typed("chat", "hi", "--url", fake.url, "--speed", "deep")[0] == ExitCode.OK
     assert fake.requests[0]["speed"] == "deep"
     code, _, err = typed("chat", "hi", "--url", fake.url, "--speed", "warp")
-    assert (code, "standard, fast, batch, spark, deep, not 'warp'" in err) == (ExitCode.USAGE, True)
+    assert (code, "standard, fast, spark, deep, batch, not 'warp'" in err) == (ExitCode.USAGE, True)
 
 
 def test_progress_keeps_to_one_row_and_a_dumb_terminal_is_shown_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from app.client.http_client import AnsweringModel, Finished, ReplyEvent, ReplyProgress, TextDelta, Usage
 from core.values.engine_options import DEFAULT_KV_TYPE
+from core.values.errors import SlipstreamError
+from core.values.messages import FinishReason
 from models.formatting.figures import speed
 
 
@@ -51,14 +53,23 @@ class CollectedReply:
                 case AnsweringModel(model):
                     self.model = model
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the reply as the object that ``--json`` prints."""
+    def as_json(self, broken_by: BaseException | None = None) -> dict[str, Any]:
+        """Return the reply as the object that ``--json`` prints; ``broken_by`` is what ended it too early.
+
+        ``finish_reason`` is then ``failed``, with the sentence in ``error``, or ``cancelled`` for Ctrl-C.
+        """
+        broken: dict[str, Any] = {}
+        if isinstance(broken_by, SlipstreamError):
+            broken = {"finish_reason": FinishReason.FAILED, "error": broken_by.message}
+        elif broken_by is not None:
+            broken = {"finish_reason": FinishReason.CANCELLED}
         return {
             "text": self.text,
             "finish_reason": self.finish_reason,
             "usage": self.usage,
             "timings": self.timings,
             "model": self.model,
+            **broken,
         }
 
     def receipt(self) -> str:

@@ -24,10 +24,13 @@ _KINDS = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input
 async def create_message(body: MessageBody, http: HttpRequest) -> Response:
     """Answer the messages, as one object or as a stream of events."""
     call = ChatCall(body.chat(), http.app.state.pool, http.app.state.renderer)
-    headers = {"request-id": new_id("req")}
+    request_id = new_id("req")
     if body.stream:
-        return EventStream(_stream(call))
-    return JSONResponse(await while_connected(http.receive, _answer(call)), headers=headers)
+        stream = EventStream(_stream(call))
+        stream.headers_sent = [*stream.headers_sent, (b"request-id", request_id.encode())]
+        return stream
+    answer = await while_connected(http.receive, _answer(call))
+    return JSONResponse(answer, headers={"request-id": request_id})
 
 
 async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:

@@ -27,11 +27,13 @@ from app.server.batches.file_store import FileStore, Record, RecordFolder
 from app.server.chat.deep import DeepReplyProgress, progress_listener
 from app.server.http.limits import INTERNAL
 from core.values.errors import BadRequest, SlipstreamError
+from models.formatting.system_error import lacks_space
 
 _log = logging.getLogger("slipstream.server")
 OPEN = ("validating", "in_progress", "finalizing")
 NOT_OVER = (*OPEN, "cancelling")
 _LINES_PER_SLOT = 2
+_FULL_SECONDS = 30.0  # a batch for whose results the disk has no room is tried again after so long
 
 
 class BatchRunner:
@@ -74,20 +76,20 @@ class BatchRunner:
         return [progress.wire() for progress in self._deep.values()] if batch_id == self._running else []
 
     async def cancel(self, batch_id: str) -> None:
-        """End a batch early; what is finished of it is kept."""
+        """End a batch early; what is finished of it is kept. Raises OSError, and then it can be cancelled again."""
         self._set(batch_id, "cancelling")
         if self._running == batch_id:
             await self._end_running()
         await asyncio.to_thread(self._give_out, batch_id, "cancelled")
 
     async def pause(self, batch_id: str) -> None:
-        """Let a batch wait until ``resume``, also after a restart; what is finished of it is kept."""
+        """Let a batch wait until ``resume``, also after a restart; what is finished of it is kept. Raises OSError."""
         self._set(batch_id, None, paused=True)
         if self._running == batch_id:
             await self._end_running()
 
     def resume(self, batch_id: str) -> None:
-        """Let a paused batch go on at the end of the line."""
+        """Let a paused batch go on at the end of the line. Raises OSError."""
         self._set(batch_id, None, paused=False)
         self._line.put_nowait(batch_id)
 
@@ -122,12 +124,16 @@ class BatchRunner:
         try:
             await self._answer(record)
         except (SlipstreamError, OSError) as error:
+            if lacks_space(error):
+                _log.warning("batch %s waits: %s", batch_id, error)
+                asyncio.get_running_loop().call_later(_FULL_SECONDS, self._line.put_nowait, batch_id)
+                return
             _log.warning("batch %s ended: %s", batch_id, error)
             problem = {"code": "batch_failed", "message": str(error), "param": None, "line": None}
-            self._set(batch_id, "failed", errors={"object": "list", "data": [problem]})
+            self._note(batch_id, "failed", errors={"object": "list", "data": [problem]})
         except Exception:
             _log.exception("batch %s ended", batch_id)
-            self._set(batch_id, "failed")
+            self._note(batch_id, "failed")
 
     async def _answer(self, record: Record) -> None:
         batch_id = record["id"]
@@ -171,22 +177,25 @@ class BatchRunner:
             nonlocal last
             if time.monotonic() - last >= 1.0:  # a file each second, however many lines
                 last = time.monotonic()
-                self._set(batch_id, None, request_counts=_counts(tally, work.n_lines))
+                self._note(batch_id, None, request_counts=_counts(tally, work.n_lines))
 
         return note
 
+    def _note(self, batch_id: str, status: str | None, **fields: Any) -> None:
+        """Change a batch where the disk lets it; the result file says what is finished."""
+        with contextlib.suppress(OSError):
+            self._set(batch_id, status, **fields)
+
     def _set(self, batch_id: str, status: str | None, **fields: Any) -> bool:
-        """Change a batch that is not over; return whether that is written."""
+        """Change a batch that is not over; False where it is over. Raises OSError, and then it is as before."""
         with self._changing:
             record = self.batches.get(batch_id)
             if record is None or record["status"] not in NOT_OVER:
                 return False
             if status is not None and record["status"] != status:
                 fields |= {"status": status, f"{status}_at": int(time.time())}
-            with contextlib.suppress(OSError):  # a disk that is full; the result file says what is finished
-                self.batches.put(record | fields)
-                return True
-        return False
+            self.batches.put(record | fields)
+            return True
 
     def _result_path(self, batch_id: str) -> Path:
         return self.batches.folder / f"{batch_id}.results"
@@ -195,6 +204,7 @@ class BatchRunner:
         """End a batch: give its finished lines out as two files, those that were answered and those that were not.
 
         Whoever ends it first does so. The result file goes last: without it, all lines would be run again.
+        Raises OSError, and then no file is given out.
         """
         with self._giving_out:
             found = self.batches.get(batch_id)
@@ -202,15 +212,20 @@ class BatchRunner:
                 return
             path = self._result_path(batch_id)
             fields: Record = {}
-            for field, is_good in (("output_file_id", True), ("error_file_id", False)):
-                name = f"{batch_id}_{'output' if is_good else 'error'}.jsonl"
-                record = self._files.add(name, "batch_output", _writer(path, is_good))
-                if record["bytes"]:
-                    fields[field] = record["id"]
-                else:
-                    self._files.delete(record["id"])
-            if self._set(batch_id, status, **fields):
-                path.unlink(missing_ok=True)
+            try:
+                for field, is_good in (("output_file_id", True), ("error_file_id", False)):
+                    name = f"{batch_id}_{'output' if is_good else 'error'}.jsonl"
+                    record = self._files.add(name, "batch_output", _writer(path, is_good))
+                    if record["bytes"]:
+                        fields[field] = record["id"]
+                    else:
+                        self._files.delete(record["id"])
+                self._set(batch_id, status, **fields)
+            except OSError:
+                for file_id in fields.values():
+                    self._files.delete(file_id)
+                raise
+            path.unlink(missing_ok=True)
 
 
 def _writer(path: Path, is_good: bool) -> Callable[[BinaryIO], None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import time
@@ -13,6 +12,7 @@ from typing import Any, BinaryIO
 
 from app.environment.paths import make_private
 from app.server.calls.generation import new_id
+from models.files.disk import write_whole
 
 # Ids become names of files: nothing else of a request may.
 _ID = re.compile(r"[a-z]+[-_][0-9a-f-]{1,80}")
@@ -29,10 +29,7 @@ class RecordFolder:
         """Write a record in place of the one of its id. Raises OSError."""
         make_private(self.folder)
         record = {"created_ns": time.time_ns()} | record  # a second is too coarse for the order of a list
-        path = self.folder / f"{record['id']}.json"
-        temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(record), encoding="utf-8")
-        os.replace(temporary, path)
+        write_whole(self.folder / f"{record['id']}.json", json.dumps(record))
 
     def get(self, record_id: str) -> Record | None:
         """Return the record of an id; None where there is none."""

@@ -27,7 +27,13 @@ async def upload_file(http: HttpRequest) -> Response:
     """Store a file of requests, sent as a form with ``file`` and ``purpose``."""
     if not http.headers.get("content-type", "").startswith("multipart/form-data"):
         raise refuse(415, "Send the file as a form: multipart/form-data with file and purpose.")
-    async with http.form(max_files=1, max_fields=10) as form:
+    try:
+        await http.form(max_files=1, max_fields=10)
+    except OSError:  # no room on the disk: a client hears of it once all of its body was read
+        async for _ in http.stream():
+            pass
+        raise
+    async with http.form() as form:
         file, purpose = form.get("file"), form.get("purpose")
         if not isinstance(file, UploadFile):
             raise refuse(400, "Missing required field: file.", param="file", code="missing_required_parameter")
@@ -115,7 +121,7 @@ async def get_batch(batch_id: str, http: HttpRequest) -> Response:
 async def cancel_batch(batch_id: str, http: HttpRequest) -> Response:
     """End a batch early; the lines that are finished are kept."""
     record = _batch(batch_id, http)
-    if record["status"] not in OPEN:
+    if record["status"] not in NOT_OVER:
         raise refuse(400, f"This batch is {record['status']}, so it cannot be cancelled.", param="batch_id")
     await _runner(http).cancel(record["id"])
     return JSONResponse(_batch(batch_id, http))

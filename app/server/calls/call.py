@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -12,10 +13,10 @@ from app.server.calls.model_defaults import with_defaults
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import GenerationBody
-from app.server.calls.speed import ReplySpeed, answering
+from app.server.calls.speed import answering
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import Constraint, PromptImage, Request, ThinkingBudget
+from core.values.request import Constraint, PromptImage, ReplySpeed, Request, ThinkingBudget
 from models.formatting.sentence import Sentence
 
 _Body = TypeVar("_Body", bound=GenerationBody)
@@ -43,6 +44,7 @@ class Call(ABC, Generic[_Body]):
     ID_PREFIX: ClassVar[str]  # of the ids of the engine's requests
 
     host: ModelHost  # the engine of the model that answers, once it has begun
+    begun_at: float  # when the model was there
 
     def __init__(self, body: _Body, pool: ModelPool) -> None:
         self.body = body
@@ -97,6 +99,7 @@ class Call(ABC, Generic[_Body]):
         stop, constraint = body.stop_strings, body.constraint
         params, speed = list(body.sampling(body.n_top_logprobs)), body.wanted_speed
         async with self.pool.lease(body.model) as self.host:
+            self.begun_at = time.monotonic()
             loaded = self.host.model
             assert loaded is not None
             lora = self.host.lora_of(body.lora) if speed is not ReplySpeed.SPARK else ()

@@ -44,14 +44,15 @@ class NamedSchema(_SchemaBody):
 
 
 class ResponseFormat(_SchemaBody):
-    """What the answer must look like, in OpenAI's words; llama-server's ``schema`` beside json_object is taken too."""
+    """What the answer must look like, in OpenAI's words; llama-server's ``schema`` beside the type is taken too."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: NamedSchema | None = None
 
     @model_validator(mode="after")
     def _schema_fits_type(self) -> ResponseFormat:
-        if self.type == "json_schema" and (self.json_schema is None or self.json_schema.schema_ is None):
+        schema = self.json_schema.schema_ if self.json_schema is not None else self.schema_
+        if self.type == "json_schema" and schema is None:
             raise ValueError('response_format json_schema needs {"json_schema": {"name": …, "schema": …}}')
         if self.type != "json_schema" and self.json_schema is not None:
             raise ValueError(f"response_format {self.type} takes no json_schema: the type must be json_schema")

@@ -29,11 +29,11 @@ from app.server.calls.constraints import (
     grammar_of,
     written,
 )
-from app.server.calls.speed import ReplySpeed, wanted_speed
+from app.server.calls.speed import wanted_speed
 from app.server.http.body import Body, LenientBody
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, SamplingParams
+from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, ReplySpeed, SamplingParams
 from models.formatting.sentence import Sentence
 
 MAX_CHOICES = 128
@@ -110,8 +110,10 @@ HINTS = frozenset(
         "safety_identifier",
         "session_id",
         "slot_id",
+        "snippy",
         "sse_ping_interval",
         "store",
+        "t_max_prompt_ms",
         "think",
         "thinking",
         "transforms",
@@ -367,6 +369,8 @@ class ContentPart(LenientBody):
             part = part | {"type": "text" if kind == "input_text" else "image_url"}
             if "detail" in part:  # beside the address
                 part["image_url"] = {"url": part.get("image_url"), "detail": part.pop("detail")}
+        elif kind == "refusal":
+            part = {"type": "text", "text": part.get("refusal")}
         elif isinstance(kind, str) and kind not in ("text", "image_url"):
             raise ValueError(f"parts of type {kind!r} cannot be read, only text and image_url")
         return part | {"image_url": {"url": part["image_url"]}} if isinstance(part.get("image_url"), str) else part
@@ -515,6 +519,22 @@ class ChatCompletionBody(GenerationBody):
                 sent.setdefault(ours, wish)
         return sent
 
+    @model_validator(mode="before")
+    @classmethod
+    def _allows_some_tools(cls, value: Any) -> Any:
+        """Take OpenAI's choice among some of the tools: the others are left out."""
+        choice = value.get("tool_choice") if isinstance(value, dict) else None
+        if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":
+            return value
+        allowed, tools = choice.get("allowed_tools"), value.get("tools")
+        allowed = allowed if isinstance(allowed, dict) else {}
+        listed = allowed.get("tools")
+        if not isinstance(listed, list) or not isinstance(tools, list):
+            raise ValueError("tool_choice allowed_tools needs a mode and a list of some of the tools")
+        names = [_function_name(one) for one in listed]
+        chosen = {"tool_choice": allowed.get("mode", "auto")}
+        return value | chosen | {"tools": [one for one in tools if _function_name(one) in names]}
+
     @model_validator(mode="after")
     def _choice_is_there(self) -> ChatCompletionBody:
         names = [tool.function.name for tool in self.tools or ()]
@@ -645,6 +665,12 @@ class ChatCompletionBody(GenerationBody):
         tools = [tool.model_dump(exclude_none=True) for tool in self.tools or ()] if self.uses_tools else None
         places = iter(marks)
         return extra | {"messages": [message.template_value(places) for message in self.messages], "tools": tools}
+
+
+def _function_name(tool: Any) -> Any:
+    """Return the name of a tool's function; None where it is no such tool."""
+    function = tool.get("function") if isinstance(tool, dict) else None
+    return function.get("name") if isinstance(function, dict) else None
 
 
 class CompletionBody(GenerationBody):

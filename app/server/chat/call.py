@@ -20,10 +20,9 @@ from app.server.calls.call import Begun, Call, ReplyShape
 from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
-from app.server.calls.speed import ReplySpeed
 from app.server.chat.deep import DeepReply, DeepReplyProgress
 from app.server.chat.images import image_marks, placed, read_images
-from app.server.http.errors import ApiError
+from app.server.http.errors import ApiError, refuse
 from app.server.replies.drafted_text import DraftedText, Span
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from app.server.replies.reply_format import ReplyFormat
@@ -32,7 +31,7 @@ from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.messages import Ended, FinishReason, LoadedModel, PromptRead, Started, TokenLogprob
 from core.values.receipt import Receipt
-from core.values.request import Constraint, PromptImage, ThinkingBudget
+from core.values.request import Constraint, PromptImage, ReplySpeed, ThinkingBudget
 from core.values.tokens import Tokenized, TokenizeRequest
 
 # A budget that no thoughts spend: they can be ended by the client.
@@ -44,6 +43,9 @@ class ChatCall(Call[ChatCompletionBody]):
 
     PROMPT_FIELD = "messages"
     ID_PREFIX = "chat"
+
+    must_think = ""
+    """The field that asks for thoughts, where a model without any is refused for it."""
 
     def __init__(self, body: ChatCompletionBody, pool: ModelPool, renderer: TemplateRenderer) -> None:
         super().__init__(body, pool)
@@ -69,6 +71,9 @@ class ChatCall(Call[ChatCompletionBody]):
     async def prompts(self, model: LoadedModel) -> Sequence[str]:
         """Return the messages as the model's template renders them."""
         self._form = await self.renderer.reply_format(model)
+        if self.must_think and not self._form.has_thoughts:
+            message = f"{self.name} does not support thinking: leave {self.must_think} out."
+            raise refuse(400, message, param=self.must_think)
         body = self.body
         turn = Turn.CONTINUED if body.continues else Turn.NONE if body.add_generation_prompt is False else Turn.NEW
         sent = body.images
@@ -114,11 +119,6 @@ class ChatCall(Call[ChatCompletionBody]):
         told = (self.body.reasoning_format or self.pool.settings.reasoning_format) == "none"
         tools_or_none = tools if self.body.uses_tools else None
         return ReplyParser(self._form, tools_or_none, thinks=self._thinks, tells_thoughts=told)
-
-    @property
-    def can_think(self) -> bool:
-        """True where the model's thoughts are known from its answer; asked once there are prompts."""
-        return self._form.has_thoughts
 
     def drop_oldest(self) -> bool:
         """Leave out the oldest turn, up to what the user said next; False where only the last one is left."""

@@ -1,7 +1,7 @@
 """What a client is told about an error: one table from exceptions to status, type and code.
 
 ApiError                 an answer in OpenAI's error shape
-├── UnknownModel         404, with the names there are
+├── ModelNotFound        404, with the names there are
 └── RequestFailed        the engine ended the request with a failure
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from core.values.errors import BadRequest, EngineUnavailable, LoadFailed, SlipstreamError
 from core.values.messages import Failure, FailureKind
 from models.formatting.sentence import Sentence, as_object
+from models.formatting.system_error import lacks_space, system_reason
 
 if TYPE_CHECKING:
     from starlette.exceptions import HTTPException
@@ -50,6 +51,32 @@ _ANTHROPIC_TYPES = {
     429: "rate_limit_error",
     503: "overloaded_error",
 }
+# How llama-server calls errors on its own routes (``format_error_response`` in its server-common.cpp).
+_LLAMA_CPP_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    501: "not_supported_error",
+    503: "unavailable_error",
+}
+_LLAMA_CPP = frozenset(
+    [
+        "apply-template",
+        "completion",
+        "detokenize",
+        "embedding",
+        "embeddings",
+        "infill",
+        "lora-adapters",
+        "metrics",
+        "models",
+        "props",
+        "rerank",
+        "reranking",
+        "slots",
+        "tokenize",
+    ]
+)
 
 
 def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
@@ -68,8 +95,9 @@ def _in_form_of(path: str, error: ApiError) -> dict[str, Any]:
         not_found = "job_not_found" if error.answer.code == "job_not_found" else "model_not_found"
         kind = not_found if status == 404 else "invalid_request" if status < 500 else "internal_error"
         body["error"]["type"] = kind
-    elif error.sizes is not None and not path.startswith(PREFIX):  # llama-server's own routes
-        body["error"]["type"] = "exceed_context_size_error"
+    elif is_llama_cpp(path):
+        kind = _LLAMA_CPP_TYPES.get(status, INVALID if status < 500 else SERVER)
+        body["error"] |= {"code": status, "type": kind if error.sizes is None else "exceed_context_size_error"}
     return body
 
 
@@ -83,6 +111,11 @@ def _naming_its_field(error: ApiError) -> str:
 def is_ollama(path: str) -> bool:
     """Return whether Ollama's protocol is spoken at ``path``."""
     return path.startswith(OLLAMA) and not path.startswith(LM_STUDIO)
+
+
+def is_llama_cpp(path: str) -> bool:
+    """Return whether ``path`` is one of llama-server's own, whose errors have a number as their ``code``."""
+    return path[1:].partition("/")[0] in _LLAMA_CPP
 
 
 class ApiError(Exception):
@@ -182,6 +215,7 @@ STATUSES: Mapping[int, ErrorAnswer] = {
     431: ErrorAnswer(431, INVALID, "headers_too_large"),
     501: ErrorAnswer(501, INVALID, "not_supported"),
     503: ErrorAnswer(503, SERVER, "overloaded", may_retry=True),
+    507: ErrorAnswer(507, SERVER, "disk_full"),
 }
 
 
@@ -225,6 +259,10 @@ def from_exception(error: Exception) -> ApiError:
         if isinstance(error, kind):
             param, code = getattr(error, "param", None), getattr(error, "code", None)
             return ApiError(answer._replace(code=code or answer.code), str(error), param)
+    if lacks_space(error):
+        reason = system_reason(error)
+        message = Sentence("There is no room on the disk for this ({reason}): free some and try again.", reason=reason)
+        return refuse(507, message)
     logger.error("unforeseen error", exc_info=error)
     return ApiError(
         ErrorAnswer(500, SERVER, "internal_error"), Sentence("Something went wrong in the server; its log says what.")

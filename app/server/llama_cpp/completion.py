@@ -12,17 +12,18 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field, field_validator, model_validator
 
+from app.server.calls.ask import ask
 from app.server.calls.call import Begun, Call
-from app.server.calls.generation import ChoiceUpdate
+from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text
-from app.server.calls.speed import ReplySpeed
 from app.server.http.sse import EventStream, encode_event, while_connected
 from app.server.llama_cpp.properties import settings_of
 from app.server.openai.timings import LOWEST, prompt_progress, timings
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, TokenLogprob
 from core.values.receipt import Receipt
-from core.values.request import MAX_TOP_LOGPROBS
+from core.values.request import MAX_TOP_LOGPROBS, ReplySpeed
+from core.values.tokens import Tokenized, TokenizeRequest
 
 _NEVER = -100.0  # a logit bias that leaves a token no chance
 
@@ -71,9 +72,14 @@ class LlamaBody(GenerationBody):
         return [_prompt_of(one) for one in listed] if _is_several(value) else _prompt_of(listed[0])
 
     @property
-    def prompts(self) -> list[PromptInput]:
-        """The prompts, each text or token ids."""
+    def prompts(self) -> list[str | tuple[str | int, ...]]:
+        """The prompts, each text, or token ids, between which texts may stand."""
         return self.prompt if isinstance(self.prompt, list) else [self.prompt]
+
+    @property
+    def stop_strings(self) -> tuple[str, ...]:
+        """The strings before which the text ends; empty ones say nothing, as there."""
+        return tuple(one for one in super().stop_strings if one)
 
     @property
     def token_limit(self) -> int | None:
@@ -110,19 +116,26 @@ def _is_bias(value: Any) -> bool:
 
 
 def _is_several(value: Any) -> bool:
-    return isinstance(value, list) and any(not isinstance(one, int) for one in value)
+    if not isinstance(value, list):
+        return False
+    kinds = {type(one) for one in value}
+    return not kinds <= {int} and kinds != {int, str}
 
 
-def _prompt_of(value: Any) -> PromptInput:
+def _prompt_of(value: Any) -> str | tuple[str | int, ...]:
     if isinstance(value, dict) and set(value) <= {"prompt_string", "multimodal_data"}:
         if value.get("multimodal_data"):
             raise ValueError("prompt has multimodal_data, which is taken in messages of a chat only")
         value = value.get("prompt_string")
     if isinstance(value, str):
         return checked_text(value)
-    if isinstance(value, list) and value and all(type(token) is int and token >= 0 for token in value):
-        return tuple(value)
-    raise ValueError("prompt must be text, a list of token ids, or a list of such prompts")
+    if isinstance(value, list) and value and all(isinstance(part, str) or _is_token(part) for part in value):
+        return tuple(checked_text(part) if isinstance(part, str) else part for part in value)
+    raise ValueError("prompt must be text, a list of token ids and texts, or a list of such prompts")
+
+
+def _is_token(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 async def completion(body: LlamaBody, http: HttpRequest) -> Response:
@@ -153,7 +166,17 @@ class LlamaCall(Call[LlamaBody]):
 
     async def prompts(self, model: LoadedModel) -> Sequence[PromptInput]:
         """Return the prompts."""
-        return self.body.prompts
+        return [await self._plain(prompt) for prompt in self.body.prompts]
+
+    async def _plain(self, prompt: str | tuple[str | int, ...]) -> PromptInput:
+        """Return a prompt as text or as token ids alone."""
+        if isinstance(prompt, str):
+            return prompt
+        ids = tuple(part for part in prompt if isinstance(part, int))
+        if len(ids) == len(prompt):
+            return ids
+        request = TokenizeRequest(new_id("tokens"), prompt, add_special=True)
+        return (await ask(self.host.bridge, request, Tokenized)).tokens
 
 
 async def _answer(call: LlamaCall) -> Any:

@@ -40,7 +40,6 @@ class InfillBody(LlamaBody):
     input_prefix: Text = ""
     input_suffix: Text = ""
     input_extra: list[ExtraFile] = Field(default_factory=list)
-    t_max_prompt_ms: float | None = None
 
 
 async def infill(body: InfillBody, http: HttpRequest) -> Response:

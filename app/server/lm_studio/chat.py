@@ -112,6 +112,7 @@ async def chat(body: LmStudioChatBody, http: HttpRequest) -> Response:
     store: ResponseStore = http.app.state.responses
     earlier = await earlier_items(store, body.previous_response_id)
     local = ChatCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
+    local.must_think = "reasoning" if body.reasoning not in (None, "off") else ""
     reply = LmStudioReply(body, await placed(http, local), store)
     if body.stream:
         return EventStream(reply.stream())
@@ -170,7 +171,6 @@ class LmStudioReply:
                 finally:
                     begun.cancel()
                     await asyncio.gather(begun, return_exceptions=True)
-                self._check()
                 self._name = self._call.name
                 starts = self._event("chat.start") if self._load_seconds is None else b""
                 yield starts + _event("prompt_processing.start")
@@ -206,10 +206,6 @@ class LmStudioReply:
 
     def _event(self, kind: str, **told: Any) -> bytes:
         return _event(kind, model_instance_id=self._name, **told)
-
-    def _check(self) -> None:
-        if self._body.reasoning not in (None, "off") and isinstance(self._call, ChatCall) and not self._call.can_think:
-            raise refuse(400, f"{self._call.name} does not reason: leave reasoning out.", param="reasoning")
 
     def _read(self, update: ChatUpdate) -> Iterator[bytes]:
         """Yield the events that tell how much of the prompt was read, and at last that all was."""

@@ -90,8 +90,6 @@ async def resting(pool: ModelPool, body: RunBody) -> AsyncIterator[None]:
 class PromptCall(ChatCall):
     """A chat of one message, which goes on from the tokens of an earlier answer (``context``)."""
 
-    PROMPT_FIELD = "prompt"
-
     def __init__(
         self, body: ChatCompletionBody, pool: ModelPool, renderer: TemplateRenderer, context: tuple[int, ...]
     ) -> None:
@@ -198,7 +196,7 @@ async def _begun(call: OllamaCall, body: WritingBody, reply: OllamaReply, *, str
     """Hold the model and run the call; of a chat that is too long the oldest turns are left out, as there."""
     if isinstance(call, LlamaCall):
         async with call.begun() as begun:
-            reply.begin(call.name)
+            reply.begin(call.name, call.begun_at)
             async with aclosing(_of_text(call, begun.requests, streams=streams)) as updates:
                 yield updates
         return
@@ -211,17 +209,16 @@ async def _begun(call: OllamaCall, body: WritingBody, reply: OllamaReply, *, str
         async with call.running(streams=streams, truncates=truncates) as (_, updates):
             yield _telling(reply, call, updates)
         return
+    call.must_think = "think" if body.think not in (None, False) else ""
     async with call.running(streams=streams, truncates=truncates) as (_, updates):
-        if body.think not in (None, False) and not call.can_think:
-            raise refuse(400, f"{call.name} does not support thinking: leave think out.", param="think")
-        reply.begin(call.name)
+        reply.begin(call.name, call.begun_at)
         yield updates
 
 
 async def _telling(reply: OllamaReply, call: RemoteChat | RemoteText, updates: Updates) -> Updates:
     """Yield the updates; who answers is known with the first."""
     async for batch in updates:
-        reply.begin(call.name)
+        reply.begin(call.name, time.monotonic())
         yield batch
 
 
@@ -275,9 +272,9 @@ class OllamaReply:
         """The text so far, without thoughts."""
         return "".join(self._content)
 
-    def begin(self, name: str) -> None:
-        """Note that the model is there."""
-        self.name, self._begun_at = shown_name(name), self._begun_at or time.monotonic()
+    def begin(self, name: str, at: float) -> None:
+        """Note since when the model is there; the time is of ``time.monotonic``."""
+        self.name, self._begun_at = shown_name(name), self._begun_at or at
 
     def take(self, update: ChatUpdate) -> list[Line]:
         """Keep what is new, and return the lines that tell it."""

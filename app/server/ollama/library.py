@@ -62,9 +62,14 @@ async def unsupported(http: HttpRequest) -> Response:
     )
 
 
-async def no_blob(http: HttpRequest) -> Response:
+async def no_blob(digest: str) -> Response:
     """Say that no such blob is here."""
-    raise refuse(404, "There are no blobs here: models are GGUF files in the models folder.")
+    raise refuse(404, f"There is no blob {digest[:80]!r} here: models are GGUF files in the models folder.")
+
+
+async def unsupported_blob(digest: str, http: HttpRequest) -> Response:
+    """Refuse to take a blob into Ollama's own store of models."""
+    return await unsupported(http)
 
 
 async def _here() -> AsyncGenerator[Status, None]:

@@ -13,7 +13,6 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from app.server.calls.model_host import Entry
 from app.server.calls.model_pool import ModelPool
 from app.server.chat.model_card import card_of, facts_of, loaded_of
 from app.server.http.errors import ModelNotFound, refuse
@@ -23,6 +22,7 @@ from app.server.remotes.chat import model_at_remote
 from app.server.remotes.exchange import Remotes
 from app.server.remotes.listed import ListedModel, listed_models
 from core.values.errors import BadRequest
+from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
 from models.formatting.figures import parameters
 from models.gguf.errors import GgufError
@@ -32,6 +32,8 @@ from models.gguf.header import GgufHeader, MetadataValue, StoredArray, StoredTex
 VERSION = "0.32.15"
 # A list in a header is shown up to this length, as a vocabulary has 100,000 entries; with ``verbose`` all of it.
 _MOST_LISTED = 64
+# Shows a model by its base name, and asks for each: quantisations would be called alike, and some have none.
+_SHOWS_BASE_NAMES = "GitHubCopilotChat/"
 _NEVER = timedelta(days=36_500)  # when a model leaves memory that stays there
 # What a remote's model is made of is not told, but clients look up its context under some name. Its own server decides
 # how long it stays in memory; here it counts as running for as long as it would at Ollama.
@@ -68,6 +70,13 @@ async def processes(http: HttpRequest) -> Response:
 
 async def show(body: ShowBody, http: HttpRequest) -> Response:
     """Return what a model is: its details, its header, its template, and what it can do."""
+    card = await _shown(body, http)
+    if http.headers.get("user-agent", "").startswith(_SHOWS_BASE_NAMES):
+        card["model_info"]["general.basename"] = body.named  # as Ollama does for it
+    return JSONResponse(card)
+
+
+async def _shown(body: ShowBody, http: HttpRequest) -> dict[str, Any]:
     pool: ModelPool = http.app.state.pool
     there = await model_at_remote(http, body.named)
     if there is not None:
@@ -76,7 +85,7 @@ async def show(body: ShowBody, http: HttpRequest) -> Response:
         its_own = [one.name for one in listed if one.remote == there.remote and one.answers]
         if found is None and its_own:
             raise ModelNotFound(body.named, its_own)
-        return JSONResponse(_remote_card(found or ListedModel(there.remote, there.model)))
+        return _remote_card(found or ListedModel(there.remote, there.model))
     entry = await entry_of(pool, body.named)
     card = await card_of(entry, pool, http.app.state.renderer)
     if card is None:
@@ -88,21 +97,19 @@ async def show(body: ShowBody, http: HttpRequest) -> Response:
     if card.loaded is not None and host is not None:
         told = {name: value for name, value in host.sampling.items() if not isinstance(value, dict | list)}
         settings = {"num_ctx": card.loaded.n_ctx} | told
-    return JSONResponse(
-        {
-            "license": card.facts.licence or "",
-            "modelfile": f"FROM {entry.name}\n",
-            "parameters": "\n".join(f"{name:30} {value}" for name, value in settings.items()),
-            "template": card.template,
-            "details": _details(card.facts),
-            "model_info": information,
-            "capabilities": list(card.capabilities),
-            "modified_at": _time(card.modified),
-        }
-    )
+    return {
+        "license": card.facts.licence or "",
+        "modelfile": f"FROM {entry.name}\n",
+        "parameters": "\n".join(f"{name:30} {value}" for name, value in settings.items()),
+        "template": card.template,
+        "details": _details(card.facts),
+        "model_info": information,
+        "capabilities": list(card.capabilities),
+        "modified_at": _time(card.modified),
+    }
 
 
-async def entry_of(pool: ModelPool, name: str) -> Entry:
+async def entry_of(pool: ModelPool, name: str) -> ModelEntry:
     """Return the model of a name as Ollama's clients write it; raises ModelNotFound and LoadFailed."""
     entries = await asyncio.to_thread(pool.entries)
     known = next((entry for entry in entries if name in (entry.name, shown_name(entry.name))), None)
@@ -139,7 +146,7 @@ def _running(pool: ModelPool) -> list[dict[str, Any]]:
     return models
 
 
-def _model(entry: Entry) -> dict[str, Any] | None:
+def _model(entry: ModelEntry) -> dict[str, Any] | None:
     facts = facts_of(entry)
     try:
         modified = entry.path.stat().st_mtime

@@ -21,9 +21,9 @@ Message = dict[str, Any]
 
 # Fields that do not speak of the text to generate.
 _HINTS = frozenset({"client_metadata", "context_management", "max_tool_calls", "moderation", "prompt_cache_options"})
-# Tools that OpenAI runs on its own machines and that a reply may do without.
-_HOSTED_SEARCH = ("web_search", "web_search_preview")
-_HOSTED_SEARCHES = ("web_search_call", "file_search_call")
+# Tools that OpenAI runs on its own machines and that a reply may do without, and what they left in a conversation.
+_HOSTED = ("web_search", "web_search_preview", "image_generation")
+_HOSTED_CALLS = ("web_search_call", "file_search_call", "image_generation_call")
 # Fields of the chat's body by other names.
 SENT_FIELDS = {
     "messages": "input",
@@ -164,7 +164,7 @@ class ToolNames:
 
     def _add(self, tool: Item, namespace: str | None) -> None:
         kind, name = tool.get("type"), tool.get("name")
-        if kind in _HOSTED_SEARCH:
+        if kind in _HOSTED:
             return
         if kind == "namespace":
             for one in _objects(tool.get("tools"), "tools", "tools"):
@@ -237,7 +237,7 @@ def _take(messages: list[Message], item: Item, where: str, tools: ToolNames) -> 
         output = item.get("output")
         content = output if isinstance(output, str) else _parts(output, where)
         messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": content})
-    elif kind in _HOSTED_SEARCHES:
+    elif kind in _HOSTED_CALLS:
         return  # what was found is not in it
     elif kind == "reasoning":
         if text := reasoning_of(item):

@@ -46,6 +46,7 @@ PATHS = frozenset(
         "/embedding",
         "/embeddings",
         "/rerank",
+        "/reranking",
         "/v1/reranking",
         "/tokenize",
         "/detokenize",

@@ -60,6 +60,14 @@ def test_a_conversation_goes_on_with_the_result_of_a_tool(client, stream):
     assert second.usage.cache_read_input_tokens > second.usage.input_tokens
 
 
+def test_a_model_and_the_id_of_a_request_are_told(client):
+    model = client.models.retrieve(MODEL)
+    assert (model.type, model.id, model.display_name) == ("model", MODEL, MODEL)
+    assert model.created_at.year >= 2024
+    with client.messages.stream(**STORY, extra_body=GREEDY) as stream:
+        assert stream.response.headers["request-id"].startswith("req-")
+
+
 def test_a_tool_can_be_forced_and_forbidden(client):
     fields = {"model": MODEL, "max_tokens": 200, "tools": [TOOL], "messages": [{"role": "user", "content": "Hello"}]}
     forced = client.messages.create(tool_choice={"type": "tool", "name": "get_weather"}, **fields)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from pathlib import Path
 
 import openai
 import psutil
@@ -10,6 +12,7 @@ import pytest
 
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support import waiting
+from tests.support.disks import fill_up, small_disk
 
 
 def request_line(custom_id: str, url: str, **body) -> str:
@@ -128,6 +131,29 @@ def test_files_are_listed_read_and_deleted(server):
     assert client.files.delete(file.id).deleted
     with pytest.raises(openai.NotFoundError):
         client.files.content(file.id)
+
+
+def files_on(disk: Path) -> list[Path]:
+    return sorted(path for path in disk.rglob("*") if path.is_file())
+
+
+def test_what_the_disk_has_no_room_for_is_told_and_leaves_nothing_behind(tmp_path, monkeypatch, start_server):
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    with small_disk(tmp_path / "data", 1 << 20) as disk, closing(start_server("--no-draft")) as server:
+        client = server.client
+        kept = client.files.create(file=("a.jsonl", chat_line(1).encode()), purpose="batch")
+        fill_up(disk / "full")
+        before = files_on(disk)
+        with pytest.raises(openai.InternalServerError, match="No space left on device") as told:
+            client.files.create(file=("b.jsonl", bytes(300_000)), purpose="batch")
+        assert (told.value.status_code, told.value.code) == (507, "disk_full")
+        fields = {"input_file_id": kept.id, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+        assert server.http.post("/v1/batches", json=fields).status_code == 507
+        assert files_on(disk) == before
+        assert (client.files.content(kept.id).text, client.batches.list().data) == (chat_line(1), [])
+        (disk / "full").unlink()
+        batch = until(client, client.batches.create(**fields).id, lambda one: one.status == "completed")
+        assert batch.request_counts.completed == 1
 
 
 def test_a_batch_is_cancelled_with_what_is_finished(server):

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.server.http.errors import is_ollama
+from app.server.http.errors import is_llama_cpp, is_ollama
 from tests.app.server.conftest import RunningServer
 from tests.support.waiting import until
 from tools.model_factory import gguf_factory
@@ -122,6 +122,9 @@ def sentence_of(path: str, body: dict[str, Any]) -> str:
     if is_ollama(path):
         assert list(body) == ["error"]
         return error
+    if is_llama_cpp(path):
+        assert (error["type"], error["code"]) == ("unavailable_error", 503)
+        return error["message"]
     kinds = {"/v1/messages": "overloaded_error", "/api/v1/chat": "internal_error"}
     assert (error["type"], error["code"]) == (kinds.get(path, "server_error"), "engine_died")
     assert path not in kinds or body.get("type", "error") == "error"

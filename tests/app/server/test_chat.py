@@ -299,7 +299,8 @@ HINTS = {
     "stream_options": {"include_usage": True, "more": 1}, "prompt_cache_key": "k", "session_id": "s",
     "usage": {"include": True}, "functions": None, "guided_json": None, "skip_special_tokens": True, "min_tokens": 0,
     "length_penalty": 1.0, "use_beam_search": False, "backend_sampling": False, "samplers": ["top_k", "temperature"],
-    "dynatemp_exponent": 1.0, "typ_p": 1.0,
+    "dynatemp_exponent": 1.0, "typ_p": 1.0, "t_max_prompt_ms": 500, "snippy": {"enabled": False},
+    "service_tier": "scale",
 }  # fmt: skip
 
 
@@ -308,6 +309,14 @@ def test_hints_are_taken_and_change_nothing(server):
     told = server.chat(max_tokens=8, extra_body=HINTS)
     assert told.choices[0].message.content == plain.choices[0].message.content
     assert told.usage.prompt_tokens == plain.usage.prompt_tokens
+
+
+def test_a_refusal_that_comes_back_as_a_part_is_text(server):
+    def n_tokens(said: object) -> int:
+        messages = [*USER, {"role": "assistant", "content": said}, *USER]
+        return server.http.post("/chat/completions/input_tokens", json={"messages": messages}).json()["input_tokens"]
+
+    assert n_tokens([{"type": "refusal", "refusal": "No fox."}]) == n_tokens("No fox.")
 
 
 def test_messages_are_counted_as_llama_server_does(server):

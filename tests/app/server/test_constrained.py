@@ -70,6 +70,7 @@ def test_a_stream_is_constrained_too(server):
         ({"grammar": '# a number\nroot ::= ([0-9]{2})? "x"'}, r"([0-9]{2})?x"),
         ({"json_schema": {"type": "integer", "minimum": 1, "maximum": 9}}, r"[1-9]"),
         ({"response_format": {"type": "json_object", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
+        ({"response_format": {"type": "json_schema", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
     ],
 )
 def test_grammars_work_in_chats_and_completions(server, field, pattern):
@@ -119,6 +120,13 @@ def test_a_named_tool_is_called_once(server, stream):
         (call,) = answer.choices[0].message.tool_calls
     assert call.function.name == "roll_dice"
     assert json.loads(call.function.arguments)["sides"] in (6, 20)
+
+
+def test_only_allowed_tools_are_called(server):
+    some = {"mode": "required", "tools": [{"type": "function", "function": {"name": "roll_dice"}}]}
+    choice = {"type": "allowed_tools", "allowed_tools": some}
+    answer = server.chat("What is the weather in Paris?", tools=[WEATHER, DICE], tool_choice=choice, max_tokens=300)
+    assert {call.function.name for call in answer.choices[0].message.tool_calls} == {"roll_dice"}
 
 
 # Wherever a reply is cut, its parser tells calls from text: test_real_templates.py.
@@ -189,9 +197,14 @@ def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
             "Missing required field: tool_choice.function.",
         ),
         (
-            {"tool_choice": {"type": "allowed_tools"}, "tools": [DICE]},
+            {"tool_choice": {"type": "custom"}, "tools": [DICE]},
             "tool_choice.type",
             "tool_choice.type must be 'function'.",
+        ),
+        (
+            {"tool_choice": {"type": "allowed_tools"}, "tools": [DICE]},
+            "tool_choice",
+            "tool_choice allowed_tools needs a mode and a list of some of the tools.",
         ),
         (
             {

@@ -100,6 +100,14 @@ def test_ollamas_client_shows_images(seeing: RunningServer) -> None:
         assert "vision" in client.show(name).capabilities
 
 
+def test_ollamas_client_hears_that_an_image_is_damaged(seeing: RunningServer) -> None:
+    name, image = seeing.state["model"], picture()[:200]
+    with ollama.Client(host=seeing.url, headers=seeing.headers) as client:
+        for system in ("", "Be brief."):
+            with pytest.raises(ollama.ResponseError, match="images: The image is damaged"):
+                client.generate(name, "What is it?", system=system, images=[image])
+
+
 def test_images_stay_in_their_order(seeing: RunningServer) -> None:
     one, other = (part(data_url(picture(seed))) for seed in (5, 6))
     first = ask(seeing, "First ", one, " then ", other)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
+from typing import Any
 
 LONG = {"prompt": "Tell me.", "max_tokens": 900, "ignore_eos": True}
 
@@ -71,6 +73,30 @@ def test_the_page_of_routes_needs_nothing_from_elsewhere(server):
     paths = server.http.get("/openapi.json").json()["paths"]
     assert all(f"<code>{path}</code>" in page.text for path in paths)
     assert "/v1/chat/completions" in paths
+
+
+def is_described(value: Any, schema: dict[str, Any]) -> bool:
+    """Whether a value has the form of a schema, as far as those of errors go."""
+    if "const" in schema:
+        return value == schema["const"]
+    kinds = {"object": dict, "string": str, "integer": int, "null": type(None)}
+    named = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    fields = schema.get("properties", {})
+    is_kind = isinstance(value, tuple(kinds[name] for name in named))
+    return is_kind and all(name in value and is_described(value[name], one) for name, one in fields.items())
+
+
+def test_each_route_describes_its_path_and_its_errors_as_they_are(server):
+    described = server.http.get("/openapi.json").json()["paths"]
+    for path, methods in described.items():
+        for method, operation in methods.items():
+            assert "422" not in operation["responses"]
+            places = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"}
+            assert places == set(re.findall("{(.*?)}", path)), path
+            schema = operation["responses"]["default"]["content"]["application/json"]["schema"]
+            if not path.endswith("/health"):  # which anybody may ask
+                answer = server.http.request(method, re.sub("{.*?}", "1", path), headers={"Authorization": "Bearer x"})
+                assert is_described(answer.json(), schema), f"{method} {path}: {answer.text}"
 
 
 def test_audio_is_refused_plainly(server):

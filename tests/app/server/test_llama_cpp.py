@@ -92,6 +92,10 @@ def test_it_says_why_the_text_ended(server, fields, kind, word):
     assert answer["tokens_cached"] == answer["tokens_evaluated"] + answer["tokens_predicted"] - is_last_open
 
 
+def test_empty_stop_strings_say_nothing(server, story):
+    assert complete(server, stop=[""]).json()["content"] == story["content"]
+
+
 def test_several_texts_are_a_list(server):
     answers = complete(server, prompt=["One", "Two"], n_cmpl=2, n_predict=3).json()
     assert [answer["index"] for answer in answers] == [0, 1, 2, 3]
@@ -146,7 +150,40 @@ def test_a_text_ends_when_its_time_is_over_at_the_end_of_a_line(server):
 def test_what_would_change_the_text_and_is_not_done_is_refused_by_name(server, fields, param):
     answer = complete(server, **fields)
     assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["param"] == param
+    error = answer.json()["error"]
+    assert (error["param"], error["code"], error["type"]) == (param, 400, "invalid_request_error")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "kind"),
+    [
+        ("POST", "/completion", {"prompt": "fox " * 2_000}, 400, "exceed_context_size_error"),
+        ("POST", "/tokenize", {}, 400, "invalid_request_error"),
+        ("POST", "/reranking", {}, 400, "invalid_request_error"),
+        ("GET", "/infill", None, 405, "invalid_request_error"),
+        ("POST", "/models/load", {"model": "none"}, 404, "not_found_error"),
+        ("POST", "/props", {}, 501, "not_supported_error"),
+    ],
+)
+def test_errors_have_the_form_of_llama_server(server, method, path, body, status, kind):
+    answer = server.http.request(method, path, json=body)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["type"]) == (status, status, kind)
+    assert error["message"]
+    assert (error.get("n_ctx") == 1024) is (kind == "exceed_context_size_error")
+    wrong = server.http.request(method, path, json=body, headers={"Authorization": "Bearer wrong"})
+    assert (wrong.json()["error"]["code"], wrong.json()["error"]["type"]) == (401, "authentication_error")
+    at_openai = server.http.post("/v1/completions", json={"prompt": "fox " * 2_000}).json()["error"]
+    assert (at_openai["code"], at_openai["type"]) == ("context_length_exceeded", "invalid_request_error")
+
+
+def test_a_prompt_mixes_tokens_and_texts(server):
+    ids = tokenize(server, content="Once upon")
+    mixed = complete(server, prompt=[*ids, " a time", *ids], n_predict=4).json()
+    whole = complete(server, prompt=[*ids, *tokenize(server, content=" a time"), *ids], n_predict=4).json()
+    assert (mixed["content"], mixed["prompt"]) == (whole["content"], whole["prompt"])
+    several = complete(server, prompt=[[*ids, " a"], "Two"], n_predict=1).json()
+    assert [one["index"] for one in several] == [0, 1]
 
 
 TEXT = "Grüße, <|im_start|>you!"

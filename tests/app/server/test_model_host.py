@@ -13,21 +13,22 @@ from typing import Any
 import pytest
 
 from app.pairing.chosen_draft import ChosenDraft
+from app.server.calls.background_thread import BackgroundThread
 from app.server.calls.engine_bridge import EngineBridge
-from app.server.calls.model_host import GivenModel, ModelHost, NamedParts
-from app.server.calls.model_keeper import NoPreferences
+from app.server.calls.model_host import ModelHost, NamedParts
 from app.server.calls.model_pool import ModelPool
-from app.server.calls.side_thread import BackgroundThread
 from app.server.http.errors import ModelNotFound, from_exception
+from app.settings.model_settings_store import user_settings
 from app.settings.server_settings import ServerSettings
 from core.values.errors import EngineUnavailable, LoadFailed
 from core.values.messages import EnginePhase, EngineState
 from core.values.model_settings import ModelSettings
+from models.catalog.catalog import ModelEntry
 from tests.support.scripted_engine import ScriptedEngine, loaded
 from tests.support.waiting import until
 
-A, B = GivenModel("a", Path("a.gguf"), is_toy=True), GivenModel("b", Path("b.gguf"))
-BROKEN = GivenModel("broken", Path("broken.gguf"), problem="The file is cut short.")
+A, B = ModelEntry("a", Path("a.gguf"), is_toy=True), ModelEntry("b", Path("b.gguf"))
+BROKEN = ModelEntry("broken", Path("broken.gguf"), problem="The file is cut short.")
 
 
 class Shelf:
@@ -47,7 +48,6 @@ class Stage:
     def __init__(self, settings: ServerSettings, named: NamedParts | None = None, shelf: Any = None) -> None:
         self.shelf = shelf or Shelf()
         self.engines: list[ScriptedEngine] = []
-        self.keeper = Keeper()
         self.drafts: dict[str, ChosenDraft] = {}
         self.room = 2
         self._settings, self._named = settings, named
@@ -59,7 +59,7 @@ class Stage:
         engine.listener = bridge.deliver
         self.engines.append(engine)
         find = lambda entry: self.drafts.get(entry.name, ChosenDraft())  # noqa: E731
-        return ModelHost(engine, bridge, self._settings, self.keeper, find, self._named)
+        return ModelHost(engine, bridge, self._settings, find, self._named)
 
     def say(self, phase: EnginePhase, path: str | None = None, load: int | None = None, **more: Any) -> None:
         self.engine.tell(EngineState(phase, loaded(path) if path else None, **more), load=load)
@@ -531,22 +531,18 @@ async def test_a_named_draft_goes_before_one_that_would_be_found(stage: Stage) -
     assert stage.engine.options[-1].draft_path == "found.gguf"
 
 
-class Keeper(NoPreferences):
-    """What is set for the models, as a test says it."""
-
-    own = ModelSettings()
-
-    def settings_of(self, model: Path) -> ModelSettings:
-        return self.own
-
-
-@on_stage()
-async def test_a_model_that_is_asked_for_again_is_loaded_with_what_was_set_for_it_since(stage: Stage) -> None:
-    keeper = stage.keeper
-    stage.becomes_ready("a.gguf")
-    await stage.settle()
-    for own in (ModelSettings(temperature=0.1), ModelSettings(ctx=64), ModelSettings(ctx=64)):
-        keeper.own = own
-        await stage.pool.request_load("a")
+def test_a_model_that_is_asked_for_again_is_loaded_with_what_was_set_for_it_since(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.becomes_ready("a.gguf")
         await stage.settle()
-    assert stage.engine.loads == ["a.gguf"] * 2, "sampling counts at once, a context when it is loaded"
+        for own in (ModelSettings(temperature=0.1), ModelSettings(ctx=64), ModelSettings(ctx=64)):
+            user_settings().change(A.path, A.name, lambda old, own=own: own)
+            await stage.pool.request_load("a")
+            await stage.settle()
+        assert stage.engine.loads == ["a.gguf"] * 2, "sampling counts at once, a context when it is loaded"
+
+    monkeypatch.chdir(home)
+    A.path.write_bytes(b"GGUF")
+    play(scenario)

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.server.calls.model_host import GivenModel
 from app.server.http.errors import ModelNotFound
-from app.server.main import STARTER
 from core.values.errors import BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase
-from models.catalog.catalog import STARTER_FOLDER, Catalog
+from models.catalog.catalog import STARTER, Catalog, ModelEntry
 from tests.app.server.test_model_host import Stage, on_stage, play
 
-C = GivenModel("c", Path("c.gguf"))
+C = ModelEntry("c", Path("c.gguf"))
 # With a first model that is there.
 beside_others = partial(on_stage, is_ready=True, models_max=4)
 
@@ -172,11 +170,11 @@ def test_a_name_opens_no_file_of_the_folder_that_the_server_was_started_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(stage: Stage) -> None:
-        assert stage.pool.find(f"{STARTER}.gguf.gguf").name == STARTER
+        assert stage.pool.find(f"{STARTER.name}.gguf").name == STARTER.stem
         for name in ("private.gguf", "private.gguf.gguf", "./private.GGUF.gguf"):
             with pytest.raises(ModelNotFound):
                 stage.pool.find(name)
 
-    shutil.copyfile(STARTER_FOLDER / f"{STARTER}.gguf", tmp_path / "private.gguf")
+    shutil.copyfile(STARTER, tmp_path / "private.gguf")
     monkeypatch.chdir(tmp_path)
     play(scenario, shelf=Catalog([]))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.server.calls.speed import ReplySpeed
 from core.values.model_settings import (
     NAMES,
-    SPEEDS,
     BadSetting,
     ModelSettings,
     recommended,
@@ -70,7 +68,3 @@ def test_every_setting_has_a_recommended_value_in_words():
     }
     assert all(recommended(name) for name in NAMES)
     assert all(setting_name(name.upper().replace("_", "-")) == name for name in NAMES)
-
-
-def test_speeds_are_those_of_requests():
-    assert set(SPEEDS) == {speed.value for speed in ReplySpeed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import httpx
 import ollama
@@ -35,6 +36,7 @@ def test_a_chat_says_what_openais_says_and_what_it_cost(server, client):
     assert (whole.model, whole.done, whole.done_reason, whole.eval_count) == (NAME, True, "length", 24)
     assert whole.prompt_eval_count > 5
     assert 0 < whole.eval_duration <= whole.total_duration
+    assert whole.load_duration < whole.total_duration - whole.eval_duration, "the model was there"
     *lines, last = client.chat(MODEL, STORY, options=GREEDY, stream=True)
     assert "".join(line.message.content for line in lines) == expected
     assert [line.done for line in lines] == [False] * len(lines)
@@ -122,6 +124,9 @@ def test_models_are_listed_shown_and_said_to_run(server, client):
     assert "messages" in shown.template
     verbose = server.http.post("/api/show", json={"name": MODEL, "verbose": True}).json()
     assert len(verbose["model_info"]["tokenizer.ggml.tokens"]) > 1_000
+    copilot = {"User-Agent": "GitHubCopilotChat/0.40"}
+    named = server.http.post("/api/show", json={"model": NAME}, headers=copilot).json()["model_info"]
+    assert named["general.basename"] == NAME, "it shows a model by this"
     (running,) = client.ps().models
     assert (running.model, running.context_length) == (NAME, server.state["n_ctx"])
     assert running.expires_at.timestamp() > 0
@@ -169,6 +174,22 @@ def test_errors_have_the_form_of_the_protocol(server, route, body, status, words
     assert answer.status_code == status, answer.text
     assert list(answer.json()) == ["error"]
     assert words in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/chat", {"model": NAME, "messages": STORY, "think": True, "stream": False}),
+        ("/api/v1/chat", {"model": NAME, "input": "Tell me a story.", "reasoning": "on"}),
+    ],
+)
+def test_a_model_that_cannot_think_is_refused_before_it_writes(server, path, body):
+    def n_generated() -> str:
+        return re.search(r"^llamacpp:tokens_predicted_total (.*)$", server.http.get("/metrics").text, re.MULTILINE)[1]
+
+    before = n_generated()
+    assert server.http.post(path, json=body).status_code == 400
+    assert n_generated() == before
 
 
 def test_a_body_is_json_whatever_it_is_called_but_for_pages(server):

@@ -96,7 +96,8 @@ def test_a_tool_of_free_text_and_one_in_a_namespace_come_back_as_they_were_sent(
     assert (call.type, call.name) == ("custom_tool_call", "write_note")
     assert [event.input for event in events if event.type == "response.custom_tool_call_input.done"] == [call.input]
     space = {"type": "namespace", "name": "home", "description": "At home.", "tools": [WEATHER]}
-    told = responses.create(tools=[space, {"type": "web_search"}], tool_choice="required", **fields)
+    hosted = [{"type": "web_search"}, {"type": "image_generation", "output_format": "png"}]
+    told = responses.create(tools=[space, *hosted], tool_choice="required", **fields)
     assert (told.output[-1].name, told.output[-1].namespace) == ("get_weather", "home")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,7 +101,7 @@ def test_one_beside_is_unloaded_by_its_name(both: RunningServer) -> None:
         assert (told.status_code, "next request" in told.json()["error"]["message"]) == (503, True)
     refused = both.http.post("/models/unload", json={"model": "nothing-of-this-name"})
     assert refused.status_code == 404
-    assert json.loads(refused.text)["error"]["code"] == "model_not_found"
+    assert refused.json()["error"]["type"] == "not_found_error"
 
 
 def test_a_name_that_is_an_alias_twice_is_refused() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import openai
 import pytest
 
-from app.server.calls.speed import ReplySpeed, wanted_speed
+from app.server.calls.speed import wanted_speed
 from core.values.errors import BadRequest
+from core.values.request import ReplySpeed
 
 
 @pytest.mark.parametrize(

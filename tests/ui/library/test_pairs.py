@@ -59,7 +59,7 @@ def test_who_drafts_is_chosen(qtbot, page: LibraryPage) -> None:
     actions["None"].trigger()
     qtbot.waitUntil(lambda: card.shown is not None and card.shown.choosing is Choosing.NONE)
     assert card.choice.text().startswith("None")
-    assert "next time" in card.result.text()
+    assert "loaded next" in card.result.text()
     assert "You chose that none drafts." in card.why.text()
 
 
