@@ -15,7 +15,7 @@ def _main() -> int:
 
         settle_home()
         return main()
-    except KeyboardInterrupt:  # Ctrl-C so early that nothing was there to take it
+    except KeyboardInterrupt:  # Ctrl-C before anything was there to handle it
         return 130
 
 

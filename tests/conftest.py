@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files in order."""
     items.sort(key=_rank)
+
+
+@pytest.fixture(scope="module")
+def forked_children() -> Iterator[None]:
+    """Let what this process starts be forked: engines, and what quantises."""
+    from tests.support.fork_server import fork_children
+
+    end = fork_children()
+    yield
+    end()
 
 
 def pytest_collection_finish() -> None:

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 from app.environment.exit_codes import ExitCode
 from core.values.errors import SlipstreamError
 
-_SHORT_SECONDS = 10.0
+_SHORT_SECONDS = 10.0  # for answers that a server has at once
 _UNUSABLE_INPUT = (400, 413)
 _LOCKED_OUT = (401, 403)
 

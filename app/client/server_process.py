@@ -23,8 +23,8 @@ READY_PREFIX = "SLIPSTREAM READY "
 # Variables that `serve` reads where a user starts it; a server for one caller is as that caller wants it.
 _OF_LLAMA_SERVER = ("LLAMA_ARG_", "LLAMA_API_KEY")
 _ROOT = Path(__file__).resolve().parents[2]
-_GRACE_SECONDS = 5.0
-_KEPT_LINES = 40
+_GRACE_SECONDS = 5.0  # to end politely, before it is killed
+_KEPT_LINES = 40  # of its stderr, more than any error takes
 _SHARED_CODES = (ExitCode.USAGE, ExitCode.SETUP_MISSING, ExitCode.MODEL)
 
 

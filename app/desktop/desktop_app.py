@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ui.platform.single_instance import SingleInstance
     from ui.window.main_window import MainWindow
 
-LIBRARY_MS = 4_000
+LIBRARY_MS = 4_000  # the start is over by then
 THREADS_SECONDS = 5.0  # what is begun on other threads takes less; only a disk that hangs takes longer
 TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
 

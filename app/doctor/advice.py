@@ -6,7 +6,7 @@ from app.doctor.report import DoctorReport
 from models.formatting.figures import size
 from models.formatting.program import PROGRAM
 
-_LITTLE_MEMORY = 2e9
+_LITTLE_MEMORY = 2e9  # bytes; a model worth using takes more
 
 
 def faults(report: DoctorReport) -> tuple[str, ...]:

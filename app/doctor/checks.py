@@ -29,7 +29,7 @@ from models.estimate.fit.plan import LoadSetting
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 
-_CHILD_SECONDS = 60
+_CHILD_SECONDS = 60  # it takes one; a GPU's driver may take several at first
 
 
 def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] = ()) -> DoctorReport:
@@ -155,12 +155,12 @@ def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] =
     """
     from core.machine import probe as machine_probe
     from core.machine.host import this_machine
-    from core.machine.known_machine import PAIR
+    from models.catalog.catalog import STARTER, STARTER_DRAFT
 
     folder = paths.cache_folder()
     found = None if measure_again else machine_probe.remembered(folder, this_machine())
     if found is None:
-        found = machine_probe.measure(tuple(paths.starter_folder() / name for name in PAIR), should_stop)
+        found = machine_probe.measure((STARTER, STARTER_DRAFT), should_stop)
         if found is None:
             return {}
         with contextlib.suppress(OSError):  # the check of the bandwidth has said so already

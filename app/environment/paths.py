@@ -86,11 +86,16 @@ def model_settings_file() -> Path:
     return config_folder() / "models.json"
 
 
+def hub_file() -> Path:
+    """The Hub's address and proxy."""
+    return config_folder() / "hub.json"
+
+
+def folders_file() -> Path:
+    """The list of imported folders."""
+    return config_folder() / "folders.json"
+
+
 def usage_file() -> Path:
     """When each model was used last."""
     return data_folder() / "usage.json"
-
-
-def starter_folder() -> Path:
-    """The bundled model pair."""
-    return Path(__file__).resolve().parents[2] / "models" / "starter"

@@ -34,7 +34,7 @@ def why_not_written(error: OSError) -> str | None:
 
 
 def drop_output() -> None:
-    """Lose what standard output still holds: to write it when Python leaves would fail once more."""
+    """Drop what standard output still holds: writing it when Python exits would fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,7 +1,7 @@
 """This machine as models are judged for it, and judgements of models here and on the Hub.
 
-Commands and the window's library page call the same three functions: ``machine_now`` once (about half a second where
-llama.cpp is made for GPUs: a process of its own asks it for them), then ``judge_file`` or ``judge_remote`` for each
+Commands and the window's library page call the same three functions: ``current_machine`` once (about half a second if
+llama.cpp is made for GPUs: a process of its own asks it for them), then ``report_file`` or ``report_remote`` for each
 model. None of them measures anything: ``doctor`` and the server do.
 """
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from models.estimate.speed.runs import ModelRun
     from models.estimate.speed.speeds import DraftSpeed
     from models.facts.model_facts import ModelFacts
-    from models.pairing.gain import ProposerKind
     from models.recommend.fit_report import FitReport
 
 
@@ -39,11 +38,11 @@ class CurrentMachine:
 
     machine: Machine
     runs: tuple[ModelRun, ...]
-    # By the worker that was asked for: the machine with what it lends, and why it could not be asked, "" where it was.
+    # By worker: the machine with what that lends, and why it could not be asked ("" if it answered).
     _with_workers: dict[str, tuple[Machine, str]] = field(default_factory=dict, compare=False)
 
     def with_worker(self, worker: str) -> tuple[Machine, str]:
-        """Return the machine with what a worker lends, and a sentence where that is not known. It is asked once."""
+        """Return the machine with what a worker lends, and a sentence if it cannot be asked. It is asked once."""
         if any(device.lent is not None and device.lent.worker == worker for device in self.machine.devices):
             return self.machine, ""
         if worker not in self._with_workers:
@@ -63,15 +62,6 @@ class CurrentMachine:
             )
         host, *gpus = self.machine.devices
         return known_machine((*lent, *gpus), host.free, cache_folder(), self.runs), ""
-
-    def why_no_head(self, kind: ProposerKind) -> str | None:
-        """Return why the llama.cpp here cannot run heads of a kind, as a sentence, or None.
-
-        Loads llama.cpp, so it is asked only where there is such a head.
-        """
-        from app.pairing.conditions import why_no_head
-
-        return why_no_head(kind)
 
 
 def current_machine(workers: Sequence[tuple[str, str]] = (), n_mapped: int = 0) -> CurrentMachine:
@@ -112,6 +102,7 @@ def report_file(
     llama.cpp says what it would take (another half a second), unless ``is_quick``. ``must_draft``: it would not be
     loaded without ``draft``; ``uses_heads``: prediction heads in the file may draft.
     """
+    from app.pairing.conditions import why_no_head
     from app.settings.model_settings_store import settings_of
     from core.loading.dry_run import compute_bytes
     from core.loading.fit_request import with_setting
@@ -130,10 +121,10 @@ def report_file(
         machine, alone = here.with_worker(own.worker)
         own = replace(own, worker=None) if alone else own
     options = replace(_options(path, draft, must_draft, own), uses_heads=uses_heads)
-    wanted = _wanted(facts, options, draft, here)
+    wanted = _wanted(facts, options, draft)
 
     def judged(wanted: FitRequest) -> FitReport:
-        found = fit_report(facts, machine, n_ctx=n_ctx, wanted=wanted, judged=tokens, why_no_head=here.why_no_head)
+        found = fit_report(facts, machine, n_ctx=n_ctx, wanted=wanted, judged=tokens, why_no_head=why_no_head)
         notes = (Sentence("It is judged for this machine alone. {alone}", alone=alone),) if alone else ()
         return replace(found, measured=reached, notes=(*found.notes, *notes))
 
@@ -159,10 +150,11 @@ def report_remote(
     facts: ModelFacts, here: CurrentMachine, *, n_ctx: int | None = None, draft: ModelFacts | None = None
 ) -> FitReport:
     """Judge a model of the Hub by its header."""
+    from app.pairing.conditions import why_no_head
     from models.recommend.fit_report import fit_report
 
-    wanted = _wanted(facts, _options(Path(facts.architecture), draft), draft, here)
-    return fit_report(facts, here.machine, n_ctx=n_ctx, wanted=wanted, why_no_head=here.why_no_head)
+    wanted = _wanted(facts, _options(Path(facts.architecture), draft), draft)
+    return fit_report(facts, here.machine, n_ctx=n_ctx, wanted=wanted, why_no_head=why_no_head)
 
 
 def with_gain(found: FitReport, gain: float) -> FitReport:
@@ -184,12 +176,13 @@ def _options(
     return replace(options, draft_path=draft_path, must_draft=must_draft)
 
 
-def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, here: CurrentMachine) -> FitRequest:
+def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None) -> FitRequest:
+    from app.pairing.conditions import why_no_head
     from core.loading.fit_request import fit_request_of
     from models.pairing.gain import ProposerKind
     from models.pairing.heads import why_no_mtp
 
-    can_use_heads = why_no_mtp(facts) is None and here.why_no_head(ProposerKind.MTP) is None
+    can_use_heads = why_no_mtp(facts) is None and why_no_head(ProposerKind.MTP) is None
     return fit_request_of(facts, options, draft, uses_heads=options.uses_heads and can_use_heads)
 
 

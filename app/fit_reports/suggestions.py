@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # For those who begin, by the list's own words: a model for code is a choice of its own.
 _CODE = "code"
-# The best model need only be as fast as most people read, which is half of enough; a quick one is so many times enough.
+# Shares of ``ENOUGH`` tokens per second: the best model is as fast as most people read, a quick one six times that.
 _BEST, _QUICK = 0.5, 3.0
 
 
@@ -82,14 +82,14 @@ def suggestions(here: CurrentMachine) -> tuple[Suggestion, ...]:
 
     found: list[Suggestion] = []
     for _, models in groupby(curated().models, key=lambda model: model.use):
-        found += _best_first(_suggested(model, here) for model in models)
+        found += sorted((_suggested(model, here) for model in models), key=_place)
     return tuple(found)
 
 
 def first_choices(found: Iterable[Suggestion]) -> dict[SuggestionTier, Suggestion]:
-    """Return what to offer to somebody who begins: a quick model, the best that is quick enough, one between.
+    """Return what to offer to a newcomer: a quick model, the best one that is quick enough, and one in between.
 
-    There are fewer where the same one is both, and none until speeds are known.
+    There are fewer if one model is both, and none until speeds are known.
     """
     from models.recommend.recommend import ENOUGH
 
@@ -123,10 +123,6 @@ def _suggested(model: CuratedModel, here: CurrentMachine) -> Suggestion:
     # Where none fits, the smallest is the one that misses least.
     chosen = recommend(judged).candidate or min(judged, key=lambda one: one.n_bytes)
     return Suggestion(model, model.files[judged.index(chosen)], chosen.judgement)
-
-
-def _best_first(suggested: Iterable[Suggestion]) -> list[Suggestion]:
-    return sorted(suggested, key=_place)
 
 
 def _place(one: Suggestion) -> tuple[int, float]:

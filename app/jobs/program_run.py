@@ -24,7 +24,7 @@ from models.formatting.sentence import Sentence
 _ROOT = Path(__file__).resolve().parents[2]
 # Codes of runs that came to their end: what they found is in the report.
 _REPORTS = (ExitCode.OK, ExitCode.TEXT_CHANGED, ExitCode.SLOWER)
-_LAST_LINES = 20
+_LAST_LINES = 20  # of what it says, for its error
 _STOPPED = Sentence("It was stopped.")
 Said = Callable[[str, float], None]
 """Called with what is being done, and 0 to 1."""

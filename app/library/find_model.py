@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
-from app.environment.paths import cache_folder, models_folder, usage_file
-from app.library.hub_access import folders_file
+from app.environment.paths import cache_folder, folders_file, models_folder
 from core.values.errors import SlipstreamError
 from models.formatting.program import PROGRAM, advice, command
 from models.formatting.sentence import Sentence, joined
@@ -18,7 +17,7 @@ from models.formatting.system_error import system_reason
 if TYPE_CHECKING:
     from models.catalog.catalog import Catalog, ModelEntry
 
-_MOST_NAMED = 12
+_MOST_NAMED = 12  # names in a sentence; more are not read
 
 
 class UnknownModel(SlipstreamError):
@@ -53,9 +52,9 @@ def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
 
 def last_used(models: Catalog) -> ModelEntry | None:
     """Return the usable model that was used last; None where none that is known to have been used is there."""
-    from app.settings.model_settings_store import UsageStore
+    from app.settings.model_settings_store import usage
 
-    used = UsageStore(usage_file()).all()
+    used = usage().all()
     if not used.is_known:
         return None
     usable = [entry for entry in models.entries() if entry.problem is None]

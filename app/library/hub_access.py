@@ -1,12 +1,11 @@
-"""The Hub with the user's settings, and where the library keeps what is set."""
+"""The Hub with the user's settings, and the error of the library."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
-from app.environment.paths import config_folder
+from app.environment.paths import hub_file
 from core.values.errors import SlipstreamError
 
 if TYPE_CHECKING:
@@ -47,13 +46,3 @@ def hub_facts() -> HubFacts:
     settings = hub_settings()
     token = settings.token.origin if settings.token is not None else None
     return HubFacts(settings.address, settings.shown_proxy, token, settings.is_offline)
-
-
-def hub_file() -> Path:
-    """Where the Hub's address and proxy are kept."""
-    return config_folder() / "hub.json"
-
-
-def folders_file() -> Path:
-    """Where the list of imported folders is kept."""
-    return config_folder() / "folders.json"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
-from app.environment.paths import cache_folder, models_folder, usage_file
-from app.library.measured_rates import MeasuredRates
+from app.environment.paths import cache_folder, models_folder
 from app.library.removal import why_not_ours
 from app.library.repair import repair_plan
-from app.settings.model_settings_store import LastUsed, UsageStore
+from app.settings.model_settings_store import usage
+from core.machine.known_machine import known_runs
 from models.catalog.catalog import ModelEntry
+from models.estimate.speed.runs import ModelRun, measured
 from models.facts.split_files import parts
 from models.files.integrity import IntegrityState, integrity_of
 from models.files.provenance import FileOrigin, read_record
@@ -23,8 +25,10 @@ class RowReader:
     def __init__(self, judged: Callable[[ModelEntry], RowReport | None] = lambda entry: None) -> None:
         """``judged`` gives what is known of a model's drafts, speed and fit."""
         self._judged, self._folder = judged, models_folder()
-        self._used: LastUsed = UsageStore(usage_file()).all()
-        self._rates = MeasuredRates(cache_folder())
+        self._used = usage().all()
+        self._runs: dict[tuple[str, int], list[ModelRun]] = defaultdict(list)
+        for run in known_runs(cache_folder()):
+            self._runs[run.model, run.n_bytes].append(run)
 
     def row(self, entry: ModelEntry) -> ModelRow:
         """Return a model as a row."""
@@ -49,13 +53,21 @@ class RowReader:
             partners=judged.partners if judged is not None else (),
             last_used=self._used.of(entry.path),
             predicted_rate=judged.predicted_rate if judged is not None else None,
-            measured_rate=self._rates.of(entry),
+            measured_rate=self._measured_rate(entry),
             verdict=judged.verdict if judged is not None else None,
             has_changed=stands is IntegrityState.CHANGED,
             mending=how.for_window if how is not None else "",
             repo_id=request.repo_id if request is not None else "",
             wanted=request.wanted if request is not None else "",
         )
+
+    def _measured_rate(self, entry: ModelEntry) -> float | None:
+        """Return the tokens per second that a model reached lately; None if that is not known."""
+        if entry.facts is None:
+            return None
+        name, n_bytes = entry.path.stem, entry.facts.weight_bytes
+        found = measured(self._runs.get((name, n_bytes), ()), name, n_bytes)
+        return found.rate if found is not None else None
 
 
 def _source(record: FileOrigin) -> str:

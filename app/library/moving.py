@@ -20,20 +20,20 @@ from models.formatting.system_error import system_reason
 from models.library.values import MoveStep
 
 FOLDER = "Slipstream models"  # made in a chosen folder that has other files
-_CHUNK = 8 << 20
+_CHUNK = 8 << 20  # bytes; a cancel is noticed between two
 _SPARE = 64 << 20  # bytes that stay free for folders, and for whoever else writes there
-_TELL_SECONDS = 0.2
+_TELL_SECONDS = 0.2  # between two reports of progress
 
 
 class MoveCancelled(LibraryError):
-    """It was left: the models are where they were."""
+    """The move was cancelled: the models are where they were."""
 
 
 class ModelsMove:
     """One move. Until all files are copied and checked nothing of the old folder is changed."""
 
     def __init__(self, chosen: Path, source: Path | None = None) -> None:
-        """``source`` is the folder of models of now. Raises LibraryError where ``chosen`` cannot take its place."""
+        """``source`` is the present folder of models. Raises LibraryError if ``chosen`` cannot take its place."""
         self._source = source or models_folder()
         self.target = _place(chosen, self._source)
         self._files, self._links = _listed(self._source)
@@ -45,7 +45,7 @@ class ModelsMove:
         self._check_room()
 
     def cancel(self) -> None:
-        """Leave it; what was copied goes away. Once the switch is made it is too late."""
+        """Cancel the move and remove what was copied. After the switch to the new folder it is too late."""
         self._cancelled.set()
 
     def run(self) -> Iterator[MoveStep]:
@@ -133,7 +133,7 @@ class ModelsMove:
                 else:
                     path.unlink()
             except OSError:
-                continue  # somebody else put something there, or the disk is gone
+                continue  # another program has put a file there, or the disk is gone
         self._made.clear()
 
     # The files.
@@ -224,7 +224,8 @@ def _place(chosen: Path, source: Path) -> Path:
         raise LibraryError(Sentence("The models are in {source} already.", source=source), ExitCode.USAGE)
     if real.is_relative_to(old):
         raise LibraryError(
-            Sentence("{target} is inside the folder of now. Choose one outside.", target=target), ExitCode.USAGE
+            Sentence("{target} is inside the present folder of models. Choose one outside.", target=target),
+            ExitCode.USAGE,
         )
     if target.exists() and any(target.iterdir()):
         raise LibraryError(

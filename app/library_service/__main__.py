@@ -35,7 +35,7 @@ def main() -> None:
         threads.submit(_answer, service, outbox, asked["id"], value_of(kinds[asked["ask"]], asked["with"]))
     service.stop()
     threads.shutdown(wait=False, cancel_futures=True)
-    # Threads may wait for the network longer than anybody waits for them.
+    # Leave at once: threads may wait for the network much longer.
     os._exit(0)
 
 

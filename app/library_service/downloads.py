@@ -26,22 +26,22 @@ class DownloadService:
         self._tell, self._arrived = tell, arrived
         self._queue: DownloadQueue | None = None
         self._lock = threading.Lock()
-        self._bulletin = ChangeNotifier(self._tell_all)
+        self._notifier = ChangeNotifier(self._tell_all)
 
     def start(self) -> None:
         """Go on with what the last process left, and tell from now on."""
-        self._bulletin.start()
+        self._notifier.start()
         try:
             queue = self.queue
         except HubError:
             return  # whoever asks for a download is told
         for number in queue.interrupted:
             queue.resume(number)
-        self._bulletin.note()
+        self._notifier.note()
 
     def stop(self) -> None:
         """Tell no more. The next process goes on with what runs."""
-        self._bulletin.stop()
+        self._notifier.stop()
 
     @property
     def queue(self) -> DownloadQueue:
@@ -63,7 +63,7 @@ class DownloadService:
 
     def look(self) -> None:
         """See whether files of what was downloaded are gone."""
-        self._bulletin.note()
+        self._notifier.note()
 
     def add(self, request: DownloadRequest) -> Download:
         """Download what is wished for when it is its turn."""
@@ -90,7 +90,7 @@ class DownloadService:
     def clear_ended(self) -> None:
         """Take those that have ended off the list."""
         self.queue.clear_ended()
-        self._bulletin.note()
+        self._notifier.note()
 
     def use_settings(self) -> None:
         """Ask the Hub as it is set now."""
@@ -100,7 +100,7 @@ class DownloadService:
         # Two windows' clicks can cross: what is gone from the list needs nothing.
         if any(job.number == number for job in self.queue.jobs):
             act(number)
-        self._bulletin.note()
+        self._notifier.note()
 
     def _on_change(self, job: QueuedDownload) -> None:
         if job.phase is DownloadPhase.DONE:
@@ -108,7 +108,7 @@ class DownloadService:
         if job.phase in AT_REST:
             self._tell_all()
         else:
-            self._bulletin.note()
+            self._notifier.note()
 
     def _tell_all(self) -> None:
         if self._queue is not None:

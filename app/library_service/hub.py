@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.environment.exit_codes import ExitCode
+from app.environment.paths import hub_file
 from app.fit_reports.fit_reports import CurrentMachine, report_remote
 from app.fit_reports.repository_reports import RepositoryReports
 from app.fit_reports.suggestions import first_choices, suggestions
-from app.library.hub_access import LibraryError, hub, hub_facts, hub_file, hub_settings
+from app.library.hub_access import LibraryError, hub, hub_facts, hub_settings
 from app.library_service.machine import MachineService
 from models.facts.header_facts import header_facts
 from models.formatting.sentence import Sentence
@@ -18,8 +19,8 @@ from models.hub.settings import save_settings, saved_settings
 from models.hub.token import forget_token, keep_token
 from models.library.values import FoundModel, HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
 
-N_FOUND = 50
-_N_KEPT = 32
+N_FOUND = 50  # repositories; who wants others types more words
+_N_KEPT = 32  # repositories, each with the headers that were read
 
 
 class HubService:

@@ -17,7 +17,7 @@ from core.machine.measurements import OtherPrograms, others_are_busy, physical_c
 from models.formatting.sentence import Sentence
 from models.library.values import GpuFacts, MachineFacts
 
-FRESH_SECONDS = 20.0
+FRESH_SECONDS = 20.0  # free memory changes slowly enough
 _QUIET_SECONDS = 15.0  # without replies, and with most of the cores at rest
 
 

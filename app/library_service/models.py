@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
-from app.environment.paths import models_folder
+from app.environment.paths import folders_file, models_folder
+from app.library.file_changes import FileChanges
 from app.library.find_model import UnknownModel, catalog
-from app.library.hub_access import LibraryError, folders_file
+from app.library.hub_access import LibraryError
 from app.library.imported_folders import forget_folder, import_folder, link_model, places
 from app.library.model_rows import RowReader
 from app.library.removal import remove_model
 from app.library.repair import repair_plan
-from app.library_service.file_changes import FileChanges
 from app.pairing.model_list import ListedModels
 from models.catalog.catalog import ModelEntry
 from models.catalog.imported_folders import ImportedFolder, read_folders

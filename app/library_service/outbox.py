@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from models.formatting.json_values import plain
 from models.library.values import Trouble
 
-NEWS_SECONDS = 0.2
+NEWS_SECONDS = 0.2  # between two news; a reader sees no more
 _Step = TypeVar("_Step")
 _Result = TypeVar("_Result")
 

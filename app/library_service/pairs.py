@@ -207,7 +207,7 @@ def offer_row(offer: DownloadOffer) -> OfferRow:
 
 
 def _expected(partner: Partner) -> float | None:
-    """What it is ranked by until it is measured; afterwards, what had been expected of it."""
+    """Return the expected gain; for a measured partner, the one that was expected before."""
     if partner.prediction is None:
         return None
     return partner.gain if partner.measured is None else partner.measured.forecast

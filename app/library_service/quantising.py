@@ -32,7 +32,7 @@ from models.quantise.plan import (
 from models.quantise.progress import QuantisePhase, QuantiseProgress
 
 USUAL = "Q4_K_M"
-_LEAVE_SECONDS = 1.5
+_LEAVE_SECONDS = 1.5  # for the child to end and its file to go
 
 
 class QuantiseService:
@@ -45,7 +45,7 @@ class QuantiseService:
         self, shelf: ModelService, tell: Callable[[tuple[Quantising, ...]], None], arrived: Callable[[], None]
     ) -> None:
         self._shelf, self._arrived = shelf, arrived
-        self._bulletin = ChangeNotifier(lambda: tell(self.quantisings))
+        self._notifier = ChangeNotifier(lambda: tell(self.quantisings))
         self._lock = threading.Condition()
         self._known: dict[int, Quantising] = {}
         self._jobs: dict[int, QuantiseJob] = {}
@@ -56,9 +56,9 @@ class QuantiseService:
         """Tidy up after what was killed, and work from now on."""
         remove_leftovers(models_folder())
         self._worker.start()
-        self._bulletin.start()
+        self._notifier.start()
         # Whoever saw a copy being made by a process that is gone sees that it is no more.
-        self._bulletin.note()
+        self._notifier.note()
 
     def stop(self) -> None:
         """End all of them; their files go too."""
@@ -67,7 +67,7 @@ class QuantiseService:
             for job in self._jobs.values():
                 job.cancel()
             self._lock.notify_all()
-        self._bulletin.stop()
+        self._notifier.stop()
         self._worker.join(_LEAVE_SECONDS)
 
     @property
@@ -126,7 +126,7 @@ class QuantiseService:
             self._known[begun.number] = begun
             self._jobs[begun.number] = QuantiseJob(plan, models_folder(), n_threads=wish.threads)
             self._lock.notify_all()
-        self._bulletin.tell()  # before the answer, so that whoever follows it hears nothing older afterwards
+        self._notifier.tell()  # before the answer, so that whoever follows it hears nothing older afterwards
         return begun
 
     def cancel(self, number: int) -> None:
@@ -136,7 +136,7 @@ class QuantiseService:
             self._known.pop(number, None)
         if job is not None:
             job.cancel()
-        self._bulletin.note()
+        self._notifier.note()
 
     def _source(self, name: str) -> tuple[ModelEntry, ModelFacts]:
         entry = self._shelf.entry(name)
@@ -185,7 +185,7 @@ class QuantiseService:
                 if end is not None:
                     changes["progress"] = replace(known.progress, phase=end, eta=None)
                 self._known[number] = replace(known, **changes)  # type: ignore[arg-type]
-        self._bulletin.note()
+        self._notifier.note()
 
 
 def _is_gain(entry: ModelEntry, facts: ModelFacts, type_: TargetType) -> bool:

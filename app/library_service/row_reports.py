@@ -19,8 +19,8 @@ from models.library.values import RowReport
 
 _log = logging.getLogger("slipstream.library")
 SLICE_SECONDS = 0.25
-MOST_TOLD = 200  # rows of a slice: a window makes words of each
-REST = 2.0  # after each slice, so many times as long
+MOST_TOLD = 200  # rows of a slice: the window formats each of them
+REST = 2.0  # the pause after each slice, in times of its length
 FRESH_SECONDS = 600.0
 
 

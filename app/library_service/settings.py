@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.environment.paths import model_settings_file
 from app.library.find_model import UnusableModel, find_draft
 from app.library_service.models import ModelService
 from app.pairing.decision import names_no_model
 from app.pairing.service import partners
-from app.settings.model_settings_store import ModelSettingsStore
+from app.settings.model_settings_store import user_settings
 from app.settings.worker_tokens import known_workers
 from core.values.errors import SlipstreamError
 from core.values.model_settings import NAMES, BadSetting, ModelSettings, recommended, setting_name
@@ -23,7 +22,7 @@ class SettingsService:
 
     def __init__(self, shelf: ModelService) -> None:
         self._shelf = shelf
-        self._store = ModelSettingsStore(model_settings_file())
+        self._store = user_settings()
 
     def sheet(self, name: str) -> SettingsSheet:
         """Return all settings of a model."""

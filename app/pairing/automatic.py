@@ -7,8 +7,6 @@ test, then what is expected to gain most and fits into memory.
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import Protocol
 
 from app.pairing.chosen_draft import ChosenDraft
 from app.pairing.conditions import conditions_of
@@ -21,24 +19,12 @@ from models.formatting.sentence import Sentence
 _log = logging.getLogger("slipstream.pairing")
 
 
-class NamedModel(Protocol):
-    """What is known of a model that is to be loaded."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def path(self) -> Path:
-        """Its file."""
-
-
-def draft_for(entry: NamedModel, models: Catalog, settings: ServerSettings) -> ChosenDraft:
+def draft_for(entry: ModelEntry, models: Catalog, settings: ServerSettings) -> ChosenDraft:
     """Return who drafts for a model that a server loads with these settings; never raises: the model must load."""
     if not settings.uses_draft or settings.speculation == "off":
         return ChosenDraft(why=Sentence("No draft is asked for."), uses_heads=False)
     try:
-        model = entry if isinstance(entry, ModelEntry) else toys().find(str(entry.path))
+        model = entry if entry.facts is not None else toys().find(str(entry.path))  # a server starts without its facts
         if model is None or model.facts is None or model.problem is not None:
             return ChosenDraft()  # loading it says what is wrong
         if model.facts.is_embedder:

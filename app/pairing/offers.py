@@ -30,8 +30,8 @@ from models.pairing.offers import DownloadOffer, FoundOffers, curated_offers, ea
 from models.pairing.partner import PairingConditions, partners
 from models.pairing.vocabulary import FileVocabulary, why_not
 
-_HUB_CALL_SECONDS = 4.0
-_HUB_SECONDS = 12.0
+_HUB_CALL_SECONDS = 4.0  # for one answer of the Hub
+_HUB_SECONDS = 12.0  # for all of them: the user waits
 
 
 def offers(entry: ModelEntry, *, asks_hub: bool = True) -> FoundOffers:
@@ -149,7 +149,7 @@ class DraftSearch:
     ) -> tuple[DownloadOffer, ...]:
         repo_id = self.repository.repo_id
         names = tuple(each_name(facts.title or "", model.name, repo_id))
-        # What is too slow for a small file may be worth it for a larger one of the same model.
+        # A draft that is too slow for a small file may be worth it for a larger one of the same model.
         if facts.weight_bytes > self._asked_for and not self._found:
             self._asked_for = facts.weight_bytes
             vocabulary = self._words(model)

@@ -18,12 +18,11 @@ from app.client import discovery
 from app.client.server_process import READY_PREFIX
 from app.environment.early_interrupts import EarlyInterrupts
 from app.environment.exit_codes import ExitCode
-from app.environment.paths import cache_folder, log_folder, starter_folder
+from app.environment.paths import cache_folder, log_folder
 from app.library.find_model import catalog, find_draft, find_model, last_used
 from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge
-from app.server.calls.model_host import Entry, GivenModel, ModelHost, NamedParts
-from app.server.calls.model_keeper import UserPreferences
+from app.server.calls.model_host import ModelHost, NamedParts
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.listening_socket import is_socket_path, listen_on, stop_listening
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
     from app.server.http.http_server import HttpServer
     from app.server.http.keys import ApiKeys
     from core.values.messages import LoadedModel
-    from models.catalog.catalog import Catalog
+    from models.catalog.catalog import Catalog, ModelEntry
 
-STARTER = "ember-q8_0"
 _log = logging.getLogger("slipstream.server")
 
 
@@ -66,14 +64,14 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
     draft = find_draft(settings.draft, models) if settings.draft is not None else None
     if settings.mmproj is not None and not Path(settings.mmproj).is_file():
         raise BadOption(f"There is no file {settings.mmproj}: --mmproj takes the path of a projector (mmproj….gguf).")
-    totals, preferences = RequestTotals(), UserPreferences()
+    totals = RequestTotals()
     named = NamedParts(
         entry.path,
         draft.path if draft is not None else None,
         Path(settings.mmproj) if settings.mmproj is not None else None,
     )
 
-    def draft_of(entry: Entry) -> ChosenDraft:
+    def draft_of(entry: ModelEntry) -> ChosenDraft:
         from app.pairing.automatic import draft_for  # on the thread that loads: others start meanwhile
 
         return draft_for(entry, models, settings)
@@ -81,7 +79,7 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
     def engine() -> ModelHost:
         bridge = EngineBridge(totals)
         supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
-        return ModelHost(supervisor, bridge, settings, preferences, draft_of, named)
+        return ModelHost(supervisor, bridge, settings, draft_of, named)
 
     pool = ModelPool(engine, models, settings, _fits_beside)
     try:
@@ -141,16 +139,18 @@ def _serve(
             recorder.save()
 
 
-def _entry(settings: ServerSettings, models: Catalog) -> Entry:
+def _entry(settings: ServerSettings, models: Catalog) -> ModelEntry:
+    from models.catalog.catalog import STARTER, ModelEntry
+
     if settings.model is not None:
         return find_model(settings.model, models)
     if settings.last_model and (last := last_used(models)) is not None:
         return last
     # Without a look into the catalogue, which reads the header of every model.
-    return GivenModel(STARTER, starter_folder() / f"{STARTER}.gguf", is_toy=True)
+    return ModelEntry(STARTER.stem, STARTER, is_toy=True)
 
 
-def _fits_beside(entry: Entry, loaded: Sequence[LoadedModel]) -> bool:
+def _fits_beside(entry: ModelEntry, loaded: Sequence[LoadedModel]) -> bool:
     """Whether a model can be loaded beside others as well as without them."""
     from app.fit_reports.fit_reports import fits_beside
     from app.server.chat.model_card import facts_of

@@ -11,7 +11,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.anthropic.model_list import anthropic_model, as_anthropic
-from app.server.calls.model_host import Entry, ModelHost
+from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import LoadBody, UnloadBody
 from app.server.chat.model_card import ModelCard, card_of, loaded_of
@@ -21,6 +21,7 @@ from app.server.remotes.exchange import Remotes
 from app.server.remotes.listed import listed_models
 from core.values.messages import EnginePhase
 from core.values.snapshot import Snapshot
+from models.catalog.catalog import ModelEntry
 
 HEALTH = {
     EnginePhase.READY: "ok",
@@ -128,7 +129,7 @@ def _of_card(card: ModelCard) -> dict[str, Any]:
     }
 
 
-def _model(entry: Entry, pool: ModelPool) -> dict[str, Any]:
+def _model(entry: ModelEntry, pool: ModelPool) -> dict[str, Any]:
     host = pool.of(entry)
     return {
         "id": entry.name,

@@ -100,7 +100,7 @@ class KeyStore:
         self._change(change)
 
     def name_of(self, sent: bytes) -> str | None:
-        """Return the name of a key that a client sent. Takes as long for any key, as for one that is nearly right."""
+        """Return the name of a key that a client sent. The time does not depend on how nearly right the key is."""
         self._look()
         found, given = None, _hash(sent)
         for name, known in self._hashes.items():

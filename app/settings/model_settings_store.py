@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.environment.paths import model_settings_file
+from app.environment.paths import model_settings_file, usage_file
 from core.values.model_settings import ModelSettings, settings_from
 from models.catalog.fingerprint import identity
 from models.facts.split_files import parts
-from models.files.json_store import JsonStore
+from models.files.json_store import JsonStore, StoreRefused
 from models.formatting.sentence import Sentence
 
 _log = logging.getLogger("slipstream.library")
@@ -101,6 +101,24 @@ def _store(path: Path) -> ModelSettingsStore:
     return ModelSettingsStore(path)
 
 
+def note_use(model: Path) -> None:
+    """Remember that the model is in use now. Nothing depends on it: on a full disk it is only logged."""
+    try:
+        usage().note(model)
+    except StoreRefused as error:
+        _log.warning("%s", error)
+
+
+def usage() -> UsageStore:
+    """When each model was used last; one store for all who ask in this process."""
+    return _usage(usage_file())
+
+
+@cache
+def _usage(path: Path) -> UsageStore:
+    return UsageStore(path)
+
+
 class UsageStore:
     """When each model was used last, in the file ``path``. Thread-safe."""
 
@@ -129,7 +147,7 @@ class LastUsed:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is known: otherwise no model needs to be looked at."""
+        """Whether the use of any model is known."""
         return bool(self._entries)
 
     def of(self, model: Path) -> float | None:

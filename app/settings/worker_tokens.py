@@ -18,7 +18,7 @@ from models.hub.token import forget_token, from_keyring
 from models.hub.token import keep_token as keep_in_keyring
 
 VARIABLE = "SLIPSTREAM_WORKER_TOKEN"
-_FEWEST_CHARACTERS = 16
+_FEWEST_CHARACTERS = 16  # fewer could be guessed
 
 
 def own_token(file: Path | None) -> tuple[str, Path, bool]:

@@ -14,7 +14,7 @@ from core.values.snapshot import Bottleneck, Snapshot
 
 # Snapshots describe the last second, and come ten times a second.
 _WINDOW_SECONDS = 1.0
-_SNAPSHOT_SECONDS = 0.1
+_SNAPSHOT_SECONDS = 0.1  # as often as a gauge can be read
 # A limit is named where it accounts for at least this share of a step.
 _LIMITING = 0.5
 # Rows are called cheap while a step takes at most _CHEAP times the time of one row; counted up to _MOST_CHEAP rows.

@@ -73,8 +73,6 @@ def _projector_bytes(options: EngineOptions) -> int:
         return 0
 
 
-# llama.cpp rounds the number of KV cells up to this.
-CELLS_STEP = 256
 # Cells beyond one request's context may take this share of the memory that the weights leave.
 _SHARE = 0.25
 

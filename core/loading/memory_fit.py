@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from core.llama.devices import list_devices
-from core.loading.fit_request import CELLS_STEP, ContextSize, fit_request_of, pool_cells, with_setting
+from core.loading.fit_request import ContextSize, fit_request_of, pool_cells, with_setting
 from core.loading.load_heads import wants_mtp
 from core.machine.known_machine import known_machine, known_runs
 from core.values.devices import Device
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
-from models.estimate.fit.memory import USABLE_SHARE, free_memory
+from models.estimate.fit.memory import CELL_PADDING, USABLE_SHARE, free_memory
 from models.estimate.fit.plan import PlacementPlan, plan_of
 from models.estimate.fit.search import (
     KV_TYPES,
@@ -101,7 +101,7 @@ def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = N
     n_ctx = options.n_ctx or min(usual_ctx(facts), options.n_cells or usual_ctx(facts))
     per_token = facts.kv_bytes_per_further_token(options.cache_type, options.cache_type)
     n_cells = options.n_cells or pool_cells(n_ctx, options.n_slots, per_token, pool - facts.weight_bytes)
-    return ContextSize(n_ctx, -(-n_cells // CELLS_STEP) * CELLS_STEP)
+    return ContextSize(n_ctx, -(-n_cells // CELL_PADDING) * CELL_PADDING)
 
 
 def _draft(options: EngineOptions) -> ModelFacts | None:
@@ -127,12 +127,12 @@ def _size(
     n_cells = pool_cells(setting.n_ctx, options.n_slots, per_token, room)
 
     def has_room(n_more: int) -> bool:
-        larger = replace(setting, n_ctx=setting.n_ctx + n_more * CELLS_STEP)
+        larger = replace(setting, n_ctx=setting.n_ctx + n_more * CELL_PADDING)
         return fits(plan_of(facts, machine, larger, wanted.draft if plan.has_draft else None, wanted.shape))
 
-    n_more = most_possible(-(-(n_cells - setting.n_ctx) // CELLS_STEP), has_room)
-    n_cells = min(n_cells, setting.n_ctx + n_more * CELLS_STEP)
-    return ContextSize(setting.n_ctx, -(-n_cells // CELLS_STEP) * CELLS_STEP)
+    n_more = most_possible(-(-(n_cells - setting.n_ctx) // CELL_PADDING), has_room)
+    n_cells = min(n_cells, setting.n_ctx + n_more * CELL_PADDING)
+    return ContextSize(setting.n_ctx, -(-n_cells // CELL_PADDING) * CELL_PADDING)
 
 
 def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: PlacementPlan) -> tuple[str, ...]:

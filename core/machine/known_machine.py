@@ -14,14 +14,12 @@ from core.machine import probe as machine_probe
 from core.machine.host import this_machine
 from core.machine.probe import CPU, MachineProbe
 from core.values.devices import Device
-from models.catalog.catalog import STARTER_FOLDER
+from models.catalog.catalog import STARTER, STARTER_DRAFT
 from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.runs import ModelRun, observations, read_runs
 from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import read_model
-
-PAIR = ("ember-q8_0.gguf", "ember-draft-q8_0.gguf")
 
 
 def identity() -> str:
@@ -72,7 +70,7 @@ def _devices(
 def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:
     """Yield the runs of the bundled model pair, which the probe has timed on each device."""
     numbers = {device.name: number for number, device in enumerate(machine.devices)}
-    facts = {name: read_model(STARTER_FOLDER / name) for name in PAIR}
+    facts = {path.name: read_model(path) for path in (STARTER, STARTER_DRAFT)}
     for run in probe.timed:
         if run.device in numbers and run.path in facts:
             model = facts[run.path]

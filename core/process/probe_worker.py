@@ -57,7 +57,7 @@ def _decode(engine: Engine, n_prompt: int, n_tokens: int) -> float:
 
 # Bytes of a working set: twice the cache within these bounds, and an eighth of the free memory at most.
 _SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 29, 8
-_CACHES = 2
+_CACHES = 2  # times the last-level cache, so that nothing is found in it
 # Seconds for which each model decodes.
 _TIMING_SECONDS = 0.5
 # Prompt lengths in tokens after which each model is timed: very short, and a few hundred.

@@ -292,7 +292,7 @@ def main() -> int:
     except PipeClosed:
         return 0
     if not isinstance(command, LoadModel):
-        raise TypeError(f"the first command must be Load, not {command!r}")
+        raise TypeError(f"the first command must be LoadModel, not {command!r}")
     outbox = EventSender(pipe)
     engines = _load(command, outbox)
     if engines is None:

@@ -8,10 +8,9 @@ from typing import Any, get_args
 
 from core.values.engine_options import EngineOptions, KvType
 from core.values.errors import BadOption, BadRequest, SlipstreamError
-from core.values.request import SamplingParams
+from core.values.request import ReplySpeed, SamplingParams
 from models.formatting.sentence import Sentence
 
-SPEEDS = ("standard", "fast", "spark", "deep", "batch")
 # Far above any real system prompt.
 MAX_SYSTEM_CHARACTERS = 100_000
 _AUTOMATIC = Sentence("chosen for this machine")
@@ -68,10 +67,12 @@ class ModelSettings:
             raise BadSetting(error.message) from error
         except BadRequest as error:
             raise BadSetting(f"{error.message[:1].upper()}{error.message[1:]}") from error
-        if self.speed is not None and self.speed not in SPEEDS:
+        if self.speed is not None and self.speed not in set(ReplySpeed):
             raise BadSetting(
                 Sentence(
-                    "The speed must be one of {speeds}, not {speed}.", speeds=", ".join(SPEEDS), speed=repr(self.speed)
+                    "The speed must be one of {speeds}, not {speed}.",
+                    speeds=", ".join(ReplySpeed),
+                    speed=repr(self.speed),
                 )
             )
         if self.draft is not None and not self.draft.strip():

@@ -198,6 +198,24 @@ class Lane(StrEnum):
 _RANKS = {lane: rank for rank, lane in enumerate(Lane)}
 
 
+class ReplySpeed(StrEnum):
+    """How soon a reply is wanted, or how well: the field ``speed`` of requests and of a model's settings.
+
+    ``SPARK`` is answered by the draft model alone, ``DEEP`` by several drafts that are distilled into one answer.
+    """
+
+    STANDARD = "standard"
+    FAST = "fast"
+    SPARK = "spark"
+    DEEP = "deep"
+    BATCH = "batch"
+
+    @property
+    def lane(self) -> Lane:
+        """The engine's lane."""
+        return Lane.STANDARD if self in (ReplySpeed.SPARK, ReplySpeed.DEEP) else Lane(self.value)
+
+
 @dataclass(frozen=True, slots=True)
 class PromptImage:
     """An image file (PNG, JPEG, WebP, GIF or BMP) that stands before character ``offset`` of a prompt."""

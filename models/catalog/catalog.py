@@ -20,6 +20,8 @@ from models.formatting.system_error import system_reason
 from models.gguf.header import GgufError
 
 STARTER_FOLDER = Path(__file__).resolve().parents[1] / "starter"
+# The bundled model, and the smaller one that drafts for it.
+STARTER, STARTER_DRAFT = STARTER_FOLDER / "ember-q8_0.gguf", STARTER_FOLDER / "ember-draft-q8_0.gguf"
 # Limits of a scan, far above any real folder of models.
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
@@ -27,14 +29,15 @@ MAX_FOLDERS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model of the catalogue. ``problem`` says why it cannot be used; ``facts`` is None if it cannot be read.
+    """One model of the catalogue. ``problem`` says why it cannot be used; ``facts`` is None if it was not read.
 
-    ``n_bytes`` is the size of all its files; ``origin`` names the program whose folder it is used from.
+    ``n_bytes`` is the size of all its files, 0 if that was not looked up; ``origin`` names the program whose folder it
+    is used from.
     """
 
     name: str
     path: Path
-    n_bytes: int
+    n_bytes: int = 0
     problem: str | None = None
     facts: ModelFacts | None = field(default=None, repr=False)
     is_toy: bool = False

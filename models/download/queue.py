@@ -43,9 +43,9 @@ class QueuedDownload:
 
 
 class DownloadQueue:
-    """Runs some downloads at a time, in order, each in a thread of its own. Thread-safe.
+    """Runs downloads in order, one at a time, in a thread of its own. Thread-safe.
 
-    ``changed`` is called from those threads with a job that has changed. The next queue of the same folder starts with
+    ``changed`` is called from that thread with a job that has changed. The next queue of the same folder starts with
     the unfinished downloads, paused; ``interrupted`` are the numbers of those that the user had not paused.
     """
 
@@ -55,11 +55,10 @@ class DownloadQueue:
         folder: Path,
         options: DownloadOptions | None = None,
         *,
-        n_running: int = 1,
         changed: Callable[[QueuedDownload], None] = lambda job: None,
     ) -> None:
         self._hub, self._folder, self._options = hub, folder, options
-        self._n_running, self._on_change = n_running, changed
+        self._on_change = changed
         self._file = folder / PARTIAL_FOLDER / "queue.json"
         self._lock = threading.Condition()
         self._numbers = count(1)
@@ -138,7 +137,6 @@ class DownloadQueue:
         with self._lock:
             self._is_closing = True
             running = list(self._running)
-            self._n_running = 0
         for number in running:
             self.pause(number)
         self.wait()
@@ -164,13 +162,11 @@ class DownloadQueue:
             self._save()
 
     def _start(self) -> None:
-        """Start the jobs that may run now; the lock must be held."""
-        for job in list(self._jobs):
-            if len(self._running) >= self._n_running:
-                return
-            if job.phase is DownloadPhase.QUEUED and job.number not in self._running:
-                self._running[job.number] = ModelDownload(self._hub, job.request, self._folder, self._options)
-                threading.Thread(target=self._run, args=(job.number,), daemon=True).start()
+        """Start the next job if none runs; the lock must be held."""
+        job = next((job for job in self._jobs if job.phase is DownloadPhase.QUEUED), None)
+        if job is not None and not self._running and not self._is_closing:
+            self._running[job.number] = ModelDownload(self._hub, job.request, self._folder, self._options)
+            threading.Thread(target=self._run, args=(job.number,), daemon=True).start()
 
     def _run(self, number: int) -> None:
         failure, phase, done = None, DownloadPhase.DONE, None

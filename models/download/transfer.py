@@ -19,7 +19,7 @@ from models.hub.errors import RateLimited
 
 # Seconds. A server that asks for a longer wait ends the download.
 LONGEST_ASKED_WAIT = 120.0
-_TICK = 0.05
+_TICK = 0.05  # seconds between two reports
 
 
 class Transfer:

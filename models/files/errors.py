@@ -4,6 +4,7 @@ DownloadError
 ├── UnsafeName       a name in a repository that would leave the models' folder
 ├── NothingToChoose  what was asked for fits no model of the repository, or several
 ├── NoSpace          the disk is too full
+├── DiskFull         the disk became full in the middle
 ├── FolderRefused    the models' folder cannot be written
 ├── ConnectionLost   nothing arrived for long; what is there is kept
 ├── WrongContent     the Hub sends something else than it announces

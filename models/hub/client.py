@@ -52,7 +52,6 @@ class Search:
     sort: Sort = "downloads"
     limit: int = 20
     n_params: str | None = None
-    is_gated: bool | None = None
 
 
 class Hub:
@@ -73,7 +72,6 @@ class Hub:
                     sort=search.sort,
                     limit=search.limit,
                     num_parameters=search.n_params,
-                    gated=search.is_gated,
                     expand=cast("list[ExpandModelProperty_T]", _EXPAND),
                 )
             )

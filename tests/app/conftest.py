@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.cli import main as cli
+from app.environment.exit_codes import ExitCode
 from tests.support import measured
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import Recipe
@@ -45,8 +47,12 @@ def fake() -> Iterator[FakeServer]:
     server.stop()
 
 
+# Runs a command: its words become its exit code, output and errors.
+Typed = Callable[..., tuple[int, str, str]]
+
+
 @pytest.fixture
-def typed(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def typed(home: Path, capsys: pytest.CaptureFixture[str]) -> Typed:
     """Runs a command in this process and returns its exit code, output and errors."""
 
     def run(*words: str) -> tuple[int, str, str]:
@@ -56,10 +62,25 @@ def typed(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple
     return run
 
 
-@pytest.fixture
-def models(typed: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[int, str, str]]:
+class Models:
     """Runs a command of ``slipstream models``."""
-    return partial(typed, "models")
+
+    def __init__(self, typed: Typed) -> None:
+        self.typed = typed
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        return self.typed("models", *words)
+
+    def json(self, *words: str) -> Any:
+        """Return what it prints as JSON."""
+        code, out, err = self(*words, "--json")
+        assert code == ExitCode.OK, err
+        return json.loads(out)
+
+
+@pytest.fixture
+def models(typed: Typed) -> Models:
+    return Models(typed)
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.main import main
 from app.cli.terminal.text import parse_size
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import HOME_VARIABLE
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
 from models.formatting.figures import size
+from tests.app.conftest import Typed
 from tests.support.commands import ROOT, command
 
 
@@ -34,35 +34,26 @@ def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
 
 
 def test_a_size_is_shown_in_a_unit_that_makes_it_short() -> None:
-    assert [size(n) for n in (0, 999, 1_500, 2_400_000, 7_300_000_000)] == [
-        "0 B",
-        "999 B",
-        "2 KB",
-        "2.4 MB",
-        "7.3 GB",
-    ]
+    shown = [size(n) for n in (0, 999, 1_500, 2_400_000, 7_300_000_000)]
+    assert shown == ["0 B", "999 B", "2 KB", "2.4 MB", "7.3 GB"]
 
 
-def test_bad_sizes_are_refused_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--cache-disk", "lots"]) == ExitCode.USAGE
-    assert "'lots' is no size for --cache-disk" in capsys.readouterr().err
+def test_bad_sizes_are_refused_before_anything_is_loaded(typed: Typed) -> None:
+    code, _, err = typed("serve", "--cache-disk", "lots")
+    assert (code, "'lots' is no size for --cache-disk" in err) == (ExitCode.USAGE, True)
     with pytest.raises(BadOption, match="cache in RAM"):
         ServerSettings(cache_ram=-1)
 
 
-def test_stored_texts_are_shown_and_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
-    folder = tmp_path / "cache" / "prefixes" / "00"
+def test_stored_texts_are_shown_and_deleted(home: Path, typed: Typed) -> None:
+    folder = home / "cache" / "prefixes" / "00"
     folder.mkdir(parents=True)
     (folder / "aa.kv").write_bytes(bytes(5_000))
-    assert main(["cache"]) == 0
-    assert capsys.readouterr().out == f"5 KB in {folder.parent}\n"
-    assert main(["cache", "--clear", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"folder": str(folder.parent), "bytes": 5_000, "cleared": True}
+    assert typed("cache") == (0, f"5 KB in {folder.parent}\n", "")
+    cleared = typed("cache", "--clear", "--json")[1]
+    assert json.loads(cleared) == {"folder": str(folder.parent), "bytes": 5_000, "cleared": True}
     assert not folder.exists()
-    assert main(["cache", "--clear"]) == 0
+    assert typed("cache", "--clear")[0] == 0
 
 
 def test_a_home_that_is_not_absolute_is_the_same_for_processes_in_other_folders(tmp_path: Path) -> None:

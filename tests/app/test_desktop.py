@@ -15,7 +15,7 @@ import pytest
 from app.client.discovery import RunningServer, running_servers
 from app.desktop import desktop_app as desktop
 from app.environment.exit_codes import ExitCode
-from app.environment.paths import config_folder, starter_folder, usage_file
+from app.environment.paths import config_folder, usage_file
 from app.settings.model_settings_store import UsageStore
 from models.catalog.catalog import STARTER_FOLDER
 from models.library.requests import PREFIX
@@ -105,7 +105,7 @@ def test_it_ends_in_order_also_when_it_has_just_begun(home: Path, page: str) -> 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_a_restart_opens_the_model_that_was_used_last(home: Path) -> None:
     for seconds, name in enumerate(("ember-draft-q8_0", "ember-q8_0", "ember-draft-q8_0"), 1):
-        UsageStore(usage_file(), lambda now=float(seconds): now).note(starter_folder() / f"{name}.gguf")
+        UsageStore(usage_file(), lambda now=float(seconds): now).note(STARTER_FOLDER / f"{name}.gguf")
     app = subprocess.Popen(COMMAND, cwd=ROOT, env=environment(home, QT_QPA_PLATFORM="offscreen"))
     try:
         server = _server()

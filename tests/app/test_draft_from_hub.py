@@ -17,9 +17,11 @@ from app.settings.server_settings import ServerSettings
 from core.engine.engine import Engine
 from core.values.messages import Ended
 from core.values.request import SamplingParams
-from tests.support.engines import GREEDY_WITH_LOGPROBS as GREEDY
-from tests.support.engines import SURE, complete, greedy_tokens, open_engine
+from tests.support.engines import complete, open_engine
 from tests.support.heads import following
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS as GREEDY
+from tests.support.near_ties import greedy_tokens
+from tests.support.prompts import SURE
 from tools.model_factory import gguf_factory, head_factory
 
 REPO = "acme/fox-90M-GGUF"

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -33,6 +33,7 @@ from core.values.errors import (
     SlipstreamError,
     WorkerUnavailable,
 )
+from tests.app.conftest import Typed
 from tests.support.commands import ran, started
 from tests.support.waiting import until
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
@@ -45,6 +46,25 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.fixture
+def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterable[object]], None]:
+    """Types lines at a terminal, and Ctrl-D behind them; an exception is raised, a function gives its line."""
+
+    def type_in(lines: Iterable[object]) -> None:
+        left = iter(lines)
+
+        def read(_: str) -> str:
+            line = next(left, EOFError)
+            if isinstance(line, type):
+                raise line
+            return line() if callable(line) else str(line)
+
+        monkeypatch.setattr(sys, "stdin", Terminal())
+        monkeypatch.setattr("builtins.input", read)
+
+    return type_in
+
+
 def piped(data: bytes) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(data))
 
@@ -52,9 +72,9 @@ def piped(data: bytes) -> io.TextIOWrapper:
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def test_the_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--help"]) == ExitCode.OK
-    text = capsys.readouterr().out
+def test_the_help_names_every_command_and_exit_code(typed: Typed) -> None:
+    code, text, _ = typed("--help")
+    assert code == ExitCode.OK
     for command in ("chat", "serve", "batch", "models", "doctor", "verify", "worker", "bench", "desktop", "test"):
         assert f"\n  {command} " in text
     for code in ExitCode:
@@ -100,9 +120,8 @@ def test_every_command_of_the_pages_can_be_typed() -> None:
 
 
 @pytest.mark.parametrize("words", [["--help"], ["models", "--help"]])
-def test_lists_of_commands_hold_whole_sentences(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(words) == ExitCode.OK
-    commands = capsys.readouterr().out.partition("Commands:")[2].partition("./slipstream setup")[0]
+def test_lists_of_commands_hold_whole_sentences(words: list[str], typed: Typed) -> None:
+    commands = typed(*words)[1].partition("Commands:")[2].partition("./slipstream setup")[0]
     assert commands.rstrip().endswith(".")
     assert "..." not in commands
 
@@ -122,20 +141,18 @@ def test_each_command_explains_itself(command: str, is_pretty: bool, capsys: pyt
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is always a display")
 @pytest.mark.parametrize("words", [[], ["desktop"]])
 def test_without_a_display_the_app_says_so_and_offers_the_rest(
-    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str], monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
-    assert cli.main(words) == ExitCode.NO_DISPLAY
-    err = capsys.readouterr().err
-    assert "no display" in err
-    assert "chat" in err
-    assert "serve" in err
+    code, _, err = typed(*words)
+    assert code == ExitCode.NO_DISPLAY
+    assert all(word in err for word in ("no display", "chat", "serve"))
 
 
-def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version"]) == ExitCode.OK
-    assert capsys.readouterr().out.startswith("slipstream 0.")
+def test_the_version(typed: Typed) -> None:
+    code, out, _ = typed("--version")
+    assert (code, out.startswith("slipstream 0.")) == (ExitCode.OK, True)
 
 
 @pytest.mark.parametrize(
@@ -154,67 +171,63 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("serve --host 0.0.0.0", "needs an API key"),
         ("serve --device NOPE", "no device called 'NOPE' (--device). This machine has CPU"),
         ("serve --device rpc://host/path", "named as rpc://HOST:PORT"),
+        ("serve --speculation sometimes", "speculation"),
         ("bench nonsense", "no benchmark called 'nonsense'"),
     ],
 )
-def test_a_command_line_that_cannot_be_used(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(words.split()) == ExitCode.USAGE
-    assert sentence in " ".join(capsys.readouterr().err.split())
-
-
-@pytest.mark.parametrize("words", ["chat hi --model nope", "models show nope"])
-def test_an_unknown_model_lists_those_there_are(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(words.split()) == ExitCode.MODEL
-    assert "ember-q8_0" in capsys.readouterr().err
+def test_a_command_line_that_cannot_be_used(words: str, sentence: str, typed: Typed) -> None:
+    code, _, err = typed(*words.split())
+    assert code == ExitCode.USAGE
+    assert sentence in " ".join(err.split())
 
 
 @pytest.mark.parametrize(
     "words",
-    ["chat hi -m", "batch IN OUT -m", "verify -m", "models pair", "models quantize", "models show", "models rm"],
+    [
+        *("chat hi -m", "batch IN OUT -m", "verify -m", "verify --draft"),
+        *("models pair", "models quantize", "models show", "models rm"),
+    ],
 )
-def test_a_path_that_leads_to_no_model_says_what_is_there(
-    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_path_that_leads_to_no_model_says_what_is_there(words: str, tmp_path: Path, typed: Typed) -> None:
     (tmp_path / "in").write_text("{}\n")
-    typed = words.replace("IN", str(tmp_path / "in")).replace("OUT", str(tmp_path / "out")).split()
+    begun = words.replace("IN", str(tmp_path / "in")).replace("OUT", str(tmp_path / "out")).split()
     path, more = str(tmp_path / "none.gguf"), ["Q4_0"] if "quantize" in words else []
-    assert cli.main([*typed, path, *more]) == ExitCode.MODEL
-    assert f"There is no file {path}. Models: ember-q8_0" in capsys.readouterr().err
+    code, out, err = typed(*begun, path, *more)
+    assert (code, out) == (ExitCode.MODEL, "")
+    assert f"There is no file {path}. Models: ember-q8_0" in err
 
 
-def test_a_file_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_no_model_is_told_in_a_line(tmp_path: Path, typed: Typed) -> None:
     (tmp_path / "bad.gguf").write_bytes(b"not a model at all")
-    assert cli.main(["chat", "hi", "--model", str(tmp_path / "bad.gguf")]) == ExitCode.MODEL
-    assert "bad cannot be used" in capsys.readouterr().err
+    code, out, err = typed("chat", "hi", "--model", str(tmp_path / "bad.gguf"))
+    assert (code, out, len(err.splitlines())) == (ExitCode.MODEL, "", 1)
+    assert "bad cannot be used" in err
 
 
-def test_models_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["models", "list", "--json"]) == ExitCode.OK
-    first, *_ = json.loads(capsys.readouterr().out)
+@pytest.mark.parametrize("option", ["--model", "--draft"])
+def test_a_server_does_not_begin_with_a_model_that_is_none(option: str, home: Path, tmp_path: Path) -> None:
+    bad, none = tmp_path / "bad.gguf", tmp_path / "none.gguf"
+    bad.write_bytes(b"not a model at all")
+    for path, sentence in ((bad, "bad cannot be used"), (none, f"There is no file {none}. Models: ember-q8_0")):
+        done = ran("serve", "--port", "0", option, str(path))
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (ExitCode.MODEL, "", 1)
+        assert sentence in done.stderr
+
+
+def test_models_are_told_as_json_and_as_text(models: Typed) -> None:
+    first, *_ = json.loads(models("list", "--json")[1])
     assert (first["name"], first["is_toy"], first["problem"]) == ("ember-q8_0", True, None)
-    assert cli.main(["models", "show", "ember", "--json"]) == ExitCode.OK
-    shown = json.loads(capsys.readouterr().out)
+    shown = json.loads(models("show", "ember", "--json")[1])
     assert shown.pop("judgement")["verdict"] == "green"
     assert shown == first
+    assert "11.3M" in models("list")[1]
+    lines = models("show", "ember")[1].splitlines()
+    assert {"context       1,024 tokens", "parameters    11.3M"} <= set(lines)
 
 
-def test_models_as_text(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["models", "list"]) == ExitCode.OK
-    assert "11.3M" in capsys.readouterr().out
-    assert cli.main(["models", "show", "ember"]) == ExitCode.OK
-    lines = capsys.readouterr().out.splitlines()
-    assert "context       1,024 tokens" in lines
-    assert "parameters    11.3M" in lines
-
-
-def test_chat_streams_text_to_stdout_and_the_receipt_to_stderr(
-    fake: FakeServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert (
-        cli.main(["chat", "Hello", "you", "--url", fake.url, "--stop", "END", "-n", "5", "--seed", "3"]) == ExitCode.OK
-    )
-    out, err = capsys.readouterr()
-    assert out == "Hello there.\n"
+def test_chat_streams_text_to_stdout_and_the_receipt_to_stderr(fake: FakeServer, typed: Typed) -> None:
+    code, out, err = typed("chat", "Hello", "you", "--stop", "END", "-n", "5", "--seed", "3", "--url", fake.url)
+    assert (code, out) == (ExitCode.OK, "Hello there.\n")
     assert err == (
         "128 tokens at 412 tok/s · first token after 0.04 s · prompt 52 tokens at 1,733 tok/s, 48 cached · "
         "62 of 80 drafts accepted · 1.7× plain\n"
@@ -226,17 +239,10 @@ def test_chat_streams_text_to_stdout_and_the_receipt_to_stderr(
     assert "model" not in request
 
 
-def test_chat_prints_one_json_object(fake: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["chat", "hi", "--url", fake.url, "--json", "--system", "Be brief.", "-m", "x"]) == ExitCode.OK
-    out, err = capsys.readouterr()
-    assert json.loads(out) == {
-        "text": "Hello there.",
-        "finish_reason": "stop",
-        "usage": {},
-        "timings": TIMINGS,
-        "model": "ember-q8_0",
-    }
-    assert err == ""
+def test_chat_prints_one_json_object(fake: FakeServer, typed: Typed) -> None:
+    code, out, err = typed("chat", "hi", "--url", fake.url, "--json", "--system", "Be brief.", "-m", "x")
+    told = {"text": "Hello there.", "finish_reason": "stop", "usage": {}, "timings": TIMINGS, "model": "ember-q8_0"}
+    assert (code, json.loads(out), err) == (ExitCode.OK, told, "")
     assert fake.requests[0]["messages"][0] == {"role": "system", "content": "Be brief."}
     assert fake.requests[0]["model"] == "x"
 
@@ -277,21 +283,16 @@ def test_chat_reads_a_pipe(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) ->
     assert [request["messages"][0]["content"] for request in fake.requests] == ["grüße", "above\n\nbelow"]
 
 
-def test_a_pipe_that_is_not_utf8(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_that_is_not_utf8(monkeypatch: pytest.MonkeyPatch, typed: Typed) -> None:
     monkeypatch.setattr(sys, "stdin", piped(b"\xff\xfe"))
-    assert cli.main(["chat"]) == ExitCode.USAGE
-    assert "not valid UTF-8 (byte 0xff at offset 0)" in capsys.readouterr().err
+    code, _, err = typed("chat")
+    assert (code, "not valid UTF-8 (byte 0xff at offset 0)" in err) == (ExitCode.USAGE, True)
 
 
-def test_a_chat_on_a_terminal_keeps_the_turns(
-    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = iter(["one", "two \\", "lines", "/new", '"""a', 'b"""', "/nonsense", "/help", "/model", "/quit"])
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", lambda _: next(lines))
-    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
-    out, err = capsys.readouterr()
-    assert out == "Hello there.\n" * 3
+def test_a_chat_on_a_terminal_keeps_the_turns(fake: FakeServer, typing, typed: Typed) -> None:
+    typing(["one", "two \\", "lines", "/new", '"""a', 'b"""', "/nonsense", "/help", "/model", "/quit"])
+    code, out, err = typed("chat", "--url", fake.url)
+    assert (code, out) == (ExitCode.OK, "Hello there.\n" * 3)
     said = [[turn["content"] for turn in request["messages"]] for request in fake.requests]
     assert said == [["one"], ["one", "Hello there.", "two \nlines"], ["a\nb"]]
     assert "It is a toy" in err
@@ -299,151 +300,113 @@ def test_a_chat_on_a_terminal_keeps_the_turns(
     assert "* ember-q8_0" in err
 
 
-def test_a_chat_on_a_terminal_changes_model_and_system_prompt(
-    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = iter(["/system Be brief.", "one", "/system", "/model ember-draft-q8_0", "/system -", "two"])
-
-    def read(_: str) -> str:
-        try:
-            return next(lines)
-        except StopIteration:
-            raise EOFError from None
-
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", read)
-    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
+def test_a_chat_on_a_terminal_changes_model_and_system_prompt(fake: FakeServer, typing, typed: Typed) -> None:
+    typing(["/system Be brief.", "one", "/system", "/model ember-draft-q8_0", "/system -", "two"])
+    code, _, err = typed("chat", "--url", fake.url)
+    assert code == ExitCode.OK
     assert fake.loads == ["ember-draft-q8_0"]
     assert [request["messages"] for request in fake.requests] == [
         [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "one"}],
         [{"role": "user", "content": "two"}],
     ]
     assert [request.get("model") for request in fake.requests] == [None, "ember-draft-q8_0"]
-    assert "ember-draft-q8_0 answers from here on" in capsys.readouterr().err
+    assert "ember-draft-q8_0 answers from here on" in err
 
 
 def test_ctrl_c_stops_a_reply_but_not_the_chat(
-    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    fake: FakeServer, typing, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.pieces, fake.delay = ["x"] * 500, 0.01
-    lines: list[str | type[BaseException]] = ["go on", "next", KeyboardInterrupt, KeyboardInterrupt]
-
-    def read(_: str) -> str:
-        line = lines.pop(0)
-        if not isinstance(line, str):
-            raise line
-        return line
 
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", read)
+    typing(["go on", "next", KeyboardInterrupt, KeyboardInterrupt])
     monkeypatch.setattr("app.cli.chat.interactive._print", interrupt)
-    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
+    code, _, err = typed("chat", "--url", fake.url)
+    assert code == ExitCode.OK
     assert fake.gone.wait(3)
     assert [turn["content"] for turn in fake.requests[1]["messages"]] == ["go on", "x", "next"]
-    assert capsys.readouterr().err.count("[stopped]") == 2
+    assert err.count("[stopped]") == 2
 
 
-def test_a_failed_reply_does_not_end_the_chat(
-    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = iter(["short", "long", "/quit"])
+def test_a_failed_reply_does_not_end_the_chat(fake: FakeServer, typing, typed: Typed) -> None:
+    def long() -> str:
+        error = {"message": "The prompt is too long.", "type": "x", "code": "context_length_exceeded"}
+        fake.error = (400, {"error": error})
+        return "long"
 
-    def read(_: str) -> str:
-        if (line := next(lines)) == "long":
-            error = {"message": "The prompt is too long.", "type": "x", "code": "context_length_exceeded"}
-            fake.error = (400, {"error": error})
-        return line
-
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", read)
-    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
-    assert "The prompt is too long.\n/new starts over" in capsys.readouterr().err
+    typing(["short", long, "/quit"])
+    code, _, err = typed("chat", "--url", fake.url)
+    assert (code, "The prompt is too long.\n/new starts over" in err) == (ExitCode.OK, True)
 
 
 def test_a_server_that_was_killed_is_replaced_for_the_next_question(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    typing, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = [sys.executable, str(ROOT / "tools" / "stand_ins" / "fake_openai.py")]
     monkeypatch.setattr("app.client.server_process.serve_command", lambda options=(): program)
-    lines = iter(["one", "two", "/quit"])
 
-    def read(_: str) -> str:
-        line = next(lines)
-        if line == "two":
-            servers = [child for child in psutil.Process().children() if child.cmdline()[-1] == program[-1]]
-            assert len(servers) == 1
-            servers[0].kill()
-            servers[0].wait()
-        return line
+    def two() -> str:
+        (server,) = [child for child in psutil.Process().children() if child.cmdline()[-1] == program[-1]]
+        server.kill()
+        server.wait()
+        return "two"
 
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr("builtins.input", read)
-    assert cli.main(["chat"]) == ExitCode.OK
-    out, err = capsys.readouterr()
-    assert out == "Hello there.\n" * 2
+    typing(["one", two, "/quit"])
+    code, out, err = typed("chat")
+    assert (code, out) == (ExitCode.OK, "Hello there.\n" * 2)
     assert err.count("ember-q8_0 answers.") == 2, "it says that another one answers"
 
 
-def test_what_is_said_of_a_broken_reply_begins_on_a_line_of_its_own(
-    fake: FakeServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_said_of_a_broken_reply_begins_on_a_line_of_its_own(fake: FakeServer, typed: Typed) -> None:
     fake.cut_after = 2
-    assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.ERROR
-    out, err = capsys.readouterr()
-    assert out == "Hello there\n"
+    code, out, err = typed("chat", "hi", "--url", fake.url)
+    assert (code, out) == (ExitCode.ERROR, "Hello there\n")
     assert err.startswith("Error: The server ended the connection")
 
 
 def test_the_model_of_a_running_server_need_not_be_in_a_folder(
-    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     fake.model = "elsewhere"
     running = RunningServer(1, "127.0.0.1", 1, fake.url, None, "elsewhere", 0.0)
     monkeypatch.setattr("app.cli.chat.chat_server.running_servers", lambda: (running,))
-    assert cli.main(["chat", "hi", "-m", "elsewhere"]) == ExitCode.OK
-    assert capsys.readouterr().out == "Hello there.\n"
+    assert typed("chat", "hi", "-m", "elsewhere")[:2] == (ExitCode.OK, "Hello there.\n")
 
 
 def test_prompts_are_asked_for_on_stderr_where_replies_go_into_a_file(
-    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("hi\n"))
-    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
-    out, err = capsys.readouterr()
-    assert (out, err.count("> ")) == ("Hello there.\n", 2)
+    code, out, err = typed("chat", "--url", fake.url)
+    assert (code, out, err.count("> ")) == (ExitCode.OK, "Hello there.\n", 2)
 
 
 def test_control_characters_do_not_reach_a_terminal(
-    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     fake.pieces = ["a\x1b]0;owned\x07b\tc\n"]
-    assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.OK
-    assert "\x1b" in capsys.readouterr().out
+    assert "\x1b" in typed("chat", "hi", "--url", fake.url)[1]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.OK
-    assert capsys.readouterr().out == "a\ufffd]0;owned\ufffdb\tc\n"
+    assert typed("chat", "hi", "--url", fake.url)[:2] == (ExitCode.OK, "a\ufffd]0;owned\ufffdb\tc\n")
 
 
-def test_no_server_at_the_address(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["chat", "hi", "--url", "http://127.0.0.1:1"]) == ExitCode.UNREACHABLE
-    assert "No server answers at http://127.0.0.1:1" in capsys.readouterr().err
+def test_no_server_at_the_address(typed: Typed) -> None:
+    code, _, err = typed("chat", "hi", "--url", "http://127.0.0.1:1")
+    assert (code, "No server answers at http://127.0.0.1:1" in err) == (ExitCode.UNREACHABLE, True)
 
 
-def test_a_server_whose_model_failed(fake: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_whose_model_failed(fake: FakeServer, typed: Typed) -> None:
     fake.phase, fake.problem = "failed", "This model needs 80.0 GB of memory, and 8.0 GB is free."
-    assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.MODEL
-    assert "80.0 GB" in capsys.readouterr().err
+    code, _, err = typed("chat", "hi", "--url", fake.url)
+    assert (code, "80.0 GB" in err) == (ExitCode.MODEL, True)
 
 
-def test_a_conversation_is_not_one_json_object(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    assert cli.main(["chat", "--json"]) == ExitCode.USAGE
-    assert "--json is for one reply" in capsys.readouterr().err
+def test_a_conversation_is_not_one_json_object(typing, typed: Typed) -> None:
+    typing([])
+    code, _, err = typed("chat", "--json")
+    assert (code, "--json is for one reply" in err) == (ExitCode.USAGE, True)
 
 
 def test_chat_waits_while_the_model_is_loaded(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -487,12 +450,11 @@ def test_benchmarks_are_listed_and_run(capfd: pytest.CaptureFixture[str]) -> Non
     assert (refused.returncode, "--nonsense" in refused.stderr) == (ExitCode.USAGE, True)
 
 
-def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["chat", "hi", "--url", fake.url, "--speed", "deep"]) == ExitCode.OK
+def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, typed: Typed) -> None:
+    assert typed("chat", "hi", "--url", fake.url, "--speed", "deep")[0] == ExitCode.OK
     assert fake.requests[0]["speed"] == "deep"
-    capsys.readouterr()
-    assert cli.main(["chat", "hi", "--url", fake.url, "--speed", "warp"]) == ExitCode.USAGE
-    assert "standard, fast, batch, spark, deep, not 'warp'" in capsys.readouterr().err
+    code, _, err = typed("chat", "hi", "--url", fake.url, "--speed", "warp")
+    assert (code, "standard, fast, spark, deep, batch, not 'warp'" in err) == (ExitCode.USAGE, True)
 
 
 def test_progress_keeps_to_one_row_and_a_dumb_terminal_is_shown_lines(monkeypatch: pytest.MonkeyPatch) -> None:

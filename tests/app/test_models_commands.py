@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main as cli
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import cache_folder
 from app.library import removal
 from core.machine import bandwidth
 from core.machine.host import this_machine
+from tests.app.conftest import Models
 from tests.support.commands import ran, started
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 from tools.model_factory.projector_factory import projector
@@ -36,25 +36,10 @@ def server(hub_server: HubServer) -> HubServer:
     return hub_server
 
 
-class Output:
-    """Runs a command and gives its exit code and what it printed."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["models", *arguments])
-        return int(code), *self._capsys.readouterr()
-
-    def json(self, *arguments: str) -> object:
-        code, out, _ = self(*arguments, "--json")
-        assert code == ExitCode.OK
-        return json.loads(out)
-
-
 @pytest.fixture
-def models(server: HubServer, capsys: pytest.CaptureFixture[str]) -> Output:
-    return Output(capsys)
+def models(server: HubServer, models: Models) -> Models:
+    """With a model on the hub."""
+    return models
 
 
 def test_search(models, server):
@@ -94,11 +79,8 @@ def test_search_without_words_says_fit_and_speed_on_80_columns(models, monkeypat
 
 def test_show_a_repository(models):
     shown = models.json("show", REPO)
-    assert [(item["name"], item["role"]) for item in shown["models"]] == [
-        ("fox-Q4_0", "model"),
-        ("fox-Q8_0", "model"),
-        ("mmproj-fox", "projector"),
-    ]
+    roles = {item["name"]: item["role"] for item in shown["models"]}
+    assert roles == {"fox-Q4_0": "model", "fox-Q8_0": "model", "mmproj-fox": "projector"}
     out = models("show", REPO)[1]
     assert "fox-Q8_0" in out
     assert "projector, beside a model" in out
@@ -267,17 +249,12 @@ def test_faults_of_the_network_have_their_exit_code(models, server, monkeypatch)
 
 def test_hub_settings(models, home, monkeypatch):
     monkeypatch.delenv("HF_ENDPOINT")
-    changed = models.json(
-        "hub", "--address", "https://mirror.example", "--proxy", "http://me:secret@proxy.example:8080"
-    )
-    assert changed == {
-        "address": "https://mirror.example",
-        "proxy": "http://***@proxy.example:8080",
-        "token": None,
-        "offline": False,
-    }
+    mirror = "https://mirror.example"
+    changed = models.json("hub", "--address", mirror, "--proxy", "http://me:secret@proxy.example:8080")
+    proxy = "http://***@proxy.example:8080"
+    assert changed == {"address": mirror, "proxy": proxy, "token": None, "offline": False}
     assert models.json("hub", "--proxy", "")["proxy"] is None
-    assert models.json("hub")["address"] == "https://mirror.example"
+    assert models.json("hub")["address"] == mirror
     assert models("hub", "--address", "nowhere")[0] == ExitCode.USAGE
 
 

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import psutil
 import pytest
 
-from app.cli import main as cli
 from app.client.discovery import announce
 from app.environment.exit_codes import ExitCode
 from app.pairing import offers as downloads
+from tests.app.conftest import Typed
 from tests.support.commands import started
 from tests.support.pair_files import other_words
 from tools.model_factory import gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 from tools.stand_ins.hub_server import Fault, HubServer
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -32,11 +29,11 @@ def server(hub_server: HubServer) -> HubServer:
 
 
 @pytest.fixture
-def pair(server: HubServer, models: Run) -> Run:
+def pair(server: HubServer, models: Typed) -> Typed:
     return partial(models, "pair")
 
 
-def read(pair: Run, *arguments: str) -> dict[str, Any]:
+def read(pair: Typed, *arguments: str) -> dict[str, Any]:
     code, out, _ = pair(*arguments, "--json")
     assert code == ExitCode.OK
     return dict(json.loads(out))
@@ -68,9 +65,8 @@ def test_a_partner_is_chosen_by_hand_and_automatically_again(pair, library):
     assert read(pair, "deep")["used"] == "ember-draft-q8_0"
 
 
-def test_a_draft_in_the_settings_goes_first_and_is_said_until_another_is_chosen(pair, library, capsys):
-    assert cli.main(["models", "settings", "deep", "--set", "draft=ember-q8_0"]) == ExitCode.OK
-    capsys.readouterr()
+def test_a_draft_in_the_settings_goes_first_and_is_said_until_another_is_chosen(models, pair, library):
+    models.json("settings", "deep", "--set", "draft=ember-q8_0")
     out = pair("deep")[1]
     assert out.startswith("deep: ember-q8_0 drafts: the model's settings name it, which goes before automatic pairing.")
     assert "Without that: ember-draft-q8_0 drafts" in out
@@ -157,16 +153,13 @@ def test_offline_nobody_is_asked(pair, library, server, monkeypatch):
     assert server.asked == []
 
 
-def test_list_and_show_name_the_partners(pair, library, capsys):
-    assert cli.main(["models", "list", "--json"]) == ExitCode.OK
-    listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+def test_list_and_show_name_the_partners(models, library):
+    listed = {one["name"]: one for one in models.json("list")}
     assert listed["deep"]["draft"] == "ember-draft-q8_0"
     assert next(one["name"] for one in listed["deep"]["partners"]) == "ember-draft-q8_0"
     assert listed["ember-draft-q8_0"]["partners"] == []
-    assert cli.main(["models", "show", "deep", "--json"]) == ExitCode.OK
-    assert json.loads(capsys.readouterr().out)["partners"] == listed["deep"]["partners"]
-    assert cli.main(["models", "show", "deep"]) == ExitCode.OK
-    assert "ember-draft-q8_0" in capsys.readouterr().out
+    assert models.json("show", "deep")["partners"] == listed["deep"]["partners"]
+    assert "ember-draft-q8_0" in models("show", "deep")[1]
 
 
 def test_ctrl_c_in_a_test_leaves_everything_as_it_was(library, server):
@@ -211,18 +204,15 @@ def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, lib
     assert "waits" not in pair("deep", "--test", "ember-q8_0", "--now")[2]
 
 
-def test_a_head_on_the_hub_is_downloaded_with_its_model_and_drafts_for_it(pair, home, server, tmp_path, capsys):
+def test_a_head_on_the_hub_is_downloaded_with_its_model_and_drafts_for_it(models, pair, server, tmp_path):
     model = gguf_factory.big_vocab_ember(tmp_path / "m.gguf", 5_000, n_layers=30).read_bytes()
     head = head_factory.eagle_head(tmp_path / "h.gguf", n_vocab=5_000, has_tables=False).read_bytes()
     server.add("acme/fox-90M-GGUF", {"fox-90M-Q8_0.gguf": model, "eagle3-fox-90M.gguf": head})
-    assert cli.main(["models", "pull", "acme/fox-90M-GGUF:Q8_0", "--json"]) == ExitCode.OK
-    capsys.readouterr()
+    models.json("pull", "acme/fox-90M-GGUF:Q8_0")
     before = read(pair, "fox-90M-Q8_0")
     (offer,) = [one for one in before["offers"] if one["kind"] == "eagle3"]
     assert (before["used"], offer["name"]) == (None, "acme/fox-90M-GGUF:eagle3-fox-90M.gguf")
-    assert cli.main(["models", "pull", "acme/fox-90M-GGUF:Q8_0", "--with-draft", "--json"]) == ExitCode.OK
-    pulled = json.loads(capsys.readouterr().out)
+    pulled = models.json("pull", "acme/fox-90M-GGUF:Q8_0", "--with-draft")
     assert (pulled["was_there"], pulled["draft"]["name"]) == (True, "eagle3-fox-90M")
     assert read(pair, "fox-90M-Q8_0")["used"] == "eagle3-fox-90M"
-    assert cli.main(["models", "pull", "acme/fox-90M-GGUF:Q8_0", "--with-draft"]) == ExitCode.OK
-    assert "eagle3-fox-90M drafts: " in capsys.readouterr().out
+    assert "eagle3-fox-90M drafts: " in models("pull", "acme/fox-90M-GGUF:Q8_0", "--with-draft")[1]

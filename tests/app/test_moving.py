@@ -127,7 +127,7 @@ def test_places_that_cannot_be_are_refused(source: Path, tmp_path: Path) -> None
     for place, why in (
         (tmp_path / "file", "is no folder"),
         (source, "already"),
-        (source / "below", "is inside the folder of now"),
+        (source / "below", "is inside the present folder"),
         (tmp_path / "taken", "has files already"),
         (Path("/proc/nowhere"), "Nothing can be written"),
     ):

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from app.client import server_process
 from app.client.discovery import is_alive
 from app.client.server_process import ServerProcess, ServerStartFailed
 from app.environment.exit_codes import ExitCode
+from tests.support.waiting import until
 
 FAKE = Path(__file__).resolve().parents[2] / "tools" / "stand_ins" / "fake_openai.py"
 
@@ -20,13 +20,6 @@ FAKE = Path(__file__).resolve().parents[2] / "tools" / "stand_ins" / "fake_opena
 @pytest.fixture(autouse=True)
 def _fake_server(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process, "serve_command", lambda options=(): [sys.executable, str(FAKE), *options])
-
-
-def wait_gone(pid: int, seconds: float = 60.0) -> bool:
-    end = time.monotonic() + seconds
-    while is_alive(pid) and time.monotonic() < end:
-        time.sleep(0.02)
-    return not is_alive(pid)
 
 
 def test_it_listens_and_ends_with_the_block() -> None:
@@ -97,7 +90,7 @@ def test_it_dies_with_a_caller_that_is_killed() -> None:
         assert is_alive(pid)
         child.kill()
         child.wait()
-    assert wait_gone(pid)
+    until(lambda: not is_alive(pid))
 
 
 def test_the_key_travels_by_the_environment_only() -> None:

@@ -20,46 +20,41 @@ SLOW = "import pytest\n@pytest.mark.slow\ndef test_slow():\n    assert False\nde
 BROKEN = "def test_broken():\n    assert False\n"
 
 
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose tests run in pytest's own process: a worker beside it would cost a second start."""
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "0")
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
+    return tmp_path
+
+
 @pytest.mark.parametrize(("broken", "code", "runs"), [(0, 0, 2), (1, 1, 2), (5, 1, 1)])
 def test_a_few_that_failed_run_once_more_alone(
-    broken: int,
-    code: int,
-    runs: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    broken: int, code: int, runs: int, project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
-    (tmp_path / "pytest.ini").write_text(SETTINGS)
-    (tmp_path / "test_unsteady.py").write_text(UNSTEADY)
+    (project / "test_unsteady.py").write_text(UNSTEADY)
     for n in range(broken):
-        (tmp_path / f"test_broken_{n}.py").write_text(BROKEN)
-    assert run_all(tmp_path, with_slow=False) == code
+        (project / f"test_broken_{n}.py").write_text(BROKEN)
+    assert run_all(project, with_slow=False) == code
     named = (
         "UNSTEADY test_unsteady.py::test_unsteady: it failed beside others and passed alone." in capfd.readouterr()[0]
     )
     assert named is (runs == 2)
-    assert (tmp_path / "seen").read_text() == "x" * runs
+    assert (project / "seen").read_text() == "x" * runs
 
 
 @pytest.mark.parametrize(("with_slow", "code"), [(False, 0), (True, 1)])
-def test_slow_tests_run_where_they_are_asked_for(
-    with_slow: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
-    (tmp_path / "pytest.ini").write_text(SETTINGS)
-    (tmp_path / "test_slow.py").write_text(SLOW)
-    assert run_all(tmp_path, with_slow=with_slow) == code
+def test_slow_tests_run_where_they_are_asked_for(with_slow: bool, code: int, project: Path) -> None:
+    (project / "test_slow.py").write_text(SLOW)
+    assert run_all(project, with_slow=with_slow) == code
 
 
-def test_a_failure_that_is_gone_runs_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
-    (tmp_path / "pytest.ini").write_text(SETTINGS)
-    (tmp_path / "test_gone.py").write_text(
+def test_a_failure_that_is_gone_runs_nothing_again(project: Path) -> None:
+    (project / "test_gone.py").write_text(
         "from pathlib import Path\ndef test_gone():\n    Path(__file__).unlink()\n    assert False\n"
     )
-    (tmp_path / "test_counted.py").write_text(
+    (project / "test_counted.py").write_text(
         'from pathlib import Path\ndef test_counted():\n    Path(__file__).with_name("runs").open("a").write("x")\n'
     )
-    assert run_all(tmp_path, with_slow=False) != 0
-    assert (tmp_path / "runs").read_text() == "x"
+    assert run_all(project, with_slow=False) != 0
+    assert (project / "runs").read_text() == "x"

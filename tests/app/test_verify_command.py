@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,15 +20,15 @@ from app.jobs.verify.prompt_file import BUILT_IN, BadPromptFile, read_prompts
 from app.jobs.verify.verification import Verification
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
-from tests.support.engines import EMBER, chat
+from tests.app.conftest import Typed
 from tests.support.interruptions import take_wrongly
+from tests.support.prompts import EMBER, chat
 from tools.model_factory import gguf_factory, recurrent_factory
 
 COPY = (
     "Repeat this: Ella was a happy bear who lived near the market. Ella had a blue kite and loved it very much. "
     "One sunny morning, Ella went to the market."
 )
-Verify = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -38,13 +38,8 @@ def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
-    def run(*words: str) -> tuple[int, str, str]:
-        code = cli.main(["verify", "--threads", "1", *words])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+def verify(typed: Typed) -> Typed:
+    return partial(typed, "verify", "--threads", "1")
 
 
 @pytest.fixture
@@ -58,7 +53,7 @@ def prompts(tmp_path: Path) -> Path:
 # -- what it prints -------------------------------------------------------------------------------------------------
 
 
-def test_the_json_has_what_is_promised(verify: Verify, prompts: Path) -> None:
+def test_the_json_has_what_is_promised(verify: Typed, prompts: Path) -> None:
     code, out, err = verify("--prompts", str(prompts), "--max-tokens", "40", "--seeds", "2", "--depth", "3", "--json")
     assert (code, err) == (ExitCode.OK, "")
     report = json.loads(out)
@@ -89,7 +84,7 @@ def test_the_json_has_what_is_promised(verify: Verify, prompts: Path) -> None:
     assert f"{summary['accepted']} of {summary['drafted']} drafted tokens" in summary["verdict"]
 
 
-def test_messages_are_rendered_by_the_models_template(verify: Verify, tmp_path: Path) -> None:
+def test_messages_are_rendered_by_the_models_template(verify: Typed, tmp_path: Path) -> None:
     path = tmp_path / "both.jsonl"
     messages = json.dumps({"messages": [{"role": "user", "content": COPY}]})
     path.write_text(f"{messages}\n{json.dumps({'prompt': chat(COPY)})}\n")
@@ -98,7 +93,7 @@ def test_messages_are_rendered_by_the_models_template(verify: Verify, tmp_path: 
     assert json.loads(out)["summary"]["repeated_prompts"] == 1, "written out by hand it is the same prompt"
 
 
-def test_a_table_and_a_verdict(verify: Verify, prompts: Path) -> None:
+def test_a_table_and_a_verdict(verify: Typed, prompts: Path) -> None:
     code, out, err = verify("--prompts", str(prompts), "--max-tokens", "40", "--depth", "3")
     assert (code, err) == (ExitCode.OK, "")
     assert re.search(r"1 Repeat this: .*greedy", out)
@@ -107,7 +102,7 @@ def test_a_table_and_a_verdict(verify: Verify, prompts: Path) -> None:
     assert "drafted tokens were accepted" in out
 
 
-def test_a_deep_model_with_lookups_alone(verify: Verify, prompts: Path) -> None:
+def test_a_deep_model_with_lookups_alone(verify: Typed, prompts: Path) -> None:
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
     words = ("--model", str(deep), "--prompts", str(prompts), "--max-tokens", "40", "--json")
     code, out, _ = verify("--lookup-only", *words)
@@ -117,7 +112,7 @@ def test_a_deep_model_with_lookups_alone(verify: Verify, prompts: Path) -> None:
     assert report["summary"]["accepted"] > 0
 
 
-def test_a_model_has_the_partner_it_is_loaded_with(verify: Verify, prompts: Path) -> None:
+def test_a_model_has_the_partner_it_is_loaded_with(verify: Typed, prompts: Path) -> None:
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
     words = ("--prompts", str(prompts), "--max-tokens", "10", "--seeds", "0", "--json")
     code, out, _ = verify("--model", str(deep), *words)
@@ -125,7 +120,7 @@ def test_a_model_has_the_partner_it_is_loaded_with(verify: Verify, prompts: Path
     assert json.loads(out)["model"]["draft"] == "ember-draft-q8_0"
 
 
-def test_where_nothing_is_drafted_nothing_is_claimed(verify: Verify, tmp_path: Path) -> None:
+def test_where_nothing_is_drafted_nothing_is_claimed(verify: Typed, tmp_path: Path) -> None:
     path = tmp_path / "short.txt"
     path.write_text("Once upon a time\n")
     code, out, _ = verify("--lookup-only", "--prompts", str(path), "--max-tokens", "3")
@@ -134,7 +129,7 @@ def test_where_nothing_is_drafted_nothing_is_claimed(verify: Verify, tmp_path: P
 
 
 def test_drafting_that_costs_time_fails_with_a_sentence(
-    verify: Verify, prompts: Path, monkeypatch: pytest.MonkeyPatch
+    verify: Typed, prompts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Verification, "is_slower", True)
     words = ("--prompts", str(prompts), "--max-tokens", "10", "--seeds", "0")
@@ -147,7 +142,7 @@ def test_drafting_that_costs_time_fails_with_a_sentence(
 
 
 def test_a_changed_text_has_an_exit_code_of_its_own(
-    verify: Verify, prompts: Path, monkeypatch: pytest.MonkeyPatch
+    verify: Typed, prompts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_wrongly(monkeypatch, 3)
     words = ("--prompts", str(prompts), "--max-tokens", "10")
@@ -172,7 +167,7 @@ def test_the_built_in_prompts_are_a_dozen_of_four_kinds() -> None:
 
 
 def test_a_model_without_a_template_continues_the_built_in_prompts_as_they_are(
-    verify: Verify, prompts: Path, tmp_path: Path
+    verify: Typed, prompts: Path, tmp_path: Path
 ) -> None:
     entries = [entry for entry in gguf_factory.metadata_of(EMBER) if entry.key != "tokenizer.chat_template"]
     reader = gguf_factory.reader_of(EMBER)
@@ -253,7 +248,7 @@ def test_an_endless_file_is_not_read_to_its_end() -> None:
         read_prompts(Path("/dev/zero"))
 
 
-def test_a_prompt_longer_than_the_context_is_named(verify: Verify, tmp_path: Path) -> None:
+def test_a_prompt_longer_than_the_context_is_named(verify: Typed, tmp_path: Path) -> None:
     path = tmp_path / "prompts.txt"
     path.write_text("short\n" + "long " * 400)
     code, out, err = verify("--prompts", str(path), "--ctx", "64")
@@ -262,7 +257,7 @@ def test_a_prompt_longer_than_the_context_is_named(verify: Verify, tmp_path: Pat
     assert "the available context size of 64" in err
 
 
-def test_a_template_that_refuses_the_messages_is_named(verify: Verify, tmp_path: Path) -> None:
+def test_a_template_that_refuses_the_messages_is_named(verify: Typed, tmp_path: Path) -> None:
     source = "{{ raise_exception('I say nothing') }}"
     entries = [
         gguf_factory.replace(entry, value=source) if entry.key == "tokenizer.chat_template" else entry
@@ -276,14 +271,7 @@ def test_a_template_that_refuses_the_messages_is_named(verify: Verify, tmp_path:
     assert "I say nothing" in err
 
 
-@pytest.mark.parametrize("words", [("--model", "nope"), ("--draft", "nope"), ("--model", "/nowhere/nope.gguf")])
-def test_an_unknown_model_lists_those_there_are(verify: Verify, words: tuple[str, ...]) -> None:
-    code, _, err = verify(*words)
-    assert code == ExitCode.MODEL
-    assert "ember-q8_0" in err
-
-
-def test_a_draft_larger_than_its_model_is_refused_with_both_sizes(verify: Verify) -> None:
+def test_a_draft_larger_than_its_model_is_refused_with_both_sizes(verify: Typed) -> None:
     code, _, err = verify("--model", "ember-draft-q8_0", "--draft", "ember-q8_0")
     assert code == ExitCode.MODEL
     assert re.search(r"\(12 MB\) is larger than .*\(1\.\d MB\), so drafting", " ".join(err.split()))
@@ -300,13 +288,13 @@ def test_a_draft_larger_than_its_model_is_refused_with_both_sizes(verify: Verify
         (("--prompts", "/nowhere/prompts.txt"), "cannot be read: No such file"),
     ],
 )
-def test_options_that_cannot_be_used(verify: Verify, words: tuple[str, ...], sentence: str) -> None:
+def test_options_that_cannot_be_used(verify: Typed, words: tuple[str, ...], sentence: str) -> None:
     code, out, err = verify(*words)
     assert (code, out) == (ExitCode.USAGE, "")
     assert sentence in " ".join(err.split())
 
 
-def test_a_model_with_a_running_state(verify: Verify, tmp_path: Path) -> None:
+def test_a_model_with_a_running_state(verify: Typed, tmp_path: Path) -> None:
     model = recurrent_factory.mamba(tmp_path / "mamba.gguf")
     code, out, err = verify("--model", str(model), "--lookup-only", "--depth", "2", "--max-tokens", "16")
     assert code == ExitCode.OK, out + err

@@ -14,12 +14,12 @@ from pathlib import Path
 import keyring
 import pytest
 
-from app.cli import main as cli
 from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import current_machine
 from app.settings.worker_tokens import VARIABLE, named_workers, own_token, tokens_for
 from core.remote_devices.borrowing import look
 from core.values.errors import BadOption
+from tests.app.conftest import Typed
 from tests.support.disks import fill_up, small_disk
 from tests.support.lending import TOKEN, TestWorker
 
@@ -53,46 +53,46 @@ def test_a_worker_prints_address_and_token_once_and_ends_with_ctrl_c(home: Path)
         assert process.returncode == ExitCode.OK
 
 
-def test_a_device_that_is_not_there_is_not_lent(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["worker", "--port", "0", "--device", "CUDA7"]) == ExitCode.USAGE
-    assert "There is no device called 'CUDA7' (--device). This machine has CPU" in capsys.readouterr().err
+def test_a_device_that_is_not_there_is_not_lent(typed: Typed) -> None:
+    code, _, err = typed("worker", "--port", "0", "--device", "CUDA7")
+    assert code == ExitCode.USAGE
+    assert "There is no device called 'CUDA7' (--device). This machine has CPU" in err
 
 
-def test_a_port_that_is_taken_is_told_as_by_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_that_is_taken_is_told_as_by_the_server(typed: Typed) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert cli.main(["worker", "--port", str(port), "--device", "CPU"]) == ExitCode.PORT_TAKEN
-    assert f"Port {port} is taken by" in capsys.readouterr().err
+        code, _, err = typed("worker", "--port", str(port), "--device", "CPU")
+    assert (code, f"Port {port} is taken by" in err) == (ExitCode.PORT_TAKEN, True)
 
 
 def test_a_model_is_judged_with_the_memory_of_a_worker(
-    worker: TestWorker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    worker: TestWorker, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     monkeypatch.setenv(VARIABLE, TOKEN)
     here = current_machine(named_workers([worker.address])).machine
     (lent,) = [here.devices[number] for number in here.gpus if here.devices[number].lent is not None]
     assert (lent.name, lent.free, lent.is_processor) == (f"{worker.address}/CPU", 1 << 29, True)
-    assert cli.main(["models", "show", "ember-q8_0", "--device", worker.address]) == ExitCode.OK
-    assert "fits" in capsys.readouterr().out
+    code, out, _ = typed("models", "show", "ember-q8_0", "--device", worker.address)
+    assert (code, "fits" in out) == (ExitCode.OK, True)
 
 
-def test_a_worker_that_is_away_is_told_instead_of_a_judgement(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["models", "show", "ember-q8_0", "--device", "rpc://127.0.0.1:1"]) == ExitCode.UNREACHABLE
-    assert "cannot be reached" in capsys.readouterr().err
+def test_a_worker_that_is_away_is_told_instead_of_a_judgement(typed: Typed) -> None:
+    code, _, err = typed("models", "show", "ember-q8_0", "--device", "rpc://127.0.0.1:1")
+    assert (code, "cannot be reached" in err) == (ExitCode.UNREACHABLE, True)
 
 
 def test_a_token_that_was_tried_is_remembered_in_the_keyring(
-    worker: TestWorker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    worker: TestWorker, monkeypatch: pytest.MonkeyPatch, typed: Typed
 ) -> None:
     kept: dict[tuple[str, str], str] = {}
     monkeypatch.setattr(keyring, "set_password", lambda service, name, secret: kept.update({(service, name): secret}))
     monkeypatch.setattr(keyring, "get_password", lambda service, name: kept.get((service, name)))
     monkeypatch.setattr(sys, "stdin", io.StringIO("a wrong token that is long\n"))
-    assert cli.main(["worker", "--remember", worker.address]) == ExitCode.UNREACHABLE
+    assert typed("worker", "--remember", worker.address)[0] == ExitCode.UNREACHABLE
     assert not kept
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TOKEN}\n"))
-    assert cli.main(["worker", "--remember", worker.address]) == ExitCode.OK
-    assert "Its token is in the system's keyring." in capsys.readouterr().out
+    assert "Its token is in the system's keyring." in typed("worker", "--remember", worker.address)[1]
     assert tokens_for(["CUDA0", worker.address]) == ((worker.address, TOKEN),)
 
 

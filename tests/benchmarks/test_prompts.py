@@ -7,7 +7,8 @@ import itertools
 import pytest
 
 from benchmarks import prompts
-from tests.support.engines import GREEDY, complete, open_engine
+from tests.support.engines import complete, open_engine
+from tests.support.prompts import GREEDY
 
 
 def test_no_two_prompts_are_alike() -> None:

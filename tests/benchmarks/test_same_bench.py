@@ -14,7 +14,7 @@ from benchmarks.same_cost import Switch, measure_costs
 from core.values.engine_options import EngineOptions
 from core.values.receipt import Receipt
 from models.facts.model_facts import read_model
-from tests.support.engines import FOX
+from tests.support.prompts import FOX
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 GREEDY, SEEDED = Mode(), Mode(7)

@@ -11,8 +11,8 @@ import httpx
 
 from app.client.server_process import ServerProcess
 from benchmarks.peer_server import PeerOptions, PeerServer, find_peer
-from tests.support.engines import EMBER
 from tests.support.images import picture
+from tests.support.prompts import EMBER
 from tools.model_factory.projector_factory import projector
 
 N_CTX = 1024

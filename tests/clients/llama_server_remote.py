@@ -10,7 +10,7 @@ import openai
 import psutil
 
 from benchmarks.peer_server import PeerOptions, PeerServer, find_peer
-from tests.support.engines import EMBER
+from tests.support.prompts import EMBER
 
 # Built once, in the cache of this machine.
 built = find_peer(None)

@@ -7,10 +7,7 @@ import ollama
 MODEL = os.environ["MODEL"]
 TOOL = {
     "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
-    },
+    "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
 }
 messages = [{"role": "user", "content": "What is the weather in Paris?"}]
 options = {"temperature": 0, "num_predict": 80}

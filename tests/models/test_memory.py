@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from models.estimate.fit.memory import EngineShape, MemoryNeed, cgroup_free, estimate, fits, free_memory
+from models.estimate.fit.memory import EngineShape, cgroup_free, estimate, free_memory
 from models.facts.model_facts import read_model
 from tests.support.broken_gguf import giant
 from tests.support.llama_probe import MIB, Question, ask
@@ -75,15 +75,7 @@ def test_a_recurrent_state_is_kept_per_slot():
 
 def test_a_terabyte_does_not_fit_here(tmp_path):
     need = estimate(read_model(giant(tmp_path / "giant.gguf")), 4096)
-    assert not fits(need, free_memory())
-    assert need.total > 1e12
-
-
-def test_fitting_leaves_a_little():
-    need = MemoryNeed(weights=60, kv_cache=30, compute=5)
-    assert need.total == 95
-    assert fits(need, 100)
-    assert not fits(need, 99)
+    assert need.total > max(1e12, free_memory())
 
 
 def test_free_memory_is_below_all_memory():

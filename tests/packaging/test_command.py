@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,8 @@ from first_start import lock
 from first_start.advice import advise
 from first_start.command import Log, run_logged
 from first_start.errors import CommandFailed
+
+from tests.support.waiting import until
 
 
 def python(code: str) -> list[str]:
@@ -65,17 +66,12 @@ def test_an_interruption_ends_the_command_and_what_it_started(log, tmp_path):
     child = f"import subprocess, sys; print('on', flush=True); subprocess.run([sys.executable, '-c', {grandchild!r}])"
 
     def interrupt(line: str) -> None:
-        deadline = time.monotonic() + 60
-        while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: pid_file.exists() and pid_file.read_text())
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run_logged("It", python(child), log, on_line=interrupt)
-    deadline = time.monotonic() + 60
-    while is_alive(int(pid_file.read_text())) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not is_alive(int(pid_file.read_text()))
+    until(lambda: not is_alive(int(pid_file.read_text())))
 
 
 def is_alive(pid: int) -> bool:

@@ -5,11 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = ["-m", "app"]
@@ -287,14 +288,10 @@ def test_a_launcher_that_is_killed_takes_the_set_up_with_it(checkout):
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: pid.exists() and pid.read_text())
     child.terminate()
     assert "goes on where it stopped" in child.communicate(timeout=60)[1]
-    while Path(f"/proc/{pid.read_text()}").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not Path(f"/proc/{pid.read_text()}").exists()
+    until(lambda: not Path(f"/proc/{pid.read_text()}").exists())
 
 
 def test_ctrl_c_in_the_set_up_ends_the_launcher(checkout):
@@ -309,9 +306,7 @@ def test_ctrl_c_in_the_set_up_ends_the_launcher(checkout):
         env={**os.environ, "SLIPSTREAM_PYTHON": sys.executable},
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not begun.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(begun.exists)
     os.killpg(child.pid, signal.SIGINT)
     assert child.wait(60) in (130, -signal.SIGINT)
     assert checkout.calls == []

@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 from first_start import system_packages
 from first_start.errors import CommandFailed, PackagesMissing, SetupError
-from first_start.system_packages import (
-    Need,
-    command_to_type,
-    ensure_checks,
-    is_there,
-    missing,
-    parse_needs,
-    read_needs,
-)
+from first_start.system_packages import Need, command_to_type, ensure_checks, is_there, missing, parse_needs, read_needs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,10 +33,7 @@ def on_linux(monkeypatch):
 def test_the_list_is_read_with_its_comments_aside():
     assert parse_needs(
         "# kind name package\n\nprogram gcc gcc\n  # x\nlibrary libxcb-cursor.so.0 libxcb-cursor0\n"
-    ) == (
-        GCC,
-        CURSOR,
-    )
+    ) == (GCC, CURSOR)
 
 
 def test_the_projects_list_asks_for_compilers_and_for_qts_libraries():

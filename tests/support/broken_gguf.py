@@ -182,12 +182,7 @@ BROKEN = (
     Broken("many strings in a hole", _sparse(header((array("a", _STRING, 1 << 40),)), 1 << 43), BadGguf, "strings"),
     Broken("entries in a hole", _sparse(header(n_entries=16_000), 1 << 40), BadGguf, "key is empty"),
     Broken("alignment 0", _bytes(header((number("general.alignment", 0),))), BadGguf, "alignment"),
-    Broken(
-        "alignment 3",
-        _bytes(header((number("general.alignment", 3),))),
-        BadGguf,
-        "power of two",
-    ),
+    Broken("alignment 3", _bytes(header((number("general.alignment", 3),))), BadGguf, "power of two"),
     Broken(
         "alignment text", _bytes(header((entry("general.alignment", _STRING, string("32")),))), BadGguf, "alignment"
     ),

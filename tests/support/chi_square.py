@@ -8,7 +8,8 @@ import numpy as np
 
 from core.engine.engine import Engine
 from core.values.request import SamplingParams
-from tests.support.engines import FOX, Ledger, run, submit
+from tests.support.engines import Ledger, run, submit
+from tests.support.prompts import FOX
 
 
 def third_tokens(engine: Engine, seeds: range) -> Counter[str]:

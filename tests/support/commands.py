@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support.fork_server import forked
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -21,8 +23,7 @@ def started(*words: str, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command(*words), cwd=ROOT, stdout=pipe, stderr=pipe, text=True, **options)
 
 
-def ran(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(
-        command(*words), cwd=ROOT, capture_output=True, text=True, timeout=100, check=False, **options
-    )
+def ran(*words: str, is_forked: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; what it imports is imported already where it is forked."""
+    whole = forked(command(*words)) if is_forked else command(*words)
+    return subprocess.run(whole, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False, **options)

@@ -7,11 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
-import numpy as np
-
-from app.jobs.verify.near_tie import NEAR_TIE
 from core.engine.engine import Engine
 from core.loading.fit_request import fit_request_of
 from core.loading.load_engine import load_engine
@@ -23,25 +19,7 @@ from core.values.request import Request, SamplingParams
 from models.estimate.fit.memory import MemoryNeed
 from models.facts.model_facts import ModelFacts, read_model
 from tests.support.integrity import check_slots
-
-STARTER = Path(__file__).resolve().parent.parent.parent / "models" / "starter"
-EMBER = STARTER / "ember-q8_0.gguf"
-EMBER_DRAFT = STARTER / "ember-draft-q8_0.gguf"
-
-
-def chat(text: str) -> str:
-    """Return a user's turn in Ember's chat format."""
-    return f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
-
-
-FOX = chat("Tell me a story about a fox.")
-# Stories have near-ties from their first word on, which steps of other widths decide otherwise. Of this answer, each
-# of the first sixty tokens is e^5 times as likely as the next best one: for tests that compare whole texts.
-SURE = chat("What is speculative decoding?")
-PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
-GREEDY = SamplingParams(temperature=0)
-ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
-
+from tests.support.prompts import EMBER, FOX
 
 # What was measured in this process: a model is calibrated once for all tests, not at each load.
 _REMEMBERED = Measurements(None)
@@ -148,50 +126,8 @@ def complete(engine: Engine, prompt: str | tuple[int, ...] = FOX, **fields: Any)
     return ledger.text["only"], ledger.ended["only"], ledger
 
 
-GREEDY_WITH_LOGPROBS = SamplingParams(temperature=0, logprobs=True, top_logprobs=2)
-
-
-def greedy(engine: Engine, prompt: str | tuple[int, ...] = FOX, **fields: Any) -> tuple[list[tuple[int, float]], Ended]:
-    """Run one request alone, greedily; return what ``greedy_tokens`` says of it, and its end."""
-    _, ended, ledger = complete(engine, prompt, sampling=GREEDY_WITH_LOGPROBS, **fields)
-    return greedy_tokens(ledger, "only"), ended
-
-
-_MOST_EXPECTED = 40
-_said: WeakKeyDictionary[Engine, dict[str, list[tuple[int, float]]]] = WeakKeyDictionary()
-
-
-def expected(plain: Engine, prompt: str, n: int) -> list[tuple[int, float]]:
-    """Return the first ``n`` of ``greedy_tokens`` of a plain run of ``prompt``, which is made once for each engine."""
-    assert n <= _MOST_EXPECTED
-    said = _said.setdefault(plain, {})
-    if prompt not in said:
-        said[prompt], _ = greedy(plain, prompt, max_tokens=_MOST_EXPECTED)
-    return said[prompt][:n]
-
-
-def words(n: int, seed: int = 0) -> tuple[int, ...]:
-    """Return token ids that look like nothing else."""
-    return tuple(np.random.default_rng(seed).integers(20, 4000, n).tolist())
-
-
 def settle(engine: Engine) -> None:
     """Let an idle engine bring its texts to RAM and disk."""
     while (pause := engine.write_back()) is not None:
         check_slots(engine.slots)
         time.sleep(pause)
-
-
-def greedy_tokens(ledger: Ledger, request_id: str) -> list[tuple[int, float]]:
-    """Return (token, distance in log probability to the second choice) of a run with ``GREEDY_WITH_LOGPROBS``."""
-    entries = [entry for token in ledger.tokens[request_id] for entry in token.logprobs]
-    return [(entry.chosen.token, entry.top[0].logprob - entry.top[1].logprob) for entry in entries]
-
-
-def assert_same_up_to_a_near_tie(found: list[tuple[int, float]], expected: list[tuple[int, float]]) -> None:
-    """Hold that two greedy runs agree, or first differ where two tokens are nearly equally likely."""
-    for (token, _), (other, gap) in zip(found, expected, strict=False):
-        if token != other:
-            assert gap < NEAR_TIE, f"token {token} instead of {other}, which was ahead by {gap:.3f}"
-            return
-    assert len(found) == len(expected)

@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from io import BufferedReader, FileIO, TextIOWrapper
 from pathlib import Path
@@ -33,23 +33,18 @@ import pytest
 import app.library_service
 import app.server
 from app.client import server_process
-from app.client.server_process import (
-    ServerProcess,
-    library_command,
-    library_environment,
-    own_folder,
-    serve_command,
-)
+from app.client.server_process import ServerProcess, library_command, library_environment, own_folder, serve_command
 from core.ipc import child_process
 from core.ipc.child_process import WAITING
 
 CAN_FORK = hasattr(os, "pidfd_open")
-_ENGINE = "core.process.worker"
+# What is forked of what forked processes start.
+_FORKED = ("core.process.worker", "app.jobs.quantise.worker")
 # With all that is in them.
 _PARTS = (app.library_service, app.server)
 # Not huggingface_hub and keyring, which read the environment when they are imported, but what they need.
 _IMPORTED = (
-    _ENGINE,
+    *_FORKED,
     "app.cli.main",
     "app.cli.commands.serve",
     "app.doctor.checks",
@@ -111,6 +106,23 @@ class ForkedServer(ServerProcess):
             super().__init__(options, listed=listed)
 
 
+def fork_children(name: Callable[[], str] = server_name) -> Callable[[], None]:
+    """Let this process fork its engines and what quantises from now on; return what ends that."""
+    if not CAN_FORK:
+        return lambda: None
+    started = child_process._command
+
+    def command(module: str, *words: str) -> list[str]:
+        whole = started(module, *words)
+        return _client(name(), whole) if module in _FORKED else whole
+
+    def end() -> None:
+        child_process._command = started
+
+    child_process._command = command
+    return end
+
+
 def _client(name: str, command: list[str]) -> list[str]:
     # Without site and the like it starts in a few milliseconds.
     return [sys.executable, "-I", "-S", str(_CLIENT), name, *command[command.index("-m") + 1 :]]
@@ -130,11 +142,7 @@ def _serve(name: str) -> None:
         if not module.endswith("__main__"):
             importlib.import_module(module)
     assert not {"huggingface_hub", "keyring"} & set(sys.modules)
-    started = child_process._command
-    # What was forked forks its engines.
-    child_process._command = lambda module, *words: (
-        _client(name, started(module, *words)) if module == _ENGINE else started(module, *words)
-    )
+    fork_children(lambda: name)
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(f"\0{name}")

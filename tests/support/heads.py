@@ -13,7 +13,8 @@ from core.kv_cache.memory import CheckpointMemory, RecurrentMemory
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 from core.speculation.proposers.dflash import DFlashProposer
-from tests.support.engines import EMBER, ENDLESS, complete, open_engine
+from tests.support.engines import complete, open_engine
+from tests.support.prompts import EMBER, ENDLESS
 from tools.model_factory import gguf_factory, head_factory, hybrid_factory
 
 KINDS = ("mtp", "eagle3", "dflash")

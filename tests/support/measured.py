@@ -19,7 +19,8 @@ from filelock import FileLock
 from core.llama import log
 from core.machine.measurements import Measurements
 from core.values.engine_options import EngineOptions
-from tests.support.engines import EMBER, EMBER_DRAFT, load
+from tests.support.engines import load
+from tests.support.prompts import EMBER, EMBER_DRAFT
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,5 +18,6 @@ def sequence(order: int, n_pending: int, n_past: int = 0, lane: Lane = Lane.STAN
     sampler = cast(Any, SimpleNamespace(seed=1))
     prompt = np.zeros(n_past + n_pending, np.int32)
     made = Sequence(PreparedRequest(Request(str(order), "x", lane=lane), prompt, sampler), order=order, submitted_at=at)
-    made.slot, made.n_past = Slot(order), n_past
+    made.slot = Slot(order)
+    made.n_past += n_past
     return made

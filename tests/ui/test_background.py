@@ -49,7 +49,9 @@ def told(background: Background) -> list[str]:
     return titles
 
 
-def test_the_end_of_a_long_reply_is_told_and_that_of_a_short_one_is_not(background: Background) -> None:
+def test_the_end_of_a_long_reply_is_told_and_that_of_a_short_one_is_not(
+    window: MainWindow, background: Background
+) -> None:
     titles = told(background)
     for seconds in (LONG_SECONDS - 1, LONG_SECONDS + 1):
         background.on_running(frozenset({1, 2}))
@@ -57,7 +59,7 @@ def test_the_end_of_a_long_reply_is_told_and_that_of_a_short_one_is_not(backgrou
         background.on_running(frozenset({2}))
         background.on_running(frozenset())
     assert titles == ["The reply is there"] * 2, "once for each chat's, of the second round"
-    background._kept.keep("notices", False)
+    window.kept.keep("notices", False)
     background.on_running(frozenset({1}))
     background.clock.now += 2 * LONG_SECONDS  # type: ignore[attr-defined]
     background.on_running(frozenset())

@@ -1,19 +1,17 @@
-"""Parsing of streams, the live rate, ids and the palette: no Qt needed."""
+"""Parsing of streams, the live rate, ids, sizes and plain words: no Qt needed."""
 
 from __future__ import annotations
-
-import itertools
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.contrast import contrast
 from ui.chat.conversation import TokenRate
 from ui.chat.storage.ids import Ids
 from ui.client.api import SseParser
 from ui.theme.text_size import PERCENTS, USUAL, read_percent, step
-from ui.theme.tokens import DARK, LIGHT, Palette, sized
+from ui.theme.tokens import sized
+from ui.widgets.elided_label import in_tip, on_button
 
 
 @given(st.lists(st.text(alphabet="aé語🦊 \t:{}", max_size=12), max_size=6), st.lists(st.integers(1, 9), max_size=40))
@@ -54,36 +52,10 @@ def test_text_grows_and_shrinks_by_steps_and_stops_at_the_ends() -> None:
     assert [sized(15, percent) for percent in PERCENTS] == [12, 14, 15, 16, 19, 22]
 
 
-TEXTS = ("text", "muted", "accent", "danger", "warning")
-GROUNDS = ("canvas", "sidebar", "panel", "raised", "bubble", "hover")
-CODE = ("code_text", "code_muted", "code_keyword", "code_string", "code_number", "code_name", "code_type")
+def test_an_ampersand_names_no_key() -> None:
+    assert on_button("R&D 7B\u202e") == "R&&D 7B\N{REPLACEMENT CHARACTER}"
 
 
-@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=lambda p: p.name)
-def test_every_text_can_be_read(palette: Palette) -> None:
-    pairs = [
-        *itertools.product(TEXTS, GROUNDS),
-        *((name, "code") for name in CODE),
-        ("on_accent", "accent"),
-        ("on_accent", "accent_hover"),
-        ("text", "selection"),
-        ("accent", "accent_soft"),
-        ("text", "accent_soft"),
-        ("danger", "danger_soft"),
-        ("warning", "warning_soft"),
-        ("text", "danger_soft"),
-        ("text", "warning_soft"),
-        ("text", "pressed"),
-    ]
-    low = {
-        pair: round(contrast(getattr(palette, pair[0]), getattr(palette, pair[1])), 2)
-        for pair in pairs
-        if contrast(getattr(palette, pair[0]), getattr(palette, pair[1])) < 4.5
-    }
-    assert low == {}
-
-
-@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=lambda p: p.name)
-def test_the_focus_ring_is_seen(palette: Palette) -> None:
-    for ground in GROUNDS:
-        assert contrast(palette.focus, getattr(palette, ground)) >= 3.0
+def test_a_tooltip_has_no_marks() -> None:
+    assert in_tip("plain\nwords") == "plain\nwords"
+    assert in_tip("<b>fox</b>\nR&D") == "<qt>&lt;b&gt;fox&lt;/b&gt;<br>R&amp;D</qt>"

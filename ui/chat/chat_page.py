@@ -189,7 +189,7 @@ class ChatPage(QWidget):
         self.pane.running_changed.connect(self._on_running)
         self._watch.state_changed.connect(self._on_state)
         self._watch.models_changed.connect(self.picker.set_models)
-        if not self._is_beside:  # what is said of the server is said once
+        if not self._is_beside:  # the first pane tells of the server, the other one does not
             self._watch.load_failed.connect(self._on_load_failed)
             self._watch.load_cancelled.connect(self._on_load_cancelled)
         self._live.timeout.connect(self._show_live)
@@ -252,7 +252,7 @@ class ChatPage(QWidget):
             self.composer.setFocus()
 
     def keep_foot(self, is_kept: bool) -> None:
-        """Keep the line below the field also while it is empty, so that two fields stand on one line."""
+        """Reserve the line below the field even while it is empty, so that the fields of two chats stand level."""
         policy = self.context_bar.sizePolicy()
         policy.setRetainSizeWhenHidden(is_kept)
         self.context_bar.setSizePolicy(policy)

@@ -31,7 +31,7 @@ class SpeedChoice:
 
 
 CHOICES = (
-    SpeedChoice(Speed.AUTO, tr("Auto"), tr("As is set for the model in the library; Standard where nothing is set.")),
+    SpeedChoice(Speed.AUTO, tr("Auto"), tr("As set for the model in the library; Standard if nothing is set.")),
     SpeedChoice(Speed.STANDARD, tr("Standard"), tr("Shares the machine. Never slower than plain decoding.")),
     SpeedChoice(Speed.FAST, tr("Fast"), tr("The same model and quality, ahead of everything else that runs.")),
     SpeedChoice(Speed.SPARK, tr("Spark"), tr("The small partner model answers alone: much faster, less capable.")),

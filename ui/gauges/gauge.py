@@ -79,7 +79,7 @@ class Gauge(QWidget):
         return QSize(width + 2, strong.height() + _GAP + _LINE)
 
     def minimumSizeHint(self) -> QSize:
-        """The same: a figure that is cut would be another figure."""
+        """The same: a figure that is cut off would be read as another number."""
         return self.sizeHint()
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -63,7 +63,7 @@ class Sparkline(QWidget):
         return QSize(scaled(WIDTH), scaled(HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
-        """The same: a line of half a minute would be another line."""
+        """The same: a narrower line would leave out part of the minute."""
         return self.sizeHint()
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -659,8 +659,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
-      <source>The import was stopped. What had come by then is kept.</source>
-      <translation>Der Import wurde angehalten. Was bis dahin kam, bleibt.</translation>
+      <source>The import was stopped. What was imported until then is kept.</source>
+      <translation>Der Import wurde angehalten. Was bis dahin importiert war, bleibt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
@@ -2600,8 +2600,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
-      <source>As is set for the model in the library; Standard where nothing is set.</source>
-      <translation>Wie für das Modell in der Bibliothek eingestellt; Standard, wo nichts eingestellt ist.</translation>
+      <source>As set for the model in the library; Standard if nothing is set.</source>
+      <translation>Wie für das Modell in der Bibliothek eingestellt; sonst Standard.</translation>
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
@@ -4198,7 +4198,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
-      <source>This holds from the next time the model is loaded.</source>
+      <source>This takes effect when the model is loaded next.</source>
       <translation>Das gilt vom nächsten Laden des Modells an.</translation>
     </message>
     <message>
@@ -4728,13 +4728,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/settings/settings_dialog.py" />
-      <source>These count when the model is loaded next.</source>
+      <source>These take effect when the model is loaded next.</source>
       <translation>Diese gelten, wenn das Modell das nächste Mal geladen wird.</translation>
     </message>
     <message>
       <location filename="../../ui/library/settings/settings_dialog.py" />
-      <source>These count at once, where a chat or a request does not say otherwise.</source>
-      <translation>Diese gelten sofort, wo ein Chat oder eine Anfrage nichts anderes sagt.</translation>
+      <source>These take effect at once, unless a chat or a request says otherwise.</source>
+      <translation>Diese gelten sofort, außer ein Chat oder eine Anfrage sagt etwas anderes.</translation>
     </message>
     <message>
       <location filename="../../ui/library/settings/settings_dialog.py" />
@@ -4748,8 +4748,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/settings/settings_dialog.py" />
-      <source>Everything as recommended again</source>
-      <translation>Wieder alles wie empfohlen</translation>
+      <source>Reset everything to what is recommended</source>
+      <translation>Alles auf das Empfohlene zurücksetzen</translation>
     </message>
     <message>
       <location filename="../../ui/library/settings/settings_dialog.py" />
@@ -4763,8 +4763,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/settings/settings_dialog.py" />
-      <source> What is under Loading counts when it is loaded next.</source>
-      <translation> Was unter Laden steht, gilt beim nächsten Laden.</translation>
+      <source> Those under Loading take effect when it is loaded next.</source>
+      <translation> Die unter Laden gelten beim nächsten Laden.</translation>
     </message>
     <message>
       <location filename="../../ui/library/settings/settings_dialog.py" />
@@ -5230,8 +5230,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
-      <source>As you want to call it: rack</source>
-      <translation>Wie du ihn nennen willst: rack</translation>
+      <source>A name of your choice, as rack</source>
+      <translation>Ein Name deiner Wahl, etwa rack</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
@@ -5620,8 +5620,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>In replies that come from now on, words that were guessed and found right have another ground.</source>
-      <translation>In Antworten, die von jetzt an kommen, sind vorausgeratene Wörter hinterlegt, die stimmten.</translation>
+      <source>In new replies, words that were drafted and found right have a coloured background.</source>
+      <translation>In neuen Antworten sind vorausgeratene Wörter, die stimmten, farbig hinterlegt.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5630,7 +5630,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Counts when Slipstream is started next.</source>
+      <source>Takes effect when Slipstream is started next.</source>
       <translation>Gilt, wenn Slipstream das nächste Mal gestartet wird.</translation>
     </message>
     <message>
@@ -5690,8 +5690,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Looks, notices and the engine as recommended again. Chats, models, their own settings, folders and your account stay.</source>
-      <translation>Aussehen, Mitteilungen und Engine wieder wie empfohlen. Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
+      <source>Resets looks, notices and the engine to what is recommended. Chats, models, their own settings, folders and your account stay.</source>
+      <translation>Setzt Aussehen, Mitteilungen und Engine auf das Empfohlene zurück. Chats, Modelle, ihre eigenen Einstellungen, Ordner und dein Konto bleiben.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5850,8 +5850,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
-      <source>How far the measurement is</source>
-      <translation>Wie weit die Messung ist</translation>
+      <source>Progress of the measurement</source>
+      <translation>Fortschritt der Messung</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -5885,8 +5885,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
-      <source>Measured. What is predicted is renewed.</source>
-      <translation>Gemessen. Die Vorhersagen sind erneuert.</translation>
+      <source>Measured. Predictions use these figures from now on.</source>
+      <translation>Gemessen. Die Vorhersagen rechnen von nun an mit diesen Werten.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -6205,8 +6205,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/widgets/action_rows.py" />
-      <source>How far {title} is</source>
-      <translation>Wie weit {title} ist</translation>
+      <source>Progress of {title}</source>
+      <translation>Fortschritt von {title}</translation>
     </message>
     <message>
       <location filename="../../ui/widgets/fields.py" />
@@ -6639,6 +6639,11 @@ Klicke für mehr.</translation>
       <translation>Es lädt, aber rechnet etwas aus, das keine Zahlen sind: Die Quelle ist vielleicht beschädigt.</translation>
     </message>
     <message>
+      <location filename="../../app/library/file_changes.py" />
+      <source>{sentence} It can be downloaded again.</source>
+      <translation>{sentence} Es kann noch einmal heruntergeladen werden.</translation>
+    </message>
+    <message>
       <location filename="../../app/library/find_model.py" />
       <source>{path} is no .gguf file.</source>
       <translation>{path} ist keine .gguf-Datei.</translation>
@@ -6715,8 +6720,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
-      <source>{target} is inside the folder of now. Choose one outside.</source>
-      <translation>{target} liegt im jetzigen Ordner. Wähle einen außerhalb.</translation>
+      <source>{target} is inside the present folder of models. Choose one outside.</source>
+      <translation>{target} liegt im jetzigen Ordner der Modelle. Wähle einen außerhalb.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
@@ -6827,11 +6832,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/library/trouble.py" />
       <source>A file</source>
       <translation>Eine Datei</translation>
-    </message>
-    <message>
-      <location filename="../../app/library_service/file_changes.py" />
-      <source>{sentence} It can be downloaded again.</source>
-      <translation>{sentence} Es kann noch einmal heruntergeladen werden.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/hub.py" />

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QAction, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QHBoxLayout,
     QLineEdit,
     QMenu,
@@ -32,6 +31,7 @@ from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import choose_folder
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
@@ -325,12 +325,7 @@ class ModelsView(QWidget):
         self.look()
 
     def _choose_folder(self) -> None:
-        dialog = QFileDialog(self.window(), tr("Import folder"))
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(self.import_folder)
-        dialog.open()
+        choose_folder(self, tr("Import folder"), self.import_folder)
 
     def import_folder(self, folder: str) -> None:
         """Use the models of a folder."""

@@ -33,7 +33,7 @@ WAITING = {
 STOPPED = tr("Stopped. What had been measured is kept; who drafts is as before.")
 WHO = tr("Who drafts when this model is loaded")
 WHO_BY_SETTINGS = tr("The model's settings name it. What is chosen here takes its place.")
-HOLDS = tr("This holds from the next time the model is loaded.")
+HOLDS = tr("This takes effect when the model is loaded next.")
 RESET = tr("The draft in the model's settings is reset.")
 NO_OFFER = tr("There is nothing to download that is known to fit.")
 

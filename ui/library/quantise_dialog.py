@@ -112,7 +112,7 @@ class QuantiseDialog(QDialog):
         self._link, self._model, self._palette = link, model, palette
         self.offer: QuantiseOffer | None = None
         self._number: int | None = None
-        self._was_told = False  # that it is there: an answer and news may cross
+        self._was_told = False  # that it is there: the answer and the news may come in either order
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Make a smaller copy"))
         open_size(self, WIDTH, HEIGHT, parent)

@@ -32,7 +32,7 @@ LAN = tr(
     "this only in a network that you trust."
 )
 _LABELS = 84  # pixels, the longest word before a field
-_LINES = 16  # of a snippet, the longest but one
+_LINES = 16  # of a snippet that are shown at once: as many as the second longest has
 
 
 class ConnectView(PageColumn):

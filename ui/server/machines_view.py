@@ -50,7 +50,7 @@ class MachinesView(PageColumn):
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         grid = QGridLayout()
         rows = (
-            (tr("Name"), self.name, tr("As you want to call it: rack")),
+            (tr("Name"), self.name, tr("A name of your choice, as rack")),
             (tr("Address"), self.url, "http://192.168.1.20:8642/v1"),
             (tr("Key"), self.key, tr("Empty where it needs none")),
         )

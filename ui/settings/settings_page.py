@@ -10,7 +10,6 @@ from pathlib import Path
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QLineEdit,
@@ -39,7 +38,7 @@ from ui.theme.tokens import ACCENTS, COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.fields import ChoiceField
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import ScrollColumn, ask_first
+from ui.widgets.page_layout import ScrollColumn, ask_first, choose_folder
 from ui.widgets.state_pane import StatePane
 
 THEMES = (
@@ -197,11 +196,11 @@ class SettingsPage(QWidget):
         looks.add(
             SettingLine(
                 tint,
-                tr("In replies that come from now on, words that were guessed and found right have another ground."),
+                tr("In new replies, words that were drafted and found right have a coloured background."),
                 self.tint,
             )
         )
-        looks.add(SettingLine(tr("Language"), tr("Counts when Slipstream is started next."), self.language))
+        looks.add(SettingLine(tr("Language"), tr("Takes effect when Slipstream is started next."), self.language))
 
     @property
     def _tints(self) -> bool:
@@ -299,9 +298,8 @@ class SettingsPage(QWidget):
             SettingLine(
                 tr("All settings of this page"),
                 tr(
-                    "Looks, notices and the engine as recommended again. Chats, models, their own settings, folders "
-                    "and "
-                    "your account stay."
+                    "Resets looks, notices and the engine to what is recommended. Chats, models, their own settings, "
+                    "folders and your account stay."
                 ),
                 self.reset_button,
             )
@@ -400,12 +398,7 @@ class SettingsPage(QWidget):
             self.move_button.setEnabled(False)
             self._link.ask(ask.CancelMove())
             return
-        dialog = QFileDialog(self.window(), tr("Move the models to"))
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(self.move_models)
-        dialog.open()
+        choose_folder(self, tr("Move the models to"), self.move_models)
 
     def move_models(self, folder: str) -> None:
         """Copy the models there and check them; then they are used there and deleted here."""
@@ -449,12 +442,7 @@ class SettingsPage(QWidget):
             self._models_line.explain(tr("Downloads go to {models_folder}", models_folder=self._models_folder))
 
     def _choose_folder(self) -> None:
-        dialog = QFileDialog(self.window(), tr("Import folder"))
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.fileSelected.connect(self.import_folder)
-        dialog.open()
+        choose_folder(self, tr("Import folder"), self.import_folder)
 
     def import_folder(self, folder: str) -> None:
         """Use the models of a folder where they are."""
@@ -554,7 +542,7 @@ class SettingsPage(QWidget):
         ask_first(self, tr("Reset all settings of this page?"), stays, tr("Reset"), self.reset)
 
     def reset(self) -> None:
-        """Set everything as recommended again."""
+        """Reset everything to what is recommended."""
         self.notices.setChecked(True)
         self.stays.setChecked(False)
         self._kept.forget()

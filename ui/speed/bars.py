@@ -26,15 +26,32 @@ class BarPart:
     colour: str
 
 
-class StackedBar(QWidget):
-    """Parts of a whole in one line, with their names below."""
+class _PaintedBars(QWidget):
+    """What both kinds of bars have in common."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._palette, self._name = LIGHT, name
-        self.parts: tuple[BarPart, ...] = ()
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Paint in another palette, or in another size."""
+        self._palette = palette
+        self.updateGeometry()
+        self.update()
+
+    @property
+    def _line_height(self) -> int:
+        return scaled(Type.CAPTION) + Space.S
+
+
+class StackedBar(_PaintedBars):
+    """Parts of a whole in one line, with their names below."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(name, parent)
+        self.parts: tuple[BarPart, ...] = ()
 
     def show_parts(self, parts: Sequence[BarPart]) -> None:
         """Show other parts."""
@@ -44,12 +61,6 @@ class StackedBar(QWidget):
         words = ", ".join(f"{part.name} {part.text}" for part in parts)
         self.setAccessibleDescription(words)
         self.setToolTip(f"{self._name}: {words}")
-        self.updateGeometry()
-        self.update()
-
-    def set_palette(self, palette: Palette) -> None:
-        """Paint in another palette, or in another size."""
-        self._palette = palette
         self.updateGeometry()
         self.update()
 
@@ -66,10 +77,6 @@ class StackedBar(QWidget):
         lines = self._places(width)
         n_lines = 1 + max((line for line, _ in lines), default=0)
         return scaled(_HEIGHT) + Space.S + n_lines * self._line_height
-
-    @property
-    def _line_height(self) -> int:
-        return scaled(Type.CAPTION) + Space.S
 
     def _places(self, width: int) -> list[tuple[int, int]]:
         """Return the line and the x of each word of the key."""
@@ -124,15 +131,12 @@ class Bar:
     text: str
 
 
-class BarList(QWidget):
+class BarList(_PaintedBars):
     """Bars below each other; hidden while there are none."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._palette, self._name = LIGHT, name
+        super().__init__(name, parent)
         self.bars: tuple[Bar, ...] = ()
-        self.setAccessibleName(name)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
 
     def show_bars(self, bars: Sequence[Bar]) -> None:
@@ -147,19 +151,9 @@ class BarList(QWidget):
         self.updateGeometry()
         self.update()
 
-    def set_palette(self, palette: Palette) -> None:
-        """Paint in another palette, or in another size."""
-        self._palette = palette
-        self.updateGeometry()
-        self.update()
-
     def sizeHint(self) -> QSize:
         """Ask for a line for each bar."""
         return QSize(120, len(self.bars) * self._line_height)
-
-    @property
-    def _line_height(self) -> int:
-        return scaled(Type.CAPTION) + Space.S
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint label, bar and figure of each."""

@@ -58,7 +58,7 @@ class MeasuringCard(QWidget):
         self.bar = QProgressBar()
         self.bar.setObjectName("downloadBar")
         self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(tr("How far the measurement is"))
+        self.bar.setAccessibleName(tr("Progress of the measurement"))
         self.stop = QPushButton(tr("Stop"))
         self.stop.setToolTip(tr("End the measurement; what is known already is kept"))
         self.stop.clicked.connect(self._on_stop)
@@ -138,7 +138,7 @@ class MeasuringCard(QWidget):
 
     def _on_end(self) -> None:
         was, self._running = self._running, ""
-        self._say(self._results or tr("Measured. What is predicted is renewed."), "")
+        self._say(self._results or tr("Measured. Predictions use these figures from now on."), "")
         if was == PAIR:
             self._link.ask(ask.ShowPartners(self._model), self._on_partners, lambda trouble: None)
         self.measured.emit()

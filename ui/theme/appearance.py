@@ -135,10 +135,10 @@ class Appearance(QObject):
                 QCoreApplication.sendEvent(widget, QEvent(QEvent.Type.Polish))
 
     def _undress(self) -> None:
-        """Take the sheet off, in half of the time that Qt would need.
+        """Take the sheet off in half of the time that Qt would need.
 
-        Pages that are hidden are left out of both sheets until they are shown. And no widget is told of the style in
-        between, which nobody sees; of the next one each is told.
+        Hidden pages are left out of both sheets until they are shown. Widgets are not told of the style in between,
+        which nobody sees; they are told of the next one.
         """
         style = self._application.style()
         for page in self.hidden_pages():

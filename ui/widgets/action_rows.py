@@ -117,7 +117,7 @@ class _RowView(QFrame):
         self.line.setToolTip(in_tip(row.line))
         self.line.setVisible(bool(row.line))
         self.bar.setVisible(row.share is not None)
-        self.bar.setAccessibleName(tr("How far {title} is", title=row.title))
+        self.bar.setAccessibleName(tr("Progress of {title}", title=row.title))
         self.bar.setValue(round((row.share or 0.0) * 1_000))
         tone = "calm" if row.is_calm else "busy"
         if self.bar.property("tone") != tone:

@@ -22,7 +22,7 @@ _EDGES = 12  # pixels that the style sheet puts around a field, above and below 
 
 
 def model_files(source: QMimeData) -> list[str]:
-    """Return the model files among what is dragged; the window takes them, no field does."""
+    """Return the model files among what is dragged. Fields leave them to the window."""
     paths = [url.toLocalFile() for url in source.urls() if url.isLocalFile()] if source.hasUrls() else []
     return [path for path in paths if path.lower().endswith(".gguf")]
 

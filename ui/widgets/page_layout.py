@@ -9,6 +9,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QResizeEvent, QShor
 from PySide6.QtWidgets import (
     QButtonGroup,
     QDialog,
+    QFileDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -129,6 +130,16 @@ def ask_first(
     box.setDefaultButton(goes_on if by_enter else cancel)
     box.buttonClicked.connect(lambda button: act() if button is goes_on else None)
     box.open()
+
+
+def choose_folder(parent: QWidget, title: str, chosen: Callable[[str], object]) -> None:
+    """Ask for a folder; ``chosen`` gets its path."""
+    dialog = QFileDialog(parent.window(), title)
+    dialog.setFileMode(QFileDialog.FileMode.Directory)
+    dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.fileSelected.connect(chosen)
+    dialog.open()
 
 
 def plain_label(text: str = "", tone: str = "muted") -> QLabel:

@@ -51,8 +51,8 @@ class ServerChoice:
     ] = None
 
 
-_POLL_SECONDS = 0.02
-_ANSWER_SECONDS = 2.0
+_POLL_SECONDS = 0.02  # not noticed beside a load, which takes a second
+_ANSWER_SECONDS = 2.0  # a server that hangs must not hold up the chat
 _LIVE_PHASES = frozenset({"ready", "loading", "restarting", "empty"})
 
 
@@ -119,7 +119,7 @@ def _named_server(url: str, choice: ServerChoice, line: LoadingLine) -> ChatTarg
     client = Client(url, choice.api_key)
     try:
         if (state := client.state()).phase == "failed" and state.model:
-            client.load(state.model)  # what it could not do before may be possible now
+            client.load(state.model)  # the load that failed may work now
         state = wait_ready(client, line)
     except ServerRefused as refusal:
         if refusal.status != 404:  # an OpenAI-style server of another kind has no such state
@@ -140,7 +140,7 @@ def _is_remote(model: str) -> bool:
 
 @contextmanager
 def _server_for_remotes(line: LoadingLine) -> Iterator[Client]:
-    """Hand out a server through which remotes are reached, whichever model it has; one of our own loads none."""
+    """Hand out a server through which remotes are reached: a running one, else our own, which loads no model."""
     from app.client.http_client import Client
 
     running = next((server for server in running_servers() if _state_of(server) is not None), None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-_DEEP_SLOTS = 4
+_DEEP_SLOTS = 4  # drafts that run at once
 
 
 @dataclass(frozen=True, slots=True)

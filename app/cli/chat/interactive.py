@@ -23,7 +23,7 @@ _HELP = """\
 /quit            leave (also Ctrl-D)
 End a line with \\ to go on in the next one, or put \"\"\" before and after several lines.
 Ctrl-C stops a reply."""
-_HISTORY_LENGTH = 1_000
+_HISTORY_LENGTH = 1_000  # prompts
 _BLOCK = '"""'
 
 

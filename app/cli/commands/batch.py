@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from app.jobs.batch.progress import BatchRate
     from app.jobs.batch.result_file import ResultFile, Tally
 
-MAX_PARALLEL = 1_024
+MAX_PARALLEL = 1_024  # half of the requests that a server lets wait
 # Slots of a server of our own: wide steps bring more tokens for the same reading of the weights.
 _OWN_SLOTS = 8
 # Lines under way for each slot: a slot that becomes free finds its next line waiting.

@@ -13,6 +13,7 @@ from app.cli.chat.chat_server import ServerChoice
 from app.cli.chat.sampling_options import SamplingOptions
 from app.cli.terminal.option_group import with_groups
 from core.values.errors import BadRequest, SlipstreamError
+from core.values.request import ReplySpeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from app.cli.chat.conversation import Conversation
     from app.cli.chat.reply import CollectedReply
 
-# As in app/server/calls/speed.py, which is slow to import.
-SPEEDS = ("standard", "fast", "batch", "spark", "deep")
+_SPEEDS = tuple(ReplySpeed)
 
 
 @with_groups
@@ -43,7 +43,7 @@ def chat(
     speed: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEED", help=f"{', '.join(SPEEDS[:-1])} or {SPEEDS[-1]}: how soon, or how well, it is answered."
+            metavar="SPEED", help=f"{', '.join(_SPEEDS[:-1])} or {_SPEEDS[-1]}: how soon, or how well, it is answered."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the reply and its figures.")] = False,
@@ -62,8 +62,8 @@ def chat(
     from app.cli.chat.conversation import AnswerSettings, Conversation
     from app.cli.chat.prompt import checked, read_prompt
 
-    if speed is not None and speed not in SPEEDS:
-        raise BadRequest(f"--speed must be one of {', '.join(SPEEDS)}, not {speed!r}.")
+    if speed is not None and speed not in _SPEEDS:
+        raise BadRequest(f"--speed must be one of {', '.join(_SPEEDS)}, not {speed!r}.")
     settings = AnswerSettings(sampling.fields(), max_tokens, tuple(stop or ()), speed)
     conversation = Conversation(settings, system=checked(system) if system else None)
     prompt = read_prompt(words or ())

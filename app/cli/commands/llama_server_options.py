@@ -37,7 +37,7 @@ _RANDOM_SEEDS = (-1, 2**32 - 1)
 
 @dataclass(frozen=True, slots=True)
 class LlamaServerChoice:
-    """What llama-server calls otherwise or has besides."""
+    """Options that llama-server has under other names, or in addition to ours."""
 
     ctx_size: Annotated[
         int | None, _option("--ctx-size", "-c", metavar="N", low=0, help="Context of all slots together, in tokens.")
@@ -59,7 +59,7 @@ class LlamaServerChoice:
     ] = -1
     reasoning_format: Annotated[
         ReasoningFormat,
-        _option("--reasoning-format", metavar="FORMAT", help="none leaves thoughts in the text; else they come apart."),
+        _option("--reasoning-format", metavar="FORMAT", help="none: thoughts stay in the text; else they come apart."),
     ] = "auto"
     reasoning: Annotated[
         str, _option("--reasoning", "-rea", metavar="WHEN", help="on or off switches thoughts where the template can.")
@@ -82,7 +82,7 @@ class LlamaServerChoice:
     ] = None
     chat_template_kwargs: Annotated[
         str | None,
-        _option("--chat-template-kwargs", metavar="JSON", help="What the template reads where a request does not say."),
+        _option("--chat-template-kwargs", metavar="JSON", help="Variables of the template for requests without them."),
     ] = None
     cache_type_k: Annotated[KvType | None, _option("--cache-type-k", "-ctk", metavar="TYPE", help="As --kv-type.")] = (
         None

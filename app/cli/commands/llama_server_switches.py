@@ -57,44 +57,44 @@ def _refused(names: str, instead: str, metavar: str = "", same: tuple[str, ...] 
 _PINNING = "start the server under taskset, which binds it to processors"
 _POSITIONS = "choose a model that was made for long texts: its file says how positions are counted"
 _STEPS = "the size of a step is chosen by its measured time"
-_DRAFTS = "how much is drafted is decided in each step, by what pays"
-_LOOKUPS = "lookups are in the requests' own texts, as long as pays"
-_WITH_MODEL = "the draft model is placed with the model, by what fits"
+_DRAFTS = "each step decides how much is drafted, by what is faster"
+_LOOKUPS = "lookups search the requests' own texts, and each step decides how long they are"
+_WITH_MODEL = "the draft model is placed beside the model, where it fits"
 _LOG = f"the log says what matters, and `{PROGRAM} doctor` names its folder"
-_NO_PAGE = "the endpoint has no page, as the window is one"
+_NO_PAGE = "the endpoint has no web page: the desktop app has the chat"
 _TOOLS = "programs run their tools themselves, and the window's chat has those of MCP servers"
 _MODEL = "name it with -hf OWNER/REPOSITORY:QUANTISATION"
-_VECTORS = "vectors of steering are not added to models here: write what is wanted into the system prompt"
+_VECTORS = "control vectors are not supported: write what is wanted into the system prompt"
 _PROXY = "put a proxy in front of the server, as caddy or nginx"
-_FIT = "what fits is always computed, from the memory that is free"
+_FIT = "what fits is always computed from the free memory"
 
 SWITCHES = (
-    # What happens anyway, and what is chosen here by measurement.
+    # Things that happen anyway, or that are chosen by measurement.
     _taken("--embedding --embeddings", "/v1/embeddings is always there"),
     _taken("--jinja", "templates are always rendered by jinja"),
     _taken("--metrics", "/metrics is always there"),
     _taken("--slots --no-slots", "/slots is always there and shows no text of a request"),
     _taken("--props", "no property can be changed while the server runs"),
-    _taken("--slot-save-path", "prompts are kept on disk by themselves (--cache-disk)", "PATH"),
+    _taken("--slot-save-path", "prompts are kept on disk automatically (--cache-disk)", "PATH"),
     _taken("--cont-batching -cb --no-cont-batching -nocb", "requests always share steps, up to --parallel of them"),
-    _taken("--cache-reuse", "the longest beginning that is known is reused", "N"),
+    _taken("--cache-reuse", "the longest known prefix is reused", "N"),
     _taken("--cache-prompt --no-cache-prompt", "prompts are kept as far as --cache-ram and --cache-disk allow"),
     _taken("--cache-idle-slots --no-cache-idle-slots", "prompts are kept as far as --cache-ram allows"),
     _taken("--ctx-checkpoints --swa-checkpoints -ctxcp", "states to go back to are kept as memory allows", "N"),
-    _taken("--checkpoint-min-step -cms", "states to go back to are kept where they pay", "N"),
-    _taken("--slot-prompt-similarity -sps", "a request goes on from the longest beginning that is known", "N"),
+    _taken("--checkpoint-min-step -cms", "states to go back to are kept where they save time", "N"),
+    _taken("--slot-prompt-similarity -sps", "a request reuses the longest prefix that is known", "N"),
     _taken("--kv-unified -kvu --no-kv-unified -no-kvu", "all requests share one cache, each with a context of its own"),
-    _taken("--swa-full", "of a sliding window as much is kept as goes on from it needs"),
-    _taken("--defrag-thold -dt", "llama.cpp needs it no more", "N"),
+    _taken("--swa-full", "a sliding window keeps as much as the next turn needs"),
+    _taken("--defrag-thold -dt", "llama.cpp no longer needs it", "N"),
     _taken("--batch-size -b", _STEPS, "N"),
     _taken("--ubatch-size -ub", _STEPS, "N"),
     _taken("--mtmd-batch-max-tokens", _STEPS, "N"),
     _taken("--threads-batch -tb", "prompts are read with --threads, or with what the machine has free", "N"),
-    _taken("--poll", "threads wait as it was measured to be best", "N"),
-    _taken("--poll-batch", "threads wait as it was measured to be best", "N"),
+    _taken("--poll", "how threads wait was chosen by measurement", "N"),
+    _taken("--poll-batch", "how threads wait was chosen by measurement", "N"),
     _taken("--prio", "the system's own priority is kept: start the server under nice for another", "N"),
     _taken("--prio-batch", "the system's own priority is kept: start the server under nice for another", "N"),
-    _taken("--repack", "weights are laid out as the processor likes them"),
+    _taken("--repack", "weights are always repacked for the processor's kernels"),
     _taken("--kv-offload -kvo", "the cache lies where its layers are"),
     _taken("--op-offload", "large steps are computed on the GPU where there is one"),
     _taken("--mmproj-auto", "a projector beside the model is found"),
@@ -107,8 +107,8 @@ SWITCHES = (
     _taken("--no-context-shift", "a text that is too long is refused and not shifted"),
     _taken("--prefill-assistant", "a last message of the assistant's is continued"),
     _taken("--models-autoload", "a model that a request names is loaded"),
-    _taken("--tags", "tags are listed nowhere", "TEXT"),
-    _taken("--timeout -to", "a reply may take as long as it takes, and docs/endpoint.md has the limits", "N"),
+    _taken("--tags", "tags are not shown anywhere", "TEXT"),
+    _taken("--timeout -to", "replies have no time limit; docs/endpoint.md lists the limits there are", "N"),
     _taken("--sse-ping-interval", "a stream that waits gets a comment every 15 seconds", "N"),
     _taken("--threads-http", "one thread serves all connections", "N"),
     _taken("--no-webui --no-ui --webui --ui", _NO_PAGE),
@@ -142,15 +142,15 @@ SWITCHES = (
         )
     ),
     _taken("--spec-draft-backend-sampling --no-spec-draft-backend-sampling", _DRAFTS),
-    _taken("--backend-sampling -bs", "tokens are chosen where a seed gives the same text always"),
+    _taken("--backend-sampling -bs", "sampling runs where a seed always gives the same text"),
     _taken("--ctx-size-draft -cd", "a draft model has the context of its model", "N"),
     _taken("--n-gpu-layers-draft --gpu-layers-draft -ngld --spec-draft-ngl", _WITH_MODEL, "N"),
     _taken("--threads-draft -td --spec-draft-threads", "a draft model has the threads of its model", "N"),
     _taken("--threads-batch-draft -tbd --spec-draft-threads-batch", "a draft model has the threads of its model", "N"),
     _taken("--prio-draft --spec-draft-prio", "the system's own priority is kept", "N"),
     _taken("--prio-batch-draft --spec-draft-prio-batch", "the system's own priority is kept", "N"),
-    _taken("--poll-draft --spec-draft-poll", "threads wait as it was measured to be best", "N"),
-    _taken("--poll-batch-draft --spec-draft-poll-batch", "threads wait as it was measured to be best", "N"),
+    _taken("--poll-draft --spec-draft-poll", "how threads wait was chosen by measurement", "N"),
+    _taken("--poll-batch-draft --spec-draft-poll-batch", "how threads wait was chosen by measurement", "N"),
     _refused("--cache-type-k-draft -ctkd --spec-draft-type-k", "leave it out: its keys are f16", "TYPE", ("f16",)),
     _refused("--cache-type-v-draft -ctvd --spec-draft-type-v", "leave it out: its values are f16", "TYPE", ("f16",)),
     _refused("--device-draft -devd --spec-draft-device", f"leave it out: {_WITH_MODEL}", "NAMES"),
@@ -175,8 +175,8 @@ SWITCHES = (
     _refused("--cpu-strict-batch", _PINNING, "N", ("0",)),
     _refused("--numa", "start the server under numactl, as numactl --interleave=all", "TYPE"),
     _refused("--no-kv-offload -nkvo", "give fewer --gpu-layers: the cache lies where its layers are"),
-    _refused("--no-repack -nr", "leave it out: weights are laid out as the processor likes them"),
-    _refused("--no-host", "leave it out: weights are laid out as the processor likes them"),
+    _refused("--no-repack -nr", "leave it out: weights are always repacked for the processor's kernels"),
+    _refused("--no-host", "leave it out: weights are always repacked for the processor's kernels"),
     _refused("--no-op-offload", "leave it out, or use the processor alone with --device none"),
     _refused("--override-tensor -ot", "use --n-cpu-moe N, which keeps the experts of N layers in memory", "PATTERN"),
     _refused("--n-cpu-ffn -ncffn", "give fewer --gpu-layers", "N", ("0",)),
@@ -231,7 +231,7 @@ SWITCHES = (
     _refused("--json-schema -j", "send json_schema or response_format in the request", "SCHEMA"),
     _refused("--json-schema-file -jf", "send json_schema or response_format in the request", "FILE"),
     _refused("--reverse-prompt -r", "send stop in the request", "TEXT"),
-    _refused("--special -sp", "leave it out: tokens that steer are no text"),
+    _refused("--special -sp", "leave it out: special tokens are never shown as text"),
     _refused("--spm-infill", "leave it out: the model's file says in which order the middle is filled in"),
     _refused("--embd-normalize", "send embd_normalize in the request", "N", ("2",)),
     _refused("--context-shift", "send truncation auto to /v1/responses, or truncate to /api/chat"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from app.jobs.verify.verification import TokenIds
     from core.engine.engine import Engine
 
-MAX_SEEDS = 100
+MAX_SEEDS = 100  # each takes as long as the greedy replies
 
 
 def verify(

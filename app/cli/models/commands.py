@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.models import listing as models_keep
+from app.cli.models import listing
 from app.cli.terminal.text import say, table
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def _list(as_json: _Json = False) -> None:
     TOK/S is what a model reached here; with a tilde, what is expected of it. Among more than 200, nothing is expected
     and --json leaves out who drafts for each (null): ask for it with show.
     """
-    from app.environment.paths import models_folder
+    from app.environment.paths import folders_file, models_folder
+    from app.library.file_changes import FileChanges
     from app.library.find_model import catalog
-    from app.library.hub_access import folders_file
     from app.library.model_rows import RowReader
     from app.pairing.model_list import MOST_PAIRED, ListedModels
     from app.pairing.service import pairing
@@ -67,20 +67,20 @@ def _list(as_json: _Json = False) -> None:
     models = catalog()
     entries = models.entries()
     is_short = len(entries) <= MOST_PAIRED
-    rates = models_keep.Rates(expects=is_short)
+    rates = listing.Rates(expects=is_short)
     if as_json:
-        models_keep.changes()
+        FileChanges().look()
         known, listed = RowReader(), ListedModels(entries)
         found = [
-            models_keep.facts(row)
-            | models_keep.rate_fields(rates.expected(entry), row.measured_rate)
+            listing.facts(row)
+            | listing.rate_fields(rates.expected(entry), row.measured_rate)
             | (_partners(pairing(entry, listed)) if is_short else _NOT_LOOKED_FOR)
             for entry in entries
             for row in [known.row(entry)]
         ]
         print(json.dumps(found, ensure_ascii=False))
         return
-    say(models_keep.listing(entries, rates))
+    say(listing.listing(entries, rates))
     for problem in models.folder_problems:
         say(f"{problem.folder}: {problem.sentence}")
     folders = [models_folder(), *(folder.path for folder in read_folders(folders_file()))]
@@ -162,7 +162,7 @@ def _show(
         judged = as_fields(judgement) if judgement else None
         print(json.dumps(facts | _rates(judgement) | partners | {"judgement": judged}, ensure_ascii=False))
         return
-    rows = models_keep.described(facts)
+    rows = listing.described(facts)
     if used is not None:
         rows.append(["drafts", used.name])
     print(table(rows + (as_lines(judgement) if judgement else [])))
@@ -194,13 +194,14 @@ def _partners(found: Pairing) -> dict[str, Any]:
 def _rates(judgement: FitReport | None) -> dict[str, float | None]:
     """What the list says of a model's speed, as this judgement knows it."""
     speed, measured = (judgement.speed, judgement.measured) if judgement is not None else (None, None)
-    return models_keep.rate_fields(
+    return listing.rate_fields(
         speed.empty if speed is not None else None, measured.rate if measured is not None else None
     )
 
 
 def _facts(entry: ModelEntry) -> dict[str, Any]:
+    from app.library.file_changes import FileChanges
     from app.library.model_rows import RowReader
 
-    models_keep.changes()
-    return models_keep.facts(RowReader().row(entry))
+    FileChanges().look()  # the record of a file that was moved goes with it
+    return listing.facts(RowReader().row(entry))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _Work = TypeVar("_Work", "Download", "Quantising")
 # What a server cannot do that is of another version, has no API key, or is stopping.
 _NOT_DONE_THERE = frozenset({"not_found", "unknown_parameter", "api_key_needed", "library_stopped"})
-_LOOK_SECONDS = 2.0
+_LOOK_SECONDS = 2.0  # for a server to answer; one that hangs is passed over
 
 
 def answer(request: Any, *, same_hub: bool = False) -> Any:
@@ -68,7 +68,7 @@ def parts(request: Any, stop: Any) -> Generator[Any, None, None]:
 def followed(
     news: Iterator[tuple[_Work, ...]], number: int, show: Callable[[Any], None], stopped: Exception
 ) -> _Work | None:
-    """See work that a library has begun to its end; None where the library stops before that.
+    """Follow work that a library has begun to its end; None if the library stops before that.
 
     ``show`` gets its progress. Raises LibraryError where it fails, and ``stopped`` where the window stops it.
     """
@@ -110,7 +110,7 @@ def own_answer(request: Any) -> Any:
 
 
 def asked_as(entry: ModelEntry, models: Catalog) -> str:
-    """Return by what the library is asked about a model: its name among ``models``, else its path."""
+    """Return what names a model in a request to the library: its name if ``models`` has it, else its path."""
     listed = models.find(entry.name)
     return entry.name if listed is not None and listed.path == entry.path else str(entry.path.absolute())
 

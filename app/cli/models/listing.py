@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,20 +13,10 @@ from models.formatting.safe_text import one_line
 
 if TYPE_CHECKING:
     from models.catalog.catalog import ModelEntry
-    from models.files.integrity import GoneFile, IntegrityState, MovedFile
-    from models.library.values import ModelRow
+    from models.files.integrity import IntegrityState
+    from models.library.values import ModelRow, Notice
 
 _HEAD = ["NAME", "PARAMETERS", "TYPE", "SIZE", "TOK/S", "CONTEXT", "ARCHITECTURE", "LICENCE", "LAST USED", "FROM"]
-
-
-def changes() -> tuple[MovedFile | GoneFile, ...]:
-    """What happened to files behind the app's back; what is known of a file that was moved goes with it."""
-    from app.environment.paths import models_folder
-    from models.files.integrity import MovedFile, look_for_changes
-
-    found = look_for_changes(models_folder())
-    _settle([change for change in found if isinstance(change, MovedFile)])
-    return found
 
 
 def facts(row: ModelRow) -> dict[str, Any]:
@@ -116,39 +105,28 @@ def described(facts: dict[str, Any]) -> list[list[str]]:
 
 
 def listing(entries: Sequence[ModelEntry], rates: Rates) -> str:
-    """All models as a table, below it those that cannot be used and why, and what happened behind the app's back."""
+    """All models as a table; below it those that cannot be used and why, and files that others moved or deleted."""
+    from app.library.file_changes import FileChanges
     from app.library.model_rows import RowReader
 
-    happened, known = changes(), RowReader()
+    changes = FileChanges()
+    notices, known = changes.look(), RowReader()
     usable = [(entry, known.row(entry)) for entry in entries if entry.problem is None]
     rows = [_row(row, rates.as_text(entry, row)) for entry, row in usable]
     broken = [[entry.name, entry.problem] for entry in entries if entry.problem is not None]
     blocks = [table([_HEAD, *rows]) if rows else f"There are no models yet. `{PROGRAM} models search` finds some."]
     if broken:
         blocks.append(f"Cannot be used as models:\n{table(broken)}")
-    if happened:
-        blocks.append("\n".join(one_line(_told(change)) for change in happened))
-        _settle(happened)  # it is said once
+    if notices:
+        blocks.append("\n".join(one_line(_told(notice)) for notice in notices))
+    for notice in notices:
+        changes.dismiss(notice.path)  # it is told once
     return "\n\n".join(blocks)
 
 
-def _told(change: MovedFile | GoneFile) -> str:
-    from models.files.integrity import GoneFile
-
-    record = change.record
-    if not isinstance(change, GoneFile) or not record.repo_id:
-        return change.sentence
-    return f"{change.sentence} `{command('models pull', f'{record.repo_id}:{record.path}')}` downloads it again."
-
-
-def _settle(changes: Sequence[MovedFile | GoneFile]) -> None:
-    from app.environment.paths import models_folder
-    from models.files.integrity import accept_changes
-
-    try:
-        accept_changes(models_folder(), changes)
-    except OSError as error:
-        print(f"{models_folder()} cannot be written: {error.strerror}.", file=sys.stderr)
+def _told(notice: Notice) -> str:
+    pull = command("models pull", f"{notice.repo_id}:{notice.wanted}")
+    return f"{notice.sentence} `{pull}` does that." if notice.repo_id else notice.sentence
 
 
 def _row(row: ModelRow, speed: str) -> list[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from models.pairing.offers import DownloadOffer, FoundOffers
     from models.pairing.partner import Partner
 
-_MOST_REFUSED = 12
+_MOST_REFUSED = 12  # lines, half of a terminal
 
 
 def pair(
@@ -102,7 +102,7 @@ def _changed(entry: ModelEntry, models: Catalog, use: str | None, none: bool, au
 
 
 def _asked_draft(entry: ModelEntry, draft: str, models: Catalog) -> str:
-    """Return by what the library is asked about a draft; raises UnknownModel and CannotPair."""
+    """Return what names a draft in a request to the library; raises UnknownModel and CannotPair."""
     from app.pairing.service import partner_named
 
     partner = partner_named(entry, draft, models)

@@ -118,7 +118,7 @@ def show_remote(
 def _advice(
     client: Hub, repository: Repository, look: Callable[[], CurrentMachine], n_ctx: int | None
 ) -> dict[str, Any]:
-    """Which of the models to take here; where no header can be read, why nothing is said."""
+    """Which of the models to take here; if no header can be read, the reason."""
     from app.cli.terminal.errors import typed
     from app.fit_reports.repository_reports import RepositoryReports
     from app.library.trouble import trouble_of

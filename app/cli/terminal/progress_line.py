@@ -61,7 +61,7 @@ class ProgressLine:
             self._is_open = False
 
 
-_QUIET_SECONDS = 0.4
+_QUIET_SECONDS = 0.4  # a load that is over sooner needs no line
 
 
 class LoadingLine:

@@ -18,7 +18,7 @@ from app.jobs.batch.result_file import FinishedLines, ResultFile, Tally
 from core.values.errors import BadRequest, SlipstreamError
 
 _FIRST_SIZE = 1 << 10
-_MOST_FILLED = 0.7
+_MOST_FILLED = 0.7  # share of the places; a fuller table searches long
 
 
 class SeenIds:
@@ -67,8 +67,8 @@ class SeenIds:
 # A line whose request ended with a fault of the server or a dead engine is tried so often altogether.
 MAX_TRIES = 3
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 8.0
-_SYNC_SECONDS = 5.0
-_LINES_PER_BREATH = 256
+_SYNC_SECONDS = 5.0  # of answers that a loss of power may cost
+_LINES_PER_BREATH = 256  # some milliseconds of reading
 
 
 class BatchStopped(SlipstreamError):
@@ -173,7 +173,7 @@ class BatchRun:
     def _lines_left(self) -> Iterator[tuple[InputLine, BatchRequest] | None]:
         """Yield the requests to send, and write down the lines that are none. Of finished lines only the ids are read.
 
-        None stands for a breath: reading on through lines that need no request must not stop those under way.
+        A None now and then lets requests that run go on while many lines are read that need none.
         """
         for n_read, line in enumerate(self.work.jobs.lines(), 1):
             if n_read % _LINES_PER_BREATH == 0:

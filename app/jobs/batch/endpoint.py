@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import httpx
 
 _CONNECT_SECONDS = 10.0
-_LONGEST_WAIT = 60.0
+_LONGEST_WAIT = 60.0  # a server that asks for more is asked again after this
 
 
 class ServerGone(Exception):

@@ -11,8 +11,8 @@ from models.formatting.figures import speed
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-_LINE_SECONDS = 10.0
-_BAR_SECONDS = 0.1
+_LINE_SECONDS = 10.0  # between two lines of a log
+_BAR_SECONDS = 0.1  # between two drawings on a terminal
 
 
 class BatchRate:

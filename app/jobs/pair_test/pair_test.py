@@ -62,7 +62,7 @@ class TrialProblem:
     message: str
 
 
-_ANSWER_SECONDS = 1.0
+_ANSWER_SECONDS = 1.0  # a server that does not answer by then counts as idle
 
 
 class OtherWork(StrEnum):
@@ -99,8 +99,8 @@ def _work_of(server: RunningServer) -> OtherWork | None:
     return OtherWork.LOADING if state.phase in ("loading", "restarting") else None
 
 
-MOST_TESTED = 3
-_TAIL_BYTES = 2000
+MOST_TESTED = 3  # each takes about a minute
+_TAIL_BYTES = 2000  # of the log, for its last line
 TestProgress = Callable[[str, str, float], None]
 """Called with the partner's name, a stage, and 0 to 1: "loading", "measuring", or what is waited for (OtherWork)."""
 LOOK_SECONDS = 0.5

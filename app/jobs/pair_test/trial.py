@@ -22,8 +22,8 @@ from models.formatting.sentence import Sentence
 if TYPE_CHECKING:
     from app.jobs.verify.verification import DecodedReply
 
-N_CTX = 512
-# Kinds in turns: what is easy to guess and what is not both count, however early the time is over.
+N_CTX = 512  # tokens, enough for a prompt and its reply
+# The kinds of prompts take turns, so that easy and hard ones both count even if the time is over early.
 ORDER = (0, 3, 6, 9, 1, 4, 7, 10)
 FEWEST = 3
 

@@ -26,8 +26,8 @@ from models.quantise.errors import QuantiseCancelled, QuantiseError, QuantiseFai
 from models.quantise.plan import FOLDER, QuantisePlan
 from models.quantise.progress import Quantised, QuantisePhase, QuantiseProgress, seconds_left
 
-RESERVE_BYTES = 128 << 20
-_HEADER_SLACK = 1 << 16
+RESERVE_BYTES = 128 << 20  # as a download leaves (``DownloadOptions``)
+_HEADER_SLACK = 1 << 16  # bytes, for keys that quantising adds
 
 ProgressCallback = Callable[[QuantiseProgress], None]
 
@@ -218,7 +218,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _header_bytes(plan: QuantisePlan) -> int:
-    """What the file takes besides its tensors: as much as the source does, and a little."""
+    """Return an upper bound of the bytes before the tensors: those of the source, and a little more."""
     from models.gguf.header import read_header
 
     return read_header(plan.source).data_offset + _HEADER_SLACK

@@ -22,9 +22,9 @@ from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 from models.gguf.header import GgufError, read_header
 
-_EXIT_FAILED = 70
+_EXIT_FAILED = 70  # as in sysexits.h: an error of ours
 _PROBE = "The quick brown fox jumps over the lazy dog."
-_FULL_BELOW = 1 << 20
+_FULL_BELOW = 1 << 20  # bytes that are free on a disk that counts as full
 _CHUNK = 1 << 20
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.environment.paths import starter_folder
 from app.library.find_model import catalog, find_draft, find_model
 from app.pairing.automatic import draft_for
 from app.settings.server_settings import ServerSettings
@@ -13,8 +12,6 @@ from core.values.errors import BadOption
 
 if TYPE_CHECKING:
     from models.catalog.catalog import ModelEntry
-
-STARTER = "ember-q8_0.gguf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +30,10 @@ def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -
     """
     if draft is not None and is_lookup_only:
         raise BadOption("--draft names a draft model and --lookup-only uses none: leave out one of them.")
+    from models.catalog.catalog import STARTER
+
     models = catalog()
-    target = find_model(model if model is not None else str(starter_folder() / STARTER), models)
+    target = find_model(model if model is not None else str(STARTER), models)
     if is_lookup_only:
         return ModelPair(target, None, uses_heads=False)
     if draft is not None:

@@ -15,7 +15,7 @@ from core.values.request import SamplingParams
 NEAR_TIE = 0.25
 # The shortfall of what can never be chosen, and the least that a logit counts.
 FAR = 1e9
-_LEAST_SHARE = 1e-12
+_LEAST_SHARE = 1e-12  # keeps the logarithm finite
 
 Array = npt.NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def shortfall(
     assert params.top_k > 0
     inside = _room_inside(values, params)
     scores = values + params.temperature * gumbel(seed, position, np.arange(len(values), dtype=np.int32))
-    # A rival is no obstacle to a change that pushes it over the edge or that lifts the token above it.
+    # A rival is out when a change pushes it over the edge or lifts the token above it: the smaller change counts.
     obstacle = float(np.minimum(inside, scores - scores[token]).max())
     return max(0.0, -float(inside[token]), obstacle)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from app.jobs.verify.prompt_file import VerifyPrompt
     from core.values.messages import LoadedModel
 
-_SUMMARY_CHARS = 60
+_SUMMARY_CHARS = 60  # of a prompt in the table
 _PLAIN_WIDTH = 130
 _LOSES = (
     f"Drafting COSTS time here: the median is below {LEAST_SPEEDUP}. Where other programs use the machine, verify "

@@ -25,7 +25,7 @@ from core.values.errors import SlipstreamError
 from core.values.messages import Ended, FinishReason, LoadedModel
 from core.values.request import Request, SamplingParams
 
-TEMPERATURE = 0.8
+TEMPERATURE = 0.8  # the usual one, as in SamplingParams
 # Shorter replies are compared but say nothing of speed.
 FEWEST_TIMED = 8
 # A reply that takes fewer seconds is decoded again, so many times at most: a machine may be slow for a moment, and of

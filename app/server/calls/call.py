@@ -13,10 +13,10 @@ from app.server.calls.model_defaults import with_defaults
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import GenerationBody
-from app.server.calls.speed import ReplySpeed, answering
+from app.server.calls.speed import answering
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import Constraint, PromptImage, Request, ThinkingBudget
+from core.values.request import Constraint, PromptImage, ReplySpeed, Request, ThinkingBudget
 from models.formatting.sentence import Sentence
 
 _Body = TypeVar("_Body", bound=GenerationBody)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from app.server.calls.schemas import ChatCompletionBody, ChatMessage, GenerationBody
-from app.server.calls.speed import ReplySpeed
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.model_settings import ModelSettings
+from core.values.request import ReplySpeed
 
 _RECOMMENDED = ModelSettings()
 _Body = TypeVar("_Body", bound=GenerationBody)

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.pairing.chosen_draft import ChosenDraft
+from app.server.calls.background_thread import BackgroundThread
 from app.server.calls.engine_bridge import EngineBridge, EngineHandle
-from app.server.calls.model_keeper import ModelPreferences, NoPreferences
-from app.server.calls.side_thread import BackgroundThread
+from app.settings.model_settings_store import note_use, user_settings
 from app.settings.server_settings import ServerSettings
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, BadRequest, EngineUnavailable
@@ -34,7 +34,7 @@ from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from app.server.calls.schemas import LoraScale  # pydantic takes its time
-    from models.facts.model_facts import ModelFacts
+    from models.catalog.catalog import ModelEntry
 
 _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
@@ -42,41 +42,6 @@ _LEAVE_SECONDS = 1.0
 LEAVING = Sentence("The server is shutting down.")
 # The settings of a model that are the engine's.
 _COUNT_AT_LOAD = ("ctx", "kv_type", "gpu_layers", "threads", "draft", "worker")
-
-
-class Entry(Protocol):
-    """What the server reads of a catalogue's entry."""
-
-    @property
-    def name(self) -> str:
-        """The name in requests."""
-
-    @property
-    def path(self) -> Path:
-        """The GGUF file."""
-
-    @property
-    def is_toy(self) -> bool:
-        """True for the bundled pair."""
-
-    @property
-    def problem(self) -> str | None:
-        """Why the file cannot be used, as a sentence, or None."""
-
-    @property
-    def facts(self) -> ModelFacts | None:
-        """What its header says; None where it was not read."""
-
-
-@dataclass(frozen=True, slots=True)
-class GivenModel:
-    """A model that is known without a catalogue."""
-
-    name: str
-    path: Path
-    is_toy: bool = False
-    problem: str | None = None
-    facts: ModelFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +57,17 @@ class NamedParts:
 
 
 class Change(Enum):
-    """What is to happen before a place in the line is reached."""
+    """What happens to the model when a place in the line comes up."""
 
-    NONE = "none"  # but that the model is loaded where another one is
-    ANEW = "anew"  # the model is loaded although it is there
-    OUT = "out"  # the model leaves memory
+    NONE = "none"  # it is loaded if another model is there
+    ANEW = "anew"  # it is loaded even if it is there
+    OUT = "out"  # it leaves memory
 
 
 class Place(NamedTuple):
     """A place in the line: who wants which model."""
 
-    entry: Entry
+    entry: ModelEntry
     turn: asyncio.Future[None]
     change: Change = Change.NONE
 
@@ -115,22 +80,21 @@ class ModelHost:
         engine: EngineHandle,
         bridge: EngineBridge,
         settings: ServerSettings,
-        keeper: ModelPreferences | None = None,
-        draft_for: Callable[[Entry], ChosenDraft] = lambda entry: ChosenDraft(),
+        draft_for: Callable[[ModelEntry], ChosenDraft] = lambda entry: ChosenDraft(),
         named: NamedParts | None = None,
     ) -> None:
         """``draft_for`` says who drafts for a model where nobody was named; it may read files, and does not raise."""
         self.engine, self.bridge = engine, bridge
-        self._keeper = keeper or NoPreferences()
+        self._own_settings = user_settings()
         self._draft_for = draft_for
         self._draft = ChosenDraft()
         self._named = named
-        # Models that have run with theirs: a draft that is gone since must not cost the model.
+        # Models that have run with a named draft. If its file is gone later, the model is loaded without it.
         self._drafted: set[Path] = set()
         self.settings = settings
-        # The scales that requests get which say none.
+        # The scales for requests that give none.
         self.lora_scales = tuple(scale for _, scale in settings.lora)
-        self._entry: Entry | None = None
+        self._entry: ModelEntry | None = None
         self._loaded_with = ModelSettings()
         self._model: LoadedModel | None = None
         self._state = EngineState(EnginePhase.EMPTY)
@@ -150,7 +114,7 @@ class ModelHost:
         self._starting = threading.Lock()
         self._note_next = 0.0
 
-    def load(self, entry: Entry, *, again: bool = False) -> None:
+    def load(self, entry: ModelEntry, *, again: bool = False) -> None:
         """Begin to load a model at once, whatever runs; ``again`` where it failed and a request tries once more."""
         self._entry, self._model = entry, None
         self._unloads_next = False
@@ -162,7 +126,7 @@ class ModelHost:
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
         self._loader.submit(partial(self._load, entry, entry.path not in self._drafted, self._n_loads, again))
 
-    def choose(self, entry: Entry) -> None:
+    def choose(self, entry: ModelEntry) -> None:
         """Take a model that the next call loads."""
         self._entry = entry
 
@@ -191,17 +155,17 @@ class ModelHost:
     @property
     def own(self) -> ModelSettings:
         """What the user has set for the loaded model."""
-        return self._keeper.settings_of(self._entry.path) if self._entry is not None else ModelSettings()
+        return self._own_settings.of(self._entry.path) if self._entry is not None else ModelSettings()
 
     @property
     def sampling(self) -> dict[str, Any]:
         """What a request gets that does not say, by the fields of its body; the server's options go first."""
         return self.own.sampling | dict(self.settings.sampling)
 
-    def _parts(self, entry: Entry) -> NamedParts | None:
+    def _parts(self, entry: ModelEntry) -> NamedParts | None:
         return self._named if self._named is not None and self._named.model == entry.path else None
 
-    def _load(self, entry: Entry, must_draft: bool, number: int, again: bool) -> None:
+    def _load(self, entry: ModelEntry, must_draft: bool, number: int, again: bool) -> None:
         if number != self._n_loads:
             return  # another model was chosen meanwhile
         try:
@@ -217,9 +181,9 @@ class ModelHost:
             problem = Sentence("The engine could not be started: {error}", error=error)
             self.bridge.deliver((EngineState(EnginePhase.FAILED, problem=problem, load=number),))
 
-    def _options(self, entry: Entry, must_draft: bool) -> EngineOptions:
+    def _options(self, entry: ModelEntry, must_draft: bool) -> EngineOptions:
         """Return the engine's options. A draft that was found and not named must not cost the model."""
-        own, uses_heads = self._keeper.settings_of(entry.path), True
+        own, uses_heads = self._own_settings.of(entry.path), True
         parts = self._parts(entry)
         named = parts.draft if parts is not None else None
         if named is None:
@@ -244,7 +208,7 @@ class ModelHost:
             _log.warning("The settings of %s are not used with this server's options: %s", entry.name, error.message)
             return replace(self.settings.engine_options(path), **fields)
 
-    def _sight(self, entry: Entry) -> dict[str, Any]:
+    def _sight(self, entry: ModelEntry) -> dict[str, Any]:
         """Return the options for the projector: one that was found and not named must not cost the model."""
         parts = self._parts(entry)
         if parts is not None and parts.mmproj is not None:
@@ -274,7 +238,7 @@ class ModelHost:
         self.bridge.attach(self.engine, self._on_state)
 
     @property
-    def entry(self) -> Entry | None:
+    def entry(self) -> ModelEntry | None:
         """The catalogue's entry of the model that is loaded or being loaded."""
         return self._entry
 
@@ -321,12 +285,12 @@ class ModelHost:
         """Whether no call has the model or waits for one."""
         return not self._n_leases and not self._line
 
-    def is_wanted(self, entry: Entry) -> bool:
-        """Whether this is the model that is here when all calls have had theirs."""
+    def is_wanted(self, entry: ModelEntry) -> bool:
+        """Whether this model will be the loaded one once the line is empty."""
         return self._line[-1].entry.path == entry.path if self._line else self._is_current(entry)
 
     @asynccontextmanager
-    async def lease(self, entry: Entry) -> AsyncIterator[LoadedModel]:
+    async def lease(self, entry: ModelEntry) -> AsyncIterator[LoadedModel]:
         """Hold a model while a call runs; waits until it is loaded.
 
         Its place in the line is taken before anything else happens. Raises LoadFailed, or EngineUnavailable when it
@@ -342,7 +306,7 @@ class ModelHost:
             self._note_use()
             self._advance()
 
-    def request_load(self, entry: Entry) -> None:
+    def request_load(self, entry: ModelEntry) -> None:
         """Load a model once running calls have ended.
 
         A model that failed is tried again. A model that is loaded with something left out, or with other settings than
@@ -361,7 +325,7 @@ class ModelHost:
             self._advance()
 
     @asynccontextmanager
-    async def without(self, entry: Entry) -> AsyncIterator[None]:
+    async def without(self, entry: ModelEntry) -> AsyncIterator[None]:
         """Keep a model out of memory: calls before this have ended, those behind it wait until it is over.
 
         A model whose file is gone then is forgotten.
@@ -442,7 +406,7 @@ class ModelHost:
             if number == self._n_loads and not self.is_closing:
                 self.engine.unload(number)
 
-    async def _enter(self, entry: Entry) -> None:
+    async def _enter(self, entry: ModelEntry) -> None:
         if not self._line and self._is_current(entry) and not self._is_kept_out:
             self._n_leases += 1
             return
@@ -491,7 +455,7 @@ class ModelHost:
         now, then = self.own, self._loaded_with
         return all(getattr(now, name) == getattr(then, name) for name in _COUNT_AT_LOAD)
 
-    def _is_current(self, entry: Entry) -> bool:
+    def _is_current(self, entry: ModelEntry) -> bool:
         return self._entry is not None and self._entry.path == entry.path
 
     async def _ready(self) -> LoadedModel:
@@ -534,7 +498,7 @@ class ModelHost:
         now = time.monotonic()
         if self._entry is not None and now >= self._note_next and not self.is_closing:
             self._note_next = now + _NOTE_SECONDS
-            self._loader.submit(partial(self._keeper.note_use, self._entry.path))
+            self._loader.submit(partial(note_use, self._entry.path))
 
     def _wake(self) -> None:
         waiters, self._state_waiters = self._state_waiters, []

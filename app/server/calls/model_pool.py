@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from app.server.calls.engine_bridge import LiveRequest
-from app.server.calls.model_host import LEAVING, Entry, ModelHost
+from app.server.calls.model_host import LEAVING, ModelHost
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import ModelNotFound
 from app.settings.server_settings import ServerSettings
@@ -22,19 +22,12 @@ from core.values.errors import BadRequest, EngineUnavailable, LoadFailed
 from core.values.messages import EnginePhase, LoadedModel
 from models.formatting.sentence import Sentence
 
+if TYPE_CHECKING:
+    from models.catalog.catalog import Catalog, ModelEntry
+
 _MOST_NAMES = 100  # names that are not looked up again; clients could make up any number
 # A model beside the chosen one holds memory that other programs could use. Editors and retrieval come back sooner.
 _BESIDE_SECONDS = 900.0
-
-
-class ModelCatalog(Protocol):
-    """The models there are."""
-
-    def entries(self) -> Sequence[Entry]:
-        """List them; can read files."""
-
-    def find(self, name: str) -> Entry | None:
-        """Return the one of this name, title or path."""
 
 
 class ModelPool:
@@ -47,9 +40,9 @@ class ModelPool:
     def __init__(
         self,
         make: Callable[[], ModelHost],
-        catalog: ModelCatalog,
+        catalog: Catalog,
         settings: ServerSettings,
-        fits_beside: Callable[[Entry, Sequence[LoadedModel]], bool] = lambda entry, loaded: True,
+        fits_beside: Callable[[ModelEntry, Sequence[LoadedModel]], bool] = lambda entry, loaded: True,
     ) -> None:
         """``make`` returns another engine without a model; all have one ``totals``. ``fits_beside`` can read files."""
         self._make, self._catalog, self.settings, self._fits_beside = make, catalog, settings, fits_beside
@@ -60,10 +53,10 @@ class ModelPool:
         # folders. Forgotten when another model is chosen.
         self._known: dict[str, Path | None] = {}
         self._on_engine: Callable[[ModelHost], None] = lambda host: None
-        # Each choice of an engine counts on what the ones before it have left.
+        # Engines are chosen one after the other, since each choice depends on the memory that the earlier ones left.
         self._choosing = asyncio.Lock()
 
-    def load(self, entry: Entry) -> None:
+    def load(self, entry: ModelEntry) -> None:
         """Begin to load the first model, or only choose it; may be called before ``attach``."""
         self._first = entry.name
         if self.settings.on_demand:
@@ -116,7 +109,7 @@ class ModelPool:
         """Names of the models that can be used."""
         return tuple(entry.name for entry in self.entries() if entry.problem is None)
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ModelEntry, ...]:
         """List the catalogue, and models of engines that lie outside of it and are loaded or can be."""
         listed = tuple(self._catalog.entries())
         known = {entry.name for entry in listed}
@@ -124,7 +117,7 @@ class ModelPool:
         # One that was just removed is neither, though its engine has not let go of it yet.
         return (*(entry for host, entry in outside if host.model is not None or entry.path.exists()), *listed)
 
-    def find(self, name: str) -> Entry:
+    def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""
         # A request may name models, not files: of a path, what stands last counts. Clients put a provider before it.
         plain = name.replace("\\", "/").rpartition("/")[2]
@@ -142,11 +135,11 @@ class ModelPool:
             )
         return entry
 
-    def of(self, entry: Entry) -> ModelHost | None:
+    def of(self, entry: ModelEntry) -> ModelHost | None:
         """Return the engine that has a model, or will have when the calls before have ended."""
         return next((host for host in self.hosts if host.is_wanted(entry)), None)
 
-    def load_progress(self, entry: Entry) -> float | None:
+    def load_progress(self, entry: ModelEntry) -> float | None:
         """Return how far a model is loaded, from 0 to 1; None where it is there."""
         host = next((host for host in self.hosts if host.entry is not None and host.entry.path == entry.path), None)
         if host is None:
@@ -176,7 +169,7 @@ class ModelPool:
         async with host.lease(entry):
             yield host
 
-    async def answering(self, name: str | None) -> Entry:
+    async def answering(self, name: str | None) -> ModelEntry:
         """Return the model that answers a call: for an unknown name, the one that is loaded.
 
         Raises ModelNotFound, LoadFailed, or EngineUnavailable where none is chosen.
@@ -189,7 +182,7 @@ class ModelPool:
             self._remember(name, None)
             return self.main.entry
 
-    async def request_load(self, name: str) -> Entry:
+    async def request_load(self, name: str) -> ModelEntry:
         """Choose a model, and load it once the calls that are in its way have ended; as ``ModelHost.request_load``."""
         self._known.clear()
         entry = await self._wanted(name)
@@ -203,7 +196,7 @@ class ModelPool:
         """End the load of the chosen model; as ``ModelHost.cancel_load``."""
         return self.main.cancel_load()
 
-    async def request_unload(self, name: str | None = None) -> Entry:
+    async def request_unload(self, name: str | None = None) -> ModelEntry:
         """Unload a model as soon as no call has it; the next call loads it again.
 
         Raises ModelNotFound, and BadRequest where ``name`` is not a model that is loaded.
@@ -222,7 +215,7 @@ class ModelPool:
                     await stack.enter_async_context(host.without(host.entry))
             yield
 
-    async def _wanted(self, name: str | None) -> Entry:
+    async def _wanted(self, name: str | None) -> ModelEntry:
         if self.is_closing:
             raise EngineUnavailable(LEAVING)
         if not name or (name in self._known and self._known[name] is None):
@@ -243,7 +236,7 @@ class ModelPool:
             self._known.clear()
         self._known[name] = path
 
-    async def _host_for(self, entry: Entry) -> ModelHost:
+    async def _host_for(self, entry: ModelEntry) -> ModelHost:
         """Return the engine whose line the call takes its place in, before it gives way to anything else."""
         host = self.of(entry)
         if host is None:
@@ -251,7 +244,7 @@ class ModelPool:
                 host = self.of(entry) or await self._with_room(entry)
         return host
 
-    async def _with_room(self, entry: Entry) -> ModelHost:
+    async def _with_room(self, entry: ModelEntry) -> ModelHost:
         """Return the engine that is to load a model, after others have left where memory needs that."""
         if self.settings.models_max == 1:
             return self.main
@@ -271,7 +264,7 @@ class ModelPool:
         assert taken_over is not None
         return taken_over
 
-    async def _fits(self, entry: Entry) -> bool:
+    async def _fits(self, entry: ModelEntry) -> bool:
         loaded = [host.model for host in self.hosts if host.model is not None]
         return await asyncio.to_thread(self._fits_beside, entry, loaded)
 

@@ -29,11 +29,11 @@ from app.server.calls.constraints import (
     grammar_of,
     written,
 )
-from app.server.calls.speed import ReplySpeed, wanted_speed
+from app.server.calls.speed import wanted_speed
 from app.server.http.body import Body, LenientBody
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, SamplingParams
+from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, ReplySpeed, SamplingParams
 from models.formatting.sentence import Sentence
 
 MAX_CHOICES = 128

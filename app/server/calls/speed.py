@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from typing import Any
 
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import Lane
+from core.values.request import ReplySpeed
 from models.formatting.program import PROGRAM, advice
 from models.formatting.sentence import Sentence
-
-
-class ReplySpeed(StrEnum):
-    """What ``speed`` may say."""
-
-    STANDARD = "standard"
-    FAST = "fast"
-    BATCH = "batch"
-    SPARK = "spark"
-    DEEP = "deep"
-
-    @property
-    def lane(self) -> Lane:
-        """The engine's lane."""
-        return Lane.STANDARD if self in (ReplySpeed.SPARK, ReplySpeed.DEEP) else Lane(self.value)
-
 
 _TIERS = {
     "auto": ReplySpeed.STANDARD,

@@ -20,7 +20,6 @@ from app.server.calls.call import Begun, Call, ReplyShape
 from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
-from app.server.calls.speed import ReplySpeed
 from app.server.chat.deep import DeepReply, DeepReplyProgress
 from app.server.chat.images import image_marks, placed, read_images
 from app.server.http.errors import ApiError, refuse
@@ -32,7 +31,7 @@ from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.messages import Ended, FinishReason, LoadedModel, PromptRead, Started, TokenLogprob
 from core.values.receipt import Receipt
-from core.values.request import Constraint, PromptImage, ThinkingBudget
+from core.values.request import Constraint, PromptImage, ReplySpeed, ThinkingBudget
 from core.values.tokens import Tokenized, TokenizeRequest
 
 # A budget that no thoughts spend: they can be ended by the client.

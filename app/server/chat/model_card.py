@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from app.server.calls.model_host import Entry
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ApiError
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.messages import EnginePhase, LoadedModel
+from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts, read_model
 from models.facts.projector import projector_beside
 from models.gguf.errors import GgufError
@@ -47,7 +47,7 @@ async def cards_of(pool: ModelPool, renderer: TemplateRenderer) -> list[ModelCar
     return [card for card in found if card is not None]
 
 
-def facts_of(entry: Entry) -> ModelFacts | None:
+def facts_of(entry: ModelEntry) -> ModelFacts | None:
     """Return the facts of a model's file, which may be read for it; None where it cannot be read."""
     if entry.facts is not None:
         return entry.facts
@@ -56,7 +56,7 @@ def facts_of(entry: Entry) -> ModelFacts | None:
 
 
 async def card_of(
-    entry: Entry, pool: ModelPool, renderer: TemplateRenderer, *, is_quick: bool = False
+    entry: ModelEntry, pool: ModelPool, renderer: TemplateRenderer, *, is_quick: bool = False
 ) -> ModelCard | None:
     """Return the card of a model; None where its file cannot be read.
 
@@ -83,7 +83,7 @@ async def card_of(
     return ModelCard(entry.name, entry.path, file.facts, file.modified, template or "", tuple(can), loaded)
 
 
-def loaded_of(entry: Entry, pool: ModelPool) -> LoadedModel | None:
+def loaded_of(entry: ModelEntry, pool: ModelPool) -> LoadedModel | None:
     """Return the loaded model of an entry; None where it is not in memory."""
     for host in pool.hosts:
         if host.entry is not None and host.entry.path == entry.path and host.state.phase is EnginePhase.READY:
@@ -116,11 +116,11 @@ class _File:
     eos: str = ""
 
 
-def _will_see(entry: Entry, pool: ModelPool) -> bool:
+def _will_see(entry: ModelEntry, pool: ModelPool) -> bool:
     return pool.settings.uses_projector and projector_beside(entry.path) is not None
 
 
-def _file_of(entry: Entry) -> _File | None:
+def _file_of(entry: ModelEntry) -> _File | None:
     try:
         status = entry.path.stat()
         return _read(entry.path, status.st_mtime, status.st_size)

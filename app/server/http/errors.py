@@ -1,7 +1,7 @@
 """What a client is told about an error: one table from exceptions to status, type and code.
 
 ApiError                 an answer in OpenAI's error shape
-├── UnknownModel         404, with the names there are
+├── ModelNotFound        404, with the names there are
 └── RequestFailed        the engine ended the request with a failure
 """
 

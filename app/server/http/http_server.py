@@ -19,9 +19,9 @@ from app.server.http.errors import refuse
 MAX_HEAD = 1 << 20
 
 
-# A client on a bad line sends a head within seconds. Who sends none in this time only holds a place.
+# A client on a bad line sends a head within seconds. One that takes longer only keeps a connection from others.
 HEAD_SECONDS = 30.0
-# A client that takes nothing of its answer for so long has gone, or never wants it.
+# A client that reads nothing of its answer for so long has gone.
 READ_SECONDS = 120.0
 MOST_CONNECTIONS = 4_096
 # Files that are no connections: models, databases, pipes to other processes.

@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from app.server.calls.model_host import Entry
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ModelNotFound, refuse
 from app.server.library.worker import LibraryTrouble, LibraryWorker
+from models.catalog.catalog import ModelEntry
 from models.catalog.curated import curated
 from models.download.progress import AT_REST, DownloadPhase
 from models.files.errors import NothingToChoose
@@ -115,7 +115,7 @@ async def begin(library: LibraryWorker, pull: Pull) -> None:
     await asked(library, "StartDownload", repo_id=pull.repo_id, wanted=pull.wanted)
 
 
-async def remove(library: LibraryWorker, pool: ModelPool, entry: Entry) -> None:
+async def remove(library: LibraryWorker, pool: ModelPool, entry: ModelEntry) -> None:
     """Move a downloaded model to the trash; calls that have it are waited for. Raises ApiError."""
     async with pool.without(lambda file: file == entry.path and not entry.is_toy):
         await asked(library, "RemoveModel", name=entry.name)

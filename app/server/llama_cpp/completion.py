@@ -16,14 +16,13 @@ from app.server.calls.ask import ask
 from app.server.calls.call import Begun, Call
 from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text
-from app.server.calls.speed import ReplySpeed
 from app.server.http.sse import EventStream, encode_event, while_connected
 from app.server.llama_cpp.properties import settings_of
 from app.server.openai.timings import LOWEST, prompt_progress, timings
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, TokenLogprob
 from core.values.receipt import Receipt
-from core.values.request import MAX_TOP_LOGPROBS
+from core.values.request import MAX_TOP_LOGPROBS, ReplySpeed
 from core.values.tokens import Tokenized, TokenizeRequest
 
 _NEVER = -100.0  # a logit bias that leaves a token no chance

@@ -13,7 +13,6 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from app.server.calls.model_host import Entry
 from app.server.calls.model_pool import ModelPool
 from app.server.chat.model_card import card_of, facts_of, loaded_of
 from app.server.http.errors import ModelNotFound, refuse
@@ -23,6 +22,7 @@ from app.server.remotes.chat import model_at_remote
 from app.server.remotes.exchange import Remotes
 from app.server.remotes.listed import ListedModel, listed_models
 from core.values.errors import BadRequest
+from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
 from models.formatting.figures import parameters
 from models.gguf.errors import GgufError
@@ -109,7 +109,7 @@ async def _shown(body: ShowBody, http: HttpRequest) -> dict[str, Any]:
     }
 
 
-async def entry_of(pool: ModelPool, name: str) -> Entry:
+async def entry_of(pool: ModelPool, name: str) -> ModelEntry:
     """Return the model of a name as Ollama's clients write it; raises ModelNotFound and LoadFailed."""
     entries = await asyncio.to_thread(pool.entries)
     known = next((entry for entry in entries if name in (entry.name, shown_name(entry.name))), None)
@@ -146,7 +146,7 @@ def _running(pool: ModelPool) -> list[dict[str, Any]]:
     return models
 
 
-def _model(entry: Entry) -> dict[str, Any] | None:
+def _model(entry: ModelEntry) -> dict[str, Any] | None:
     facts = facts_of(entry)
     try:
         modified = entry.path.stat().st_mtime

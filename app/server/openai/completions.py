@@ -14,12 +14,12 @@ from app.server.calls.ask import ask
 from app.server.calls.call import Begun, Call
 from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.schemas import MAX_CHOICES, CompletionBody
-from app.server.calls.speed import ReplySpeed
 from app.server.http.sse import EventStream, encode_text, while_connected
 from app.server.openai.reply import Reply, identity
 from app.server.openai.timings import text_logprobs
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
+from core.values.request import ReplySpeed
 from core.values.tokens import Detokenized, DetokenizeRequest
 
 

@@ -16,13 +16,13 @@ from app.server.calls.ask import ask
 from app.server.calls.generation import new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import HINTS, PromptInput
-from app.server.calls.speed import ReplySpeed, wanted_speed
+from app.server.calls.speed import wanted_speed
 from app.server.http.body import Body
 from app.server.http.sse import while_connected
 from core.values.embedding import Embedded, EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import Lane
+from core.values.request import Lane, ReplySpeed
 
 MAX_INPUTS = 2_048  # as at OpenAI
 

@@ -31,7 +31,7 @@ def is_text_by(schema: Mapping[str, Any], key: str, kind: str) -> bool | None:
 
 
 def value_of(text: str, is_text: bool | None, keyed: KeyedArguments) -> str:
-    """Return a value as JSON; what is none, and none of Python's, is text."""
+    """Return a value as JSON. A text that is neither JSON nor a Python literal becomes a string."""
     text = text.strip()
     try:
         json.loads(text, parse_constant=_refuse)

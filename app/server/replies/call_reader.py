@@ -36,7 +36,7 @@ _CDATA, _CDATA_END = "<![CDATA[", "]]>"
 
 
 class _NoCall(Exception):
-    """What began like a call is none."""
+    """The text began like a call and is none."""
 
 
 class CallReader:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 Span = tuple[int, int]
-"""From a character on, up to another one."""
+"""First character, and the one behind the last."""
 
 
 class DraftedText:

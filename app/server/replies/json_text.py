@@ -59,7 +59,7 @@ def _pass_string(source: TextSource, give: Give) -> Reading[None]:
 
 
 def stream_string(source: TextSource, give: Give, quote: str = '"') -> Reading[bool]:
-    """Pass on what the string says whose opening quote was read; False where an escape is none."""
+    """Pass on the content of the string whose opening quote was read; False for an invalid escape."""
     while True:
         ends = [at for at in (source.text.find(mark, source.at) for mark in (quote, "\\")) if at >= 0]
         _pass_on(source, min(ends, default=len(source.text)), give)
@@ -118,7 +118,7 @@ def _give_word(word: str, give: Give) -> None:
 
 
 def stream_gemma(source: TextSource, give: Give) -> Reading[bool]:
-    """Pass on Gemma's form of an object, ``{city:<|"|>Paris<|"|>,days:3}``, as JSON; False where it is none."""
+    """Pass on Gemma's form of an object, ``{city:<|"|>Paris<|"|>,days:3}``, as JSON; False if it is malformed."""
     closers: list[str] = []
     while True:
         mark = yield from source.skip_space()
@@ -153,7 +153,7 @@ def stream_gemma(source: TextSource, give: Give) -> Reading[bool]:
 
 
 def stream_python(source: TextSource, give: Give, depth: int = 0) -> Reading[bool]:
-    """Pass on a value as Python writes it, as JSON; False where it is none, or nested too deeply."""
+    """Pass on a Python literal as JSON; False if it is malformed or nested too deeply."""
     mark = yield from source.skip_space()
     if mark in "\"'":
         source.at += 1

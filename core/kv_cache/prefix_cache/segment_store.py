@@ -1,4 +1,4 @@
-"""Segments outside the device: in RAM, and on disk if there is a folder for them."""
+"""Segments outside the device, in RAM and on disk, and which of them go when a limit is reached."""
 
 from __future__ import annotations
 

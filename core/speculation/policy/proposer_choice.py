@@ -87,22 +87,28 @@ class ProposerChoice:
                 chosen.setdefault(chain.proposer.name, []).append(chain)
         promising = {chain.sequence.id for chains in chosen.values() for chain in chains}
         if len(found_free.keys() | promising) < cost.n_even:
-            promising, chosen, rivals = set(), {}, {}
+            chosen, rivals = {}, {}
+        probed: set[str] = set()
+        for proposer in self._paid:
+            probed |= self._probe(proposer, awake, cost.step_seconds(cost.n_rows))
+        drafts = self._grow(chosen, found, cost) if chosen else found
+        # Each may promise something alone and all together nothing: then no round was begun.
+        asked = {chain.sequence.id for chains in chosen.values() for chain in chains if chain.tokens or chain.next}
+        is_in_vain = len(drafts) < cost.n_even
         for sequence in awake:
             backoff = self._states.by_id[sequence.id].paid_backoff
-            if sequence.id in promising:
-                backoff.reset()
-            elif not rivals.get(sequence.id):
+            if sequence.id not in asked and (is_in_vain or not rivals.get(sequence.id)):
                 backoff.back_off(self._states.longest_rest)
-        for proposer in self._paid:
-            self._probe(proposer, awake, cost.step_seconds(cost.n_rows))
-        return self._grow(chosen, found, cost) if chosen else found
+            if sequence.id in probed:
+                backoff.n_left = 0
+        return drafts
 
-    def _probe(self, proposer: CostlyProposer, sequences: list[Sequence], step_seconds: float) -> None:
+    def _probe(self, proposer: CostlyProposer, sequences: list[Sequence], step_seconds: float) -> set[str]:
         """Let a proposer that is not used read along now and then, each time later, to learn whether it would pay.
 
-        A plain step takes ``step_seconds``.
+        A plain step takes ``step_seconds``. Return for whom it has read.
         """
+        probed: set[str] = set()
         for sequence in sequences:
             state = self._states.by_id[sequence.id]
             trial = state.trials[proposer.name]
@@ -120,7 +126,8 @@ class ProposerChoice:
             trial.interval = min(trial.interval * 2, longest)
             if not has_failed:
                 trial.tried_at = state.n_verified
-                state.paid_backoff.n_left = 0
+                probed.add(sequence.id)
+        return probed
 
     def _grow(self, chosen: dict[str, list[DraftChain]], found: list[DraftChain], cost: StepCost) -> list[DraftChain]:
         """Let each proposer, by name, extend the chains that it was chosen for, instead of what was found there."""
@@ -159,6 +166,8 @@ class ProposerChoice:
                 continue
             chain = self._states.chain(sequence, proposer)
             chain.rival = rival
+            if cost.n_even and len(self._paid) == 1:
+                return chain  # whether it is worth it is decided for all together
             promise = self._growth.expected_gain(proposer, chain, cost, n_awake)
             if promise > most:
                 best, most = chain, promise

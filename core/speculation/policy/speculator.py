@@ -112,7 +112,7 @@ class Speculator:
         # Seconds that drafting took since the last ``learn``.
         self._seconds = 0.0
         # In so many further steps of so many texts nobody is asked. In so many nobody was, which took these seconds:
-        # they are learnt from together.
+        # they are learnt from together. ``_is_at_rest``: this step is one of those.
         self._n_resting = self._n_texts_resting = self._n_rested = 0
         self._rested_seconds = 0.0
         self._is_at_rest = False
@@ -133,7 +133,7 @@ class Speculator:
         if not self._n_resting or len(decoding) != self._n_texts_resting:
             return False
         self._n_resting -= 1
-        self._is_at_rest = not self._observers
+        self._is_at_rest = True
         return True
 
     def propose(self, decoding: list[Sequence], step: StepCapacity) -> dict[str, tuple[int, ...]]:
@@ -171,7 +171,7 @@ class Speculator:
         Where ``n_even`` texts must bring equally many rows, n-grams of some of them are worth nothing.
         """
         states, ngram = self._states, self._ngram
-        is_awake = states.begin_step(decoding)
+        is_awake, n_found = states.begin_step(decoding), 0
         looking = states.due_for_ngrams(decoding) if ngram is not None else ()
         if looking and ngram is not None:
             began = self._clock()
@@ -182,10 +182,13 @@ class Speculator:
                 longest = self._longest_rest(self._search_seconds, len(decoding))
                 for sequence in missed:
                     states.by_id[sequence.id].ngram_backoff.back_off(longest)
-            is_awake = is_awake or len(looking) - len(missed) >= max(n_even, 1)
+            n_found = len(looking) - len(missed)
+            is_awake = is_awake or n_found >= max(n_even, 1)
         if is_awake or any(sequence.sampler.grammar is not None for sequence in decoding):
             return True
         self._n_resting, self._n_texts_resting = states.skip_steps(decoding), len(decoding)
+        # Where nothing was found there is nothing to judge either.
+        self._is_at_rest = not n_found and len(decoding) == len(states.by_id)
         return False
 
     def _longest_rest(self, seconds: float, n_texts: int, share: float = _DECIDING_SHARE) -> int:
@@ -240,13 +243,20 @@ class Speculator:
             keep_evenly(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
         elif chains:
             keep_what_pays(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
-        self._back_off(began, decoding, chains)
+        self._back_off(began, decoding, chains, step.n_even)
         return chains
 
-    def _back_off(self, began: float, decoding: list[Sequence], chains: list[DraftChain]) -> None:
+    def _back_off(self, began: float, decoding: list[Sequence], chains: list[DraftChain], n_even: int) -> None:
         """Leave those alone for a while for whom nothing pays, as long as what deciding took is worth."""
         states = self._states
         kept = {chain.sequence.id for chain in chains if chain.tokens}
+        for chain in chains:
+            if chain.proposer in self.paid:
+                backoff = states.by_id[chain.sequence.id].paid_backoff
+                if chain.tokens:
+                    backoff.reset()
+                elif n_even:  # one that promised nothing was in the way of all
+                    backoff.back_off(states.longest_rest)
         if not kept and not self._growth.spent:
             self._decision_seconds = _lately(self._decision_seconds, (self._clock() - began) / len(decoding))
         states.longest_rest = max(self._longest_rest(self._decision_seconds, len(decoding)), SHORT_REST)
@@ -265,16 +275,19 @@ class Speculator:
     # -- after a step -------------------------------------------------------------------------------------------
 
     def learn_rest(self, seconds: float) -> bool:
-        """Take in a step of the rest, in place of ``learn``; return False where it was none.
+        """Take in a step of the rest, in place of ``learn``; return False where it was none, or is to be observed.
 
         Its ``seconds`` of decoding are 0 where it read prompts too.
         """
-        if not self._is_at_rest:
+        if not self._is_at_rest or self._observers:
             return False
+        self._count_rest(seconds)
+        return True
+
+    def _count_rest(self, seconds: float) -> None:
         self._is_at_rest = False
         self._n_rested += 1
         self._rested_seconds += seconds
-        return True
 
     def _settle_rest(self) -> None:
         """Learn from the steps in which nobody was asked: each text got one token from each."""
@@ -287,11 +300,14 @@ class Speculator:
 
     def learn(self, evaluated: Series[Evaluated], times: StepTimes | None) -> None:
         """Learn from a step, before its sequences are forgotten; ``times`` None: it read prompts too."""
+        began = self._clock()
+        for observer in self._observers:
+            observer.observe(evaluated)
+        if self._is_at_rest:
+            self._count_rest(times.decode if times is not None else 0.0)
+            return
         self._settle_rest()
         if self._observers:
-            began = self._clock()
-            for observer in self._observers:
-                observer.observe(evaluated)
             # No risk: it costs the same whatever is drafted.
             self._seconds += self._clock() - began
         found = [self._learn_from(one) for one in evaluated if one.choices]

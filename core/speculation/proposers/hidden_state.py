@@ -48,13 +48,13 @@ class HiddenStateWindow:
         self._late_from = 0
 
     def append(self, text: TokenBuffer, position: int, parts: tuple[StateRows, ...]) -> None:
-        """Add the state of a text's token at ``position``, as ``take`` does; ``parts`` have one row."""
+        """Add the state of a text's token at ``position``, as ``take`` does; ``parts`` have one row, and are kept."""
         late = self._late
         if late and (text is not self._text or position != self._late_from + len(late) or len(late) >= _MOST_LATE):
             self._put_in()
         if not self._late:
             self._text, self._late_from = text, position
-        self._late.append(tuple([part.copy() for part in parts]))
+        self._late.append(parts)
 
     def _put_in(self) -> None:
         late, self._late = self._late, []
@@ -174,7 +174,10 @@ class HiddenStateProposer(ContextProposer):
         if not any(one.sequence.request.may_draft for one in evaluated):
             return
         self._target.synchronize()
-        parts = self._features(sum([one.n_rows + len(one.draft) for one in evaluated]))
+        n_rows = sum([one.n_rows + len(one.draft) for one in evaluated])
+        parts, are_copies = self._features(n_rows), n_rows == len(evaluated)
+        if are_copies:  # one row each: a copy of all is quicker than one of each
+            parts = tuple([part.copy() for part in parts])
         row = 0
         for one in evaluated:
             begin, row = row, row + one.n_rows + len(one.draft)
@@ -182,7 +185,8 @@ class HiddenStateProposer(ContextProposer):
                 continue
             window, states = self._slot_features(one.sequence).window, tuple([part[begin:row] for part in parts])
             if row - begin == 1:
-                window.append(one.sequence.tokens, one.start, states)
+                kept = states if are_copies else tuple([part.copy() for part in states])
+                window.append(one.sequence.tokens, one.start, kept)
                 continue
             tokens = one.sequence.tokens.view
             read = tokens[one.start : one.start + one.n_rows]

@@ -1,6 +1,6 @@
 """Prompt lookup: proposes what followed the same tokens before, in this text or in earlier ones.
 
-Costs hardly any time.
+Costs hardly any time. A passage that comes again with a name replaced is followed too, as in code that is edited.
 """
 
 from __future__ import annotations
@@ -15,9 +15,14 @@ from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToke
 # The longer the match, the likelier the next token: the bins of match length, and their prior acceptance rates.
 _MATCH_EDGES = (4, 6, 9, 16, 32)
 _LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
-# Behind them two bins of other requests' n-grams: with what followed once, and with what followed the last two times.
+# Behind them three bins of other requests' n-grams: with what followed once, what followed the last two times, and what
+# followed last where it was something else before.
 _SHARED = len(_LOCAL_PRIORS)
-_SHARED_PRIORS = (0.3, 0.7)
+_SHARED_PRIORS = (0.3, 0.7, 0.2)
+# And one of what is said in place of what the followed passage says.
+_REPLACED, _REPLACED_PRIOR = _SHARED + len(_SHARED_PRIORS), 0.6
+# So many tokens in a row may be others than those of the followed passage. What was matched before counts a quarter.
+_MOST_STRAYED, _STRAYED_SHARE = 3, 4
 _LONGEST_MATCH = _MATCH_EDGES[-1]
 # Sizes of n-grams in a text's own index; the longer is looked up first.
 _SIZES = (8, 3)
@@ -73,19 +78,69 @@ def _windows(tokens: list[int], size: int) -> Iterable[tuple[int, ...]]:
 
 
 class _Track:
-    """A sequence's index and the lookup that its present chain follows."""
+    """A sequence's index, and the earlier passage that the text follows: what comes next there is at ``source``.
+
+    ``run`` is how many tokens it has followed, 0: it follows none. ``replaced`` is what it says in place of a token of
+    the passage: it has said so before, and then went on as the passage does. ``place`` and ``match`` are ``source`` and
+    ``run`` of the present chain.
+    """
 
     def __init__(self) -> None:
         self.index = NgramIndex([])
-        self.place = 0
-        self.match = 0
+        self.source = self.run = 0
+        self.place = self.match = 0
+        self.replaced: dict[int, int] = {}
+        # What the passage has and what was said instead, where it is not known yet how the text goes on.
+        self._strayed: list[tuple[int, int]] = []
 
     def read_on(self, sequence: Sequence) -> bool:
         """Index the next part of a text; return whether all of it is indexed."""
         n_read, n_tokens = len(self.index.tokens), sequence.tokens.size
         if n_read < n_tokens:
-            self.index.extend(sequence.tokens.view[n_read : n_read + _PIECE].tolist())
+            tokens = sequence.tokens.view[n_read : n_read + _PIECE].tolist()
+            if self.run and len(tokens) <= _LONGEST_MATCH:
+                for token in tokens:
+                    self.append(token)
+            else:
+                self.index.extend(tokens)
+                self.run, self._strayed = 0, []
         return n_read + _PIECE >= n_tokens
+
+    def look(self) -> bool:
+        """Find the passage that the text follows, the one with the longest match; return whether there is one."""
+        found = self.index.find()
+        if found is not None and (self._strayed or found[1] >= self.run):
+            self.source, self.run = found
+            self._strayed = []
+        self.place, self.match = self.source, 0 if self._strayed else self.run
+        return self.match > 0
+
+    def append(self, token: int) -> None:
+        """The text goes on with ``token``."""
+        if self.run:
+            known, self.source = self.index.tokens[self.source], self.source + 1
+            if token not in (known, self.replaced.get(known)):
+                self._strayed.append((known, token))
+                if len(self._strayed) > _MOST_STRAYED:
+                    self.run, self._strayed = 0, []
+            elif self._strayed:
+                self.replaced.update(self._strayed)
+                self.run, self._strayed = min(self.run, _LONGEST_MATCH) // _STRAYED_SHARE, []
+            else:
+                self.run += 1
+                if token == known:
+                    self.replaced.pop(known, None)
+        self.index.append(token)
+
+    def next(self, drafted: list[int]) -> ProposedToken:
+        """Return what follows in the passage; a repetition continues into the drafted tokens themselves."""
+        beyond = self.place - len(self.index.tokens)
+        if beyond >= 0:
+            return ProposedToken(drafted[beyond], _bin(self.match))
+        token = self.index.tokens[self.place]
+        if token in self.replaced:
+            return ProposedToken(self.replaced[token], _REPLACED)
+        return ProposedToken(token, _bin(self.match))
 
 
 class NgramProposer:
@@ -94,9 +149,9 @@ class NgramProposer:
     name = "lookup"
 
     def __init__(self) -> None:
-        self.table = AcceptanceTable((*_LOCAL_PRIORS, *_SHARED_PRIORS))
+        self.table = AcceptanceTable((*_LOCAL_PRIORS, *_SHARED_PRIORS, _REPLACED_PRIOR))
         self._tracks: dict[str, _Track] = {}
-        # What followed an n-gram the last time, and whether the time before too: the token times two, plus one if so.
+        # What followed an n-gram the last time, and its bin: the token times the number of bins, plus the bin.
         self._shared: dict[tuple[int, ...], int] = {}
         self._observations: list[AcceptanceSample] = []
 
@@ -116,9 +171,10 @@ class NgramProposer:
 
     def add_text(self, tokens: list[int]) -> None:
         """Add a text to the shared index."""
-        shared = self._shared
+        shared, n_bins = self._shared, len(_SHARED_PRIORS)
         for key, token in zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False):
-            shared[key] = 2 * token + (shared.get(key, -1) // 2 == token)
+            known = shared.get(key)
+            shared[key] = n_bins * token + (0 if known is None else 1 if known // n_bins == token else 2)
         if len(shared) > _SHARED_LIMIT:
             keys = list(itertools.islice(shared, len(shared) - _SHARED_LIMIT // 2))
             for key in keys:
@@ -151,7 +207,7 @@ class NgramProposer:
                 guess = self._first(track)
                 if guess is not None:
                     self._observations.append(AcceptanceSample(sequence.id, guess.evidence, guess.token == token))
-            track.index.append(token)
+            track.append(token)
 
     def take_samples(self) -> list[AcceptanceSample]:
         """Return the samples of lookups that were not used, since the last call."""
@@ -167,25 +223,18 @@ class NgramProposer:
         if track.match:
             track.place += 1
             track.match += 1
-            return ProposedToken(self._token_at(track, chain.tokens), _bin(track.match))
+            return track.next(chain.tokens)
         return self._from_others([*track.index.tokens[-_SHARED_SIZE:], *chain.tokens])
 
     def _first(self, track: _Track) -> ProposedToken | None:
-        found = track.index.find()
-        if found is None:
-            track.match = 0
-            return self._from_others(track.index.tokens)
-        track.place, track.match = found
-        return ProposedToken(track.index.tokens[track.place], _bin(track.match))
-
-    def _token_at(self, track: _Track, drafted: list[int]) -> int:
-        """Return the token at the followed place; a repetition continues into the drafted tokens themselves."""
-        beyond = track.place - len(track.index.tokens)
-        return track.index.tokens[track.place] if beyond < 0 else drafted[beyond]
+        return track.next([]) if track.look() else self._from_others(track.index.tokens)
 
     def _from_others(self, tokens: list[int]) -> ProposedToken | None:
         known = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
-        return None if known is None else ProposedToken(known // 2, _SHARED + known % 2)
+        if known is None:
+            return None
+        token, place = divmod(known, len(_SHARED_PRIORS))
+        return ProposedToken(token, _SHARED + place)
 
 
 def _bin(match: int) -> int:

@@ -105,11 +105,6 @@ def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int
     return in_sight if 2 * in_sight < n_cells else n_cells
 
 
-def fits(need: MemoryNeed, free: int) -> bool:
-    """Whether ``need`` fits into the usable share of ``free`` bytes."""
-    return need.total <= free * USABLE_SHARE
-
-
 def free_memory() -> int:
     """Bytes that a process can still allocate on this machine, within the limit of its control group."""
     limits = [psutil.virtual_memory().available, *cgroup_free(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))]

@@ -19,8 +19,9 @@ import psutil
 import pytest
 
 from app.environment.exit_codes import ExitCode
-from tests.support import measured
-from tests.support.commands import ROOT, command
+from tests.support import commands, measured
+from tests.support.commands import ROOT, command, ran
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX"),
@@ -48,39 +49,24 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 
 def write_input(path: Path, n_lines: int, **body: Any) -> None:
-    with path.open("w") as file:
-        for number in range(n_lines):
-            prompt = {
-                "prompt": f"Once there were {number} foxes",
-                "max_tokens": 3,
-                "temperature": 0,
-                "ignore_eos": True,
-            }
-            file.write(
-                json.dumps(
-                    {"custom_id": f"r{number}", "method": "POST", "url": "/v1/completions", "body": prompt | body}
-                )
-                + "\n"
-            )
-
-
-def started(folder: Path, *words: str, **more: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command("batch", str(folder / "in"), str(folder / "out"), *words),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        **more,
+    path.write_text(
+        "".join(input_line(f"r{number}", f"Once there were {number} foxes", **body) for number in range(n_lines))
     )
 
 
+def input_line(custom_id: str, prompt: str, **body: Any) -> str:
+    asked = {"prompt": prompt, "max_tokens": 3, "temperature": 0, "ignore_eos": True} | body
+    line = {"custom_id": custom_id, "method": "POST", "url": "/v1/completions", "body": asked}
+    return json.dumps(line) + "\n"
+
+
+def started(folder: Path, *words: str) -> subprocess.Popen[str]:
+    files, none = (str(folder / "in"), str(folder / "out")), subprocess.DEVNULL
+    return commands.started("batch", *files, *words, stdin=none, start_new_session=True)
+
+
 def run(folder: Path, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    with started(folder, *words, **more) as child:
-        out, err = child.communicate(timeout=100)
-    return subprocess.CompletedProcess([], child.returncode, out, err)
+    return ran("batch", str(folder / "in"), str(folder / "out"), *words, stdin=subprocess.DEVNULL, **more)
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -94,10 +80,7 @@ def n_whole(folder: Path) -> int:
 
 
 def wait_for_lines(folder: Path, child: subprocess.Popen[str], n_lines: int) -> None:
-    deadline = time.monotonic() + 60
-    while n_whole(folder) < n_lines and child.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: n_whole(folder) >= n_lines or child.poll() is not None, pause=0.01)
 
 
 def test_two_hundred_lines_survive_kills_at_any_moment(tmp_path: Path, server: list[str]) -> None:
@@ -214,11 +197,7 @@ def test_an_empty_input_needs_no_server(tmp_path: Path) -> None:
 def test_a_huge_line_is_reported_and_the_rest_runs(tmp_path: Path, server: list[str]) -> None:
     write_input(tmp_path / "in", 2)
     with (tmp_path / "in").open("a") as file:
-        body = {"prompt": "x" * 9_000_000}
-        file.write(
-            json.dumps({"custom_id": "large", "method": "POST", "url": "/v1/completions", "body": body})
-            + f'\n{{"custom_id": "{"y" * 17_000_000}"}}\n'
-        )
+        file.write(input_line("large", "x" * 9_000_000) + f'{{"custom_id": "{"y" * 17_000_000}"}}\n')
     done = run(tmp_path, *server)
     assert done.returncode == ExitCode.LINES_FAILED
     assert "2 of 4 lines done · 2 failed" in done.stderr
@@ -233,7 +212,7 @@ def test_a_full_disk_stops_the_batch_and_loses_nothing(tmp_path: Path, server: l
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, 6_000))
 
-    done = run(tmp_path, *server, preexec_fn=limit)
+    done = run(tmp_path, *server, is_forked=False, preexec_fn=limit)
     assert done.returncode == ExitCode.ERROR
     assert "out cannot be written: File too large." in done.stderr
     assert "Run the same command again" in done.stderr
@@ -259,10 +238,10 @@ def test_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
 
 def test_what_is_piped_in_is_run_and_resumed(tmp_path: Path, server: list[str]) -> None:
     write_input(tmp_path / "in", 4)
-    words = command("batch", "-", str(tmp_path / "out"), *server)
+    lines = (tmp_path / "in").read_text().splitlines(keepends=True)
     for n_lines in (2, 4):
-        data = b"".join((tmp_path / "in").read_bytes().splitlines(keepends=True)[:n_lines])
-        assert subprocess.run(words, cwd=ROOT, input=data, capture_output=True, check=False).returncode == 0
+        piped = "".join(lines[:n_lines])
+        assert ran("batch", "-", str(tmp_path / "out"), *server, input=piped).returncode == 0
         assert len(records(tmp_path)) == n_lines
 
 

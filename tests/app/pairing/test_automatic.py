@@ -11,7 +11,6 @@ from app.environment.paths import model_settings_file
 from app.library.find_model import UnknownModel, catalog, find_model
 from app.pairing.automatic import draft_for
 from app.pairing.service import CannotPair, choose, choose_automatically, pairing, partners
-from app.server.calls.model_host import GivenModel
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
 from core.machine import probe as machine_probe
@@ -27,14 +26,14 @@ from tools.model_factory import gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 USUAL = ServerSettings()
-STARTER = GivenModel("ember-q8_0", EMBER, is_toy=True)
+STARTER = ModelEntry("ember-q8_0", EMBER, is_toy=True)
 
 
 def deep() -> ModelEntry:
     return find_model("deep")
 
 
-def drafts(entry: ModelEntry | GivenModel, settings: ServerSettings = USUAL):
+def drafts(entry: ModelEntry, settings: ServerSettings = USUAL):
     return draft_for(entry, catalog(), settings)
 
 
@@ -48,7 +47,7 @@ def test_the_bundled_model_has_the_bundled_partner(home):
     found = drafts(STARTER)
     assert (found.path, found.name, found.notices) == (EMBER_DRAFT, "ember-draft-q8_0", ())
     assert "× expected" in found.why
-    assert drafts(GivenModel("draft", EMBER_DRAFT)).path is None
+    assert drafts(ModelEntry("draft", EMBER_DRAFT)).path is None
 
 
 @pytest.mark.parametrize("settings", [ServerSettings(uses_draft=False), ServerSettings(speculation="off")])
@@ -169,7 +168,7 @@ def test_with_a_gpu_only_the_engine_knows_what_fits(library, monkeypatch):
 
 
 def test_a_model_that_cannot_be_loaded_has_no_partner_and_raises_nothing(library):
-    assert drafts(GivenModel("gone", library / "gone.gguf")).path is None
+    assert drafts(ModelEntry("gone", library / "gone.gguf")).path is None
     (library / "bad.gguf").write_bytes(b"GGUF")
     bad = next(entry for entry in catalog().entries() if entry.name == "bad")
     assert drafts(bad).path is None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app.jobs.quantise.job import QuantiseJob
@@ -23,6 +23,8 @@ from models.quantise.progress import QuantisePhase, QuantiseProgress
 from tests.support.disks import make_read_only, small_disk
 from tests.support.quantised import ember_f16, split_ember
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+
+pytestmark = pytest.mark.usefixtures("forked_children")
 
 
 def plan(folder: Path, type_name: str = "Q4_0", source: Path | None = None, **options) -> QuantisePlan:
@@ -127,8 +129,11 @@ def test_a_process_that_dies_is_reported_and_leaves_nothing(tmp_path):
     job = QuantiseJob(plan(tmp_path), tmp_path)
 
     def kill(progress: QuantiseProgress) -> None:
-        if progress.phase is QuantisePhase.QUANTISING and job._process is not None:
-            os.kill(job._process.pid, signal.SIGKILL)
+        if progress.phase is QuantisePhase.QUANTISING:
+            for child in psutil.Process().children():
+                with suppress(psutil.ZombieProcess):
+                    if "app.jobs.quantise.worker" in child.cmdline():
+                        child.kill()
 
     with pytest.raises(QuantiseFailed, match="could not be quantised to Q4_0"):
         job.run(kill)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import httpx
@@ -13,23 +12,32 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
-from app.client.server_process import ServerProcess
 from tests.support import measured
 from tests.support.fork_server import ForkedServer, stood_for
+from tests.support.waiting import until
 from tools.model_factory.embedder_factory import bert
 
 MODEL = "ember-q8_0"
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+GET_WEATHER = {"name": "get_weather", "description": "Get the weather in a city."}
+WEATHER = {"type": "function", "function": GET_WEATHER | {"parameters": CITY}}
 
 
 class RunningServer:
     """A server under test: its address, its key, and the processes behind it."""
 
-    def __init__(self, process: ServerProcess) -> None:
-        self.process = process
-        self.url = process.wait_listening()
+    def __init__(self, *options: str) -> None:
+        self.process = ForkedServer(options)
+        self.url = self.process.wait_listening()
         self.http = httpx.Client(base_url=self.url, headers=self.headers, timeout=60)
-        self.client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=process.api_key, max_retries=0, timeout=60)
+        self.client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.process.api_key, max_retries=0, timeout=60)
         self.wait_until(lambda state: state["phase"] == "ready")
+
+    def __enter__(self) -> RunningServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def headers(self) -> dict[str, str]:
@@ -40,11 +48,7 @@ class RunningServer:
         return self.http.get("/slipstream/state").json()
 
     def wait_until(self, is_so, seconds: float = 60.0) -> dict:
-        deadline = time.monotonic() + seconds
-        while not is_so(state := self.state):
-            assert time.monotonic() < deadline, state
-            time.sleep(0.02)
-        return state
+        return until(lambda: state if is_so(state := self.state) else None, seconds)
 
     @property
     def engine(self) -> psutil.Process:
@@ -92,40 +96,36 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """The loop of tests that are coroutines, as the server's."""
+    return "asyncio"
+
+
 @pytest.fixture(scope="session")
 def server(home: Path) -> Iterator[RunningServer]:
     """One server for all tests that leave it as it was."""
-    running = RunningServer(ForkedServer(["--parallel", "4", "--no-draft"]))
-    yield running
-    running.close()
-
-
-@pytest.fixture
-def start_server() -> Callable[..., RunningServer]:
-    """Starts a server in the folders that are set when it is called; whoever calls it closes it."""
-    return lambda *arguments: RunningServer(ForkedServer(list(arguments)))
+    with RunningServer("--parallel", "4", "--no-draft") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def own_server(home: Path) -> Iterator[RunningServer]:
     """A server for tests that do harm."""
-    running = RunningServer(ForkedServer(["--parallel", "4", "--no-draft", "--models-max", "1"]))
-    yield running
-    running.close()
+    with RunningServer("--parallel", "4", "--no-draft", "--models-max", "1") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def paired(home: Path) -> Iterator[RunningServer]:
     """A server with a draft model, which can answer too."""
-    running = RunningServer(ForkedServer(["--parallel", "2"]))
-    yield running
-    running.close()
+    with RunningServer("--parallel", "2") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def reranker(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server of a model that scores documents."""
     path = bert(tmp_path_factory.mktemp("reranker") / "tiny-reranker.gguf", "rank")
-    running = RunningServer(ForkedServer(["--model", str(path)]))
-    yield running
-    running.close()
+    with RunningServer("--model", str(path)) as running:
+        yield running

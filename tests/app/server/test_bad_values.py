@@ -51,22 +51,9 @@ BODIES: dict[str, dict[str, Any]] = {
 BROKEN_IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%"}}
 # As they stand in a body: JSON as most programs write it, and what only some of them do.
 VALUES = (
-    "null",
-    "true",
-    "-1",
-    "1e308",
-    "1e999",
-    "NaN",
-    "123456789012345678901234567890",
-    "1.5",
-    '""',
-    '"\\ud800"',
+    *("null", "true", "-1", "1e308", "1e999", "NaN", "123456789012345678901234567890", "1.5", '""', '"\\ud800"'),
+    *("[]", "[null]", '["a", 1]', "{}", '{"a": {"b": [1, {"c": null}]}}'),
     json.dumps("x" * 2_000),
-    "[]",
-    "[null]",
-    '["a", 1]',
-    "{}",
-    '{"a": {"b": [1, {"c": null}]}}',
     "[" * 300 + "]" * 300,
     '[{"role": "alien", "content": "Hi"}]',
     '[{"role": "tool", "content": "x", "tool_call_id": "none"}]',
@@ -208,13 +195,8 @@ FULL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("/api/generate", {"prompt": "Hi", "context": [300], **OLLAMA}),
     (
         "/api/v1/chat",
-        {
-            "model": "ember-q8_0",
-            "input": [{"type": "text", "content": "Hi"}],
-            "max_output_tokens": 1,
-            "store": True,
-            "stream": True,
-        },
+        {"model": "ember-q8_0", "input": [{"type": "text", "content": "Hi"}], "max_output_tokens": 1}
+        | {"store": True, "stream": True},
     ),
     ("/v1/rerank", {"query": "a", "documents": ["b", {"text": "c"}]}),
 )

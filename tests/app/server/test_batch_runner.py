@@ -17,6 +17,7 @@ from app.server.batches.file_store import FileStore, Record
 from app.server.calls.generation import new_id
 from tests.support.disks import fill_up, small_disk
 
+pytestmark = pytest.mark.anyio
 N_LINES = 3
 
 
@@ -82,23 +83,21 @@ def check(machine: Machine, found: Record) -> None:
     assert not list(machine.folder.rglob("*.results"))
 
 
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_a_batch_that_is_paused_or_cancelled_while_its_results_are_written_is_complete(tmp_path, is_cancelled):
-    machine = Machine(tmp_path)
-
-    async def scenario() -> Record:
-        runner = machine.runner()
-        batch_id = await until_results_are_written(machine, runner)
-        asyncio.get_running_loop().call_later(0.05, machine.files.may_write.set)
-        await (runner.cancel(batch_id) if is_cancelled else runner.pause(batch_id))
-        return await until_over(runner, batch_id)
-
-    check(machine, asyncio.run(asyncio.wait_for(scenario(), 20)))
+async def test_a_batch_that_is_paused_or_cancelled_while_its_results_are_written_is_complete(machine, is_cancelled):
+    runner = machine.runner()
+    batch_id = await until_results_are_written(machine, runner)
+    asyncio.get_running_loop().call_later(0.05, machine.files.may_write.set)
+    await (runner.cancel(batch_id) if is_cancelled else runner.pause(batch_id))
+    check(machine, await until_over(runner, batch_id))
 
 
-def test_a_server_that_leaves_while_results_are_written_does_not_run_the_batch_again(tmp_path):
-    machine = Machine(tmp_path)
-
+def test_a_server_that_leaves_while_results_are_written_does_not_run_the_batch_again(machine):
     async def leave() -> str:
         runner = machine.runner()
         batch_id = await until_results_are_written(machine, runner)
@@ -115,40 +114,31 @@ def test_a_server_that_leaves_while_results_are_written_does_not_run_the_batch_a
     check(machine, asyncio.run(asyncio.wait_for(come_back(batch_id), 20)))
 
 
-def test_a_batch_for_whose_results_the_disk_has_no_room_goes_on_when_it_has(tmp_path, monkeypatch):
+async def test_a_batch_for_whose_results_the_disk_has_no_room_goes_on_when_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(batch_runner, "_FULL_SECONDS", 0.05)
-
-    async def scenario(machine: Machine) -> Record:
+    with small_disk(tmp_path / "disk", 256 << 10) as disk:
+        machine = Machine(disk)
         runner, record = machine.runner(), machine.batch()
         runner.batches.put(record)
         machine.files.may_write.set()
-        fill_up(machine.folder / "full")
+        fill_up(disk / "full")
         runner.start()
         await asyncio.sleep(0.2)
         for change in (runner.pause, runner.cancel):
             with pytest.raises(OSError, match="No space"):
                 await change(record["id"])
         assert runner.batches.get(record["id"])["status"] == "validating"
-        (machine.folder / "full").unlink()
-        return await until_over(runner, record["id"])
-
-    with small_disk(tmp_path / "disk", 256 << 10) as disk:
-        machine = Machine(disk)
-        check(machine, asyncio.run(asyncio.wait_for(scenario(machine), 20)))
+        (disk / "full").unlink()
+        check(machine, await until_over(runner, record["id"]))
 
 
-def test_what_was_being_cancelled_when_the_server_ended_is_cancelled_with_what_was_finished(tmp_path):
-    machine = Machine(tmp_path)
+async def test_what_was_being_cancelled_when_the_server_ended_is_cancelled_with_what_was_finished(machine):
     machine.files.may_write.set()
-
-    async def scenario() -> Record:
-        runner, record = machine.runner(), machine.batch() | {"status": "cancelling"}
-        runner.batches.put(record)
-        answered = {"id": "batch_req_1_0", "custom_id": "0", "response": {"status_code": 200, "body": {}}}
-        (runner.batches.folder / f"{record['id']}.results").write_text(json.dumps(answered) + "\n")
-        runner.start()
-        return await until_over(runner, record["id"])
-
-    found = asyncio.run(asyncio.wait_for(scenario(), 20))
+    runner, record = machine.runner(), machine.batch() | {"status": "cancelling"}
+    runner.batches.put(record)
+    answered = {"id": "batch_req_1_0", "custom_id": "0", "response": {"status_code": 200, "body": {}}}
+    (runner.batches.folder / f"{record['id']}.results").write_text(json.dumps(answered) + "\n")
+    runner.start()
+    found = await until_over(runner, record["id"])
     assert found["status"] == "cancelled"
     assert machine.files.path(found["output_file_id"]).read_text().count("\n") == 1

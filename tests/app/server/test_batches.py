@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -12,13 +11,17 @@ import psutil
 import pytest
 
 from tests.app.server.conftest import MODEL, RunningServer
+from tests.support import waiting
 from tests.support.disks import fill_up, small_disk
-from tests.support.fork_server import ForkedServer
+
+
+def request_line(custom_id: str, url: str, **body) -> str:
+    return json.dumps({"custom_id": custom_id, "method": "POST", "url": url, "body": {"model": MODEL} | body})
 
 
 def chat_line(number: int, **fields) -> str:
-    body = {"model": MODEL, "messages": [{"role": "user", "content": f"Say {number}."}], "max_tokens": 4} | fields
-    return json.dumps({"custom_id": f"line-{number}", "method": "POST", "url": "/v1/chat/completions", "body": body})
+    asked = {"messages": [{"role": "user", "content": f"Say {number}."}], "max_tokens": 4} | fields
+    return request_line(f"line-{number}", "/v1/chat/completions", **asked)
 
 
 def submit(client: openai.OpenAI, lines: list[str], endpoint: str = "/v1/chat/completions") -> openai.types.Batch:
@@ -27,11 +30,8 @@ def submit(client: openai.OpenAI, lines: list[str], endpoint: str = "/v1/chat/co
 
 
 def until(client: openai.OpenAI, batch_id: str, is_so) -> openai.types.Batch:
-    deadline = time.monotonic() + 60
-    while not is_so(batch := client.batches.retrieve(batch_id)):
-        assert time.monotonic() < deadline, batch
-        time.sleep(0.05)
-    return batch
+    """The batch as soon as it ``is_so``."""
+    return waiting.until(lambda: batch if is_so(batch := client.batches.retrieve(batch_id)) else None)
 
 
 def results(client: openai.OpenAI, file_id: str) -> dict[str, dict]:
@@ -41,13 +41,8 @@ def results(client: openai.OpenAI, file_id: str) -> dict[str, dict]:
 
 def test_a_batch_answers_each_line_and_tells_the_errors_apart(server):
     client = server.client
-    response = {
-        "custom_id": "r",
-        "method": "POST",
-        "url": "/v1/responses",
-        "body": {"input": "Hi", "max_output_tokens": 3},
-    }
-    lines = [chat_line(1), chat_line(2, temperature=-1), chat_line(3), json.dumps(response), "{broken"]
+    response = request_line("r", "/v1/responses", input="Hi", max_output_tokens=3)
+    lines = [chat_line(1), chat_line(2, temperature=-1), chat_line(3), response, "{broken"]
     batch = submit(client, lines)
     assert batch.status == "validating"
     batch = until(client, batch.id, lambda one: one.status == "completed")
@@ -59,10 +54,6 @@ def test_a_batch_answers_each_line_and_tells_the_errors_apart(server):
     assert bad["line-2"]["response"]["body"]["error"]["param"] == "temperature"
     assert bad[None]["error"]["code"] == "invalid_json"
     assert batch.id in [one.id for one in client.batches.list()]
-
-
-def request_line(custom_id: str, url: str, **body) -> str:
-    return json.dumps({"custom_id": custom_id, "method": "POST", "url": url, "body": {"model": MODEL} | body})
 
 
 def test_lines_of_vectors_and_of_messages_are_answered_as_by_their_routes(server):
@@ -202,19 +193,17 @@ def test_a_batch_waits_while_it_is_paused_and_is_forgotten_when_it_is_over(serve
 @pytest.mark.slow
 def test_a_batch_goes_on_after_the_server_was_killed(tmp_path, monkeypatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
-    first = RunningServer(ForkedServer(["--parallel", "2", "--no-draft", "--no-calibration"]))
+    options = ("--parallel", "2", "--no-draft", "--no-calibration")
+    first = RunningServer(*options)
     lines = [chat_line(number, max_tokens=150, ignore_eos=True) for number in range(12)]
     batch = submit(first.client, lines)
     until(first.client, batch.id, lambda one: one.request_counts.total == 12)
     psutil.Process(first.process.pid).kill()
     first.close()
-    second = RunningServer(ForkedServer(["--parallel", "2", "--no-draft", "--no-calibration"]))
-    try:
+    with RunningServer(*options) as second:
         batch = until(second.client, batch.id, lambda one: one.status == "completed")
         assert batch.request_counts.completed == 12
         assert set(results(second.client, batch.output_file_id)) == {f"line-{number}" for number in range(12)}
-    finally:
-        second.close()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import pytest
 
 from app.server.http.errors import is_llama_cpp, is_ollama
 from tests.app.server.conftest import RunningServer
-from tests.support.fork_server import ForkedServer
 from tests.support.waiting import until
 from tools.model_factory import gguf_factory
 
@@ -55,9 +54,8 @@ SLOTS = len(ENDLESS) + 2  # fewer than calls: the others wait
 def deep(home: object) -> Iterator[RunningServer]:
     """A server whose model is so slow that its replies last."""
     path = gguf_factory.cached_file("deep-24.gguf", lambda path: gguf_factory.deep_ember(path, 24))
-    running = RunningServer(ForkedServer(["--model", str(path), "--parallel", str(SLOTS), "--no-draft"]))
-    yield running
-    running.close()
+    with RunningServer("--model", str(path), "--parallel", str(SLOTS), "--no-draft") as running:
+        yield running
 
 
 def body(path: str, stream: bool) -> str:
@@ -112,6 +110,7 @@ def sentence_of_end(path: str, lines: list[str]) -> str:
     if path == "/v1/responses":
         assert (names, error["type"]) == (["event: response.failed"], "response.failed")
         assert (error["response"]["status"], error["response"]["error"]["code"]) == ("failed", "engine_died")
+        assert error["response"]["output"][0]["content"][0]["text"], "what came before"
         return error["response"]["error"]["message"]
     assert names == (["event: error"] if path in ("/v1/messages", "/api/v1/chat") else []), said[-3:]
     return sentence_of(path, error)

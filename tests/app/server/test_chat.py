@@ -10,18 +10,9 @@ import httpx
 import openai
 import pytest
 
-from tests.app.server.conftest import MODEL, tool_calls_of
+from tests.app.server.conftest import MODEL, WEATHER, tool_calls_of
 
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_weather",
-            "description": "Get the weather in a city.",
-            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-        },
-    }
-]
+TOOLS = [WEATHER]
 
 
 def text_of(stream) -> str:
@@ -302,37 +293,15 @@ def test_what_cannot_be_honoured_is_refused_with_its_field(server, fields, param
 
 
 HINTS = {
-    "user": "me",
-    "metadata": {"a": "b"},
-    "store": True,
-    "verbosity": "low",
-    "prediction": {"type": "content", "content": "x"},
-    "web_search_options": {},
-    "reasoning_effort": "low",
-    "chat_template_kwargs": {"nothing": 1},
-    "cache_prompt": True,
-    "id_slot": 3,
-    "keep_alive": "5m",
-    "num_ctx": 4096,
-    "stream_options": {"include_usage": True, "more": 1},
-    "prompt_cache_key": "k",
-    "session_id": "s",
-    "usage": {"include": True},
-    "functions": None,
-    "guided_json": None,
-    "skip_special_tokens": True,
-    "min_tokens": 0,
-    "length_penalty": 1.0,
-    "use_beam_search": False,
-    "backend_sampling": False,
-    "samplers": ["top_k", "temperature"],
-    "dynatemp_exponent": 1.0,
-    "reasoning_control": True,
-    "typ_p": 1.0,
-    "t_max_prompt_ms": 500,
-    "snippy": {"enabled": False},
+    "user": "me", "metadata": {"a": "b"}, "store": True, "verbosity": "low", "web_search_options": {},
+    "prediction": {"type": "content", "content": "x"}, "reasoning_effort": "low", "reasoning_control": True,
+    "chat_template_kwargs": {"nothing": 1}, "cache_prompt": True, "id_slot": 3, "keep_alive": "5m", "num_ctx": 4096,
+    "stream_options": {"include_usage": True, "more": 1}, "prompt_cache_key": "k", "session_id": "s",
+    "usage": {"include": True}, "functions": None, "guided_json": None, "skip_special_tokens": True, "min_tokens": 0,
+    "length_penalty": 1.0, "use_beam_search": False, "backend_sampling": False, "samplers": ["top_k", "temperature"],
+    "dynatemp_exponent": 1.0, "typ_p": 1.0, "t_max_prompt_ms": 500, "snippy": {"enabled": False},
     "service_tier": "scale",
-}
+}  # fmt: skip
 
 
 def test_hints_are_taken_and_change_nothing(server):
@@ -432,17 +401,6 @@ def test_a_prompt_that_is_too_long_is_told_in_the_words_that_each_protocols_clie
     assert told.items() <= error.items()
     if path == "/v1/messages":
         assert re.fullmatch(r"prompt is too long: \d+ tokens > 1024 maximum", error["message"])
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [("GET", "/nowhere", 404), ("GET", "/v1/chat/completions", 405), ("GET", "/v1/models/none", 404)],
-)
-def test_errors_of_http_have_the_same_shape(server, method, path, status):
-    answer = server.http.request(method, path)
-    assert answer.status_code == status
-    # "said" has the facts of a sentence, for those who say it in another language.
-    assert set(answer.json()["error"]) - {"said"} == {"message", "type", "param", "code"}
 
 
 def test_a_client_that_leaves_frees_its_slot(server):

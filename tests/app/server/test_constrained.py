@@ -80,20 +80,18 @@ def test_grammars_work_in_chats_and_completions(server, field, pattern):
     assert re.fullmatch(pattern, completed.choices[0].text)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_required_call_is_a_call_of_one_of_the_tools(server, seed):
-    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, seed=seed, max_tokens=300)
-    choice = answer.choices[0]
-    assert choice.finish_reason == "tool_calls"
-    assert not choice.message.content
-    for call in choice.message.tool_calls:
-        arguments = json.loads(call.function.arguments)
-        if call.function.name == "get_weather":
-            assert len(arguments["city"]) <= 20
-        else:
-            assert call.function.name == "roll_dice"
-            assert arguments["sides"] in (6, 20)
-            assert 1 <= arguments["count"] <= 4
+def test_a_required_call_is_a_call_of_one_of_the_tools(server):
+    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, n=3, max_tokens=300)
+    for choice in answer.choices:
+        assert (choice.finish_reason, choice.message.content or "") == ("tool_calls", "")
+        for call in choice.message.tool_calls:
+            arguments = json.loads(call.function.arguments)
+            if call.function.name == "get_weather":
+                assert len(arguments["city"]) <= 20
+            else:
+                assert call.function.name == "roll_dice"
+                assert arguments["sides"] in (6, 20)
+                assert 1 <= arguments["count"] <= 4
 
 
 def test_a_function_without_parameters_is_called_without_arguments(server):
@@ -131,9 +129,10 @@ def test_only_allowed_tools_are_called(server):
     assert {call.function.name for call in answer.choices[0].message.tool_calls} == {"roll_dice"}
 
 
-@pytest.mark.parametrize("n_tokens", [3, 8, 14, 20, 30])
+# Wherever a reply is cut, its parser tells calls from text: test_real_templates.py.
+@pytest.mark.parametrize("n_tokens", [3, 8, 20])
 def test_a_call_that_is_cut_is_never_shown_as_text(server, n_tokens):
-    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, n=32, max_tokens=n_tokens)
+    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, n=8, max_tokens=n_tokens)
     whole = {"get_weather", "roll_dice"}
     for choice in answer.choices:
         calls = choice.message.tool_calls or []
@@ -145,7 +144,7 @@ def test_a_call_that_is_cut_is_never_shown_as_text(server, n_tokens):
 
 
 def test_a_stream_that_is_cut_in_a_call_shows_no_markup(server):
-    for n_tokens in range(1, 31):
+    for n_tokens in range(1, 31, 6):
         chunks = list(server.chat("What is the weather in Paris?", tools=[WEATHER], stream=True, max_tokens=n_tokens))
         text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
         assert text == "", n_tokens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from core.values.request import Request, SamplingParams
 from tests.support import measured
 from tools.model_factory.gguf_factory import EMBER
 
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("forked_children")]
 USER = {"role": "user", "content": "Tell me a story about a fox."}
 
 
@@ -72,17 +73,9 @@ class Room:
         assert (now.n_active, now.n_waiting) == (0, 0)
 
 
-Scenario = Callable[[Room], Coroutine[Any, Any, None]]
-
-
-def play(folder: Path, scenario: Scenario, **options: Any) -> None:
-    """Play in a room with an engine of other ``options``."""
-
-    async def run() -> None:
-        async with room(folder, **options) as one:
-            await asyncio.wait_for(scenario(one), 100)
-
-    asyncio.run(run())
+def usage_of(n_prompt: int, n_generated: int, n_cached: int) -> dict[str, Any]:
+    details = {"cached_tokens": n_cached}
+    return {"prompt_tokens": n_prompt, "completion_tokens": n_generated, "prompt_tokens_details": details}
 
 
 @asynccontextmanager
@@ -104,18 +97,17 @@ async def room(folder: Path, **options: Any) -> AsyncIterator[Room]:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenario], None]]:
-    """Plays scenarios one after the other with one engine, which each must leave idle."""
-    with asyncio.Runner() as runner:
-        opened = room(tmp_path_factory.mktemp("deep"))
-        one = runner.run(opened.__aenter__())
+async def shared_room(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Room]:
+    async with room(tmp_path_factory.mktemp("deep")) as one:
+        yield one
 
-        def play(scenario: Scenario) -> None:
-            one.bridge.snapshot = None  # of what was before nothing counts
-            runner.run(asyncio.wait_for(scenario(Room(one.bridge, one.renderer, one.model)), 100))
 
-        yield play
-        runner.run(opened.__aexit__(None, None, None))
+@pytest.fixture
+async def stage(shared_room: Room) -> Room:
+    """A room with the engine of those before, which each must leave idle; of what was before nothing counts."""
+    shared_room.bridge.snapshot = None
+    deep.progress_listener.set(None)
+    return Room(shared_room.bridge, shared_room.renderer, shared_room.model)
 
 
 @pytest.fixture
@@ -126,78 +118,66 @@ def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_cheap")
-def test_drafts_become_notes_and_notes_an_answer(stage: Callable[[Scenario], None]) -> None:
-    async def scenario(one: Room) -> None:
-        deep.progress_listener.set(lambda progress: None)
-        reply = await one.reply()
-        async with aclosing(reply.think()) as thinking:
-            seen = [progress async for progress in thinking]
-        names = [progress.stage for progress in seen]
-        assert list(dict.fromkeys(names)) == ["drafting", "distilling", "refining"]
-        assert [progress.n_tokens for progress in seen] == sorted(progress.n_tokens for progress in seen)
-        assert seen[-1].n_drafts == seen[-1].n_drafts_done == 3
-        assert "Notes on earlier drafts" in str(reply.answer.prompt)
-        text, end = await one.answer(reply.answer)
-        assert text.strip()
-        told = reply.timings(end.receipt)["deep"]
-        assert (told["drafts"], told["drafts_used"]) == (3, 3)
-        assert [one["stage"] for one in told["stages"]] == ["drafting", "distilling", "refining"]
-        assert sum(one["completion_tokens"] for one in told["stages"][:2]) == seen[-1].n_tokens
-        # Texts go along where nobody reads the reply as a stream.
-        assert [len(one.get("texts", ())) for one in told["stages"]] == [3, 1, 0]
-        usage = reply.usage(
-            {
-                "prompt_tokens": end.receipt.n_prompt,
-                "completion_tokens": end.receipt.n_generated,
-                "prompt_tokens_details": {"cached_tokens": end.receipt.n_cached},
-            }
-        )
-        assert usage["completion_tokens_details"]["reasoning_tokens"] == seen[-1].n_tokens
-        assert usage["completion_tokens"] == seen[-1].n_tokens + end.receipt.n_generated
-        assert usage["prompt_tokens"] == sum(one["prompt_tokens"] for one in told["stages"])
-        await one.becomes_idle()
-
-    stage(scenario)
+async def test_drafts_become_notes_and_notes_an_answer(stage: Room) -> None:
+    deep.progress_listener.set(lambda progress: None)
+    reply = await stage.reply()
+    async with aclosing(reply.think()) as thinking:
+        seen = [progress async for progress in thinking]
+    names = [progress.stage for progress in seen]
+    assert list(dict.fromkeys(names)) == ["drafting", "distilling", "refining"]
+    assert [progress.n_tokens for progress in seen] == sorted(progress.n_tokens for progress in seen)
+    assert seen[-1].n_drafts == seen[-1].n_drafts_done == 3
+    assert "Notes on earlier drafts" in str(reply.answer.prompt)
+    text, end = await stage.answer(reply.answer)
+    assert text.strip()
+    told = reply.timings(end.receipt)["deep"]
+    assert (told["drafts"], told["drafts_used"]) == (3, 3)
+    assert [one["stage"] for one in told["stages"]] == ["drafting", "distilling", "refining"]
+    assert sum(one["completion_tokens"] for one in told["stages"][:2]) == seen[-1].n_tokens
+    # Texts go along where nobody reads the reply as a stream.
+    assert [len(one.get("texts", ())) for one in told["stages"]] == [3, 1, 0]
+    usage = reply.usage(usage_of(end.receipt.n_prompt, end.receipt.n_generated, end.receipt.n_cached))
+    assert usage["completion_tokens_details"]["reasoning_tokens"] == seen[-1].n_tokens
+    assert usage["completion_tokens"] == seen[-1].n_tokens + end.receipt.n_generated
+    assert usage["prompt_tokens"] == sum(one["prompt_tokens"] for one in told["stages"])
+    await stage.becomes_idle()
 
 
 @pytest.mark.usefixtures("_cheap")
 @pytest.mark.parametrize("stop_at", ["measuring", "drafting", "distilling", "refining"])
-def test_a_reply_that_is_cancelled_leaves_nobody_running(stage: Callable[[Scenario], None], stop_at: str) -> None:
-    async def scenario(one: Room) -> None:
-        reply = await one.reply(max_tokens=None, ignore_eos=True)
-        reached = asyncio.Event()
+async def test_a_reply_that_is_cancelled_leaves_nobody_running(stage: Room, stop_at: str) -> None:
+    reply = await stage.reply(max_tokens=None, ignore_eos=True)
+    reached = asyncio.Event()
 
-        async def follow() -> None:
-            async with aclosing(reply.think()) as thinking:
-                async for progress in thinking:
-                    if progress.stage == stop_at and progress.stage != "refining" and one.bridge.n_active:
-                        reached.set()
-            reached.set()
-            await one.answer(reply.answer)
+    async def follow() -> None:
+        async with aclosing(reply.think()) as thinking:
+            async for progress in thinking:
+                if progress.stage == stop_at and progress.stage != "refining" and stage.bridge.n_active:
+                    reached.set()
+        reached.set()
+        await stage.answer(reply.answer)
 
-        work = asyncio.ensure_future(follow())
-        if stop_at == "measuring":
-            while not one.bridge.n_active:
-                await asyncio.sleep(0)
-        else:
-            await reached.wait()
-        if stop_at == "refining":
-            while not one.bridge.n_active:
-                await asyncio.sleep(0.001)
-        assert not work.done()
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        await one.becomes_idle()
-        _, end = await one.answer(Request("after", "Once", 3, sampling=SamplingParams(temperature=0)))
-        assert end.reason is FinishReason.LENGTH
-
-    stage(scenario)
+    work = asyncio.ensure_future(follow())
+    if stop_at == "measuring":
+        while not stage.bridge.n_active:
+            await asyncio.sleep(0)
+    else:
+        await reached.wait()
+    if stop_at == "refining":
+        while not stage.bridge.n_active:
+            await asyncio.sleep(0.001)
+    assert not work.done()
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    await stage.becomes_idle()
+    _, end = await stage.answer(Request("after", "Once", 3, sampling=SamplingParams(temperature=0)))
+    assert end.reason is FinishReason.LENGTH
 
 
 @pytest.mark.usefixtures("_cheap")
 @pytest.mark.parametrize("n_ctx", [160, 320])
-def test_a_small_context_is_kept_in_every_stage(tmp_path: Path, n_ctx: int) -> None:
-    async def scenario(stage: Room) -> None:
+async def test_a_small_context_is_kept_in_every_stage(tmp_path: Path, n_ctx: int) -> None:
+    async with room(tmp_path, n_ctx=n_ctx, n_cells=n_ctx) as stage:
         reply = await stage.reply(max_tokens=None, ignore_eos=True)
         async with aclosing(reply.think()) as thinking:
             seen = [progress.stage async for progress in thinking]
@@ -206,11 +186,9 @@ def test_a_small_context_is_kept_in_every_stage(tmp_path: Path, n_ctx: int) -> N
         assert text
         assert end.reason is FinishReason.LENGTH, "up to the end of the context"
 
-    play(tmp_path, scenario, n_ctx=n_ctx, n_cells=n_ctx)
 
-
-def test_one_slot_answers_plainly_and_says_so(tmp_path: Path) -> None:
-    async def scenario(stage: Room) -> None:
+async def test_one_slot_answers_plainly_and_says_so(tmp_path: Path) -> None:
+    async with room(tmp_path, n_slots=1) as stage:
         reply = await stage.reply(temperature=0)
         async with aclosing(reply.think()) as thinking:
             (progress,) = [progress async for progress in thinking]
@@ -219,14 +197,7 @@ def test_one_slot_answers_plainly_and_says_so(tmp_path: Path) -> None:
         assert reply.answer.id == "question"
         _, end = await stage.answer(reply.answer)
         assert reply.timings(end.receipt)["deep"]["drafts"] == 1
-        assert (
-            reply.usage({"prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 0}})[
-                "total_tokens"
-            ]
-            == 5
-        )
-
-    play(tmp_path, scenario, n_slots=1)
+        assert reply.usage(usage_of(3, 2, 0))["total_tokens"] == 5
 
 
 def ended(name: str, kind: FailureKind | None = None) -> Ended:
@@ -259,27 +230,22 @@ class FailingDrafts(EngineBridge):
 
 @pytest.mark.usefixtures("_cheap")
 @pytest.mark.parametrize("failing", [{0}, {1, 2}, {0, 1, 2}])
-def test_drafts_that_fail_do_not_sink_the_answer_unless_all_do(
-    stage: Callable[[Scenario], None], failing: set[int]
-) -> None:
-    async def scenario(one: Room) -> None:
-        inner = one.bridge
-        one.bridge = bridge = FailingDrafts(inner, failing)
-        reply = await one.reply()
-        if len(failing) == 3:
-            with pytest.raises(RequestFailed, match="is no token"):
-                async with aclosing(reply.think()) as thinking:
-                    [progress async for progress in thinking]
-        else:
+async def test_drafts_that_fail_do_not_sink_the_answer_unless_all_do(stage: Room, failing: set[int]) -> None:
+    inner = stage.bridge
+    stage.bridge = bridge = FailingDrafts(inner, failing)
+    reply = await stage.reply()
+    if len(failing) == 3:
+        with pytest.raises(RequestFailed, match="is no token"):
             async with aclosing(reply.think()) as thinking:
-                last = [progress async for progress in thinking][-1]
-            assert last.stage == "refining"
-            assert reply.n_used == 3 - len(failing)
-            assert f"Below are {3 - len(failing)} drafts" in bridge.prompts[-1]
-        one.bridge = inner
-        await one.becomes_idle()
-
-    stage(scenario)
+                [progress async for progress in thinking]
+    else:
+        async with aclosing(reply.think()) as thinking:
+            last = [progress async for progress in thinking][-1]
+        assert last.stage == "refining"
+        assert reply.n_used == 3 - len(failing)
+        assert f"Below are {3 - len(failing)} drafts" in bridge.prompts[-1]
+    stage.bridge = inner
+    await stage.becomes_idle()
 
 
 def test_a_text_is_clipped_at_whole_tokens() -> None:
@@ -358,23 +324,18 @@ def test_the_answer_of_a_deep_reply_keeps_to_its_form(server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "param"),
+    ("path", "fields", "param"),
     [
-        ({"n": 2}, "n"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ("chat/completions", {"n": 2}, "n"),
+        ("chat/completions", {"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ("chat/completions", {"messages": [USER, {"role": "assistant", "content": "Once"}]}, "messages"),
+        ("completions", {"prompt": "Once"}, "speed"),
     ],
 )
-def test_what_a_deep_reply_cannot_honour_is_refused(server, fields, param) -> None:
-    with pytest.raises(openai.BadRequestError) as caught:
-        server.chat(extra_body=DEEP, **fields)
-    assert caught.value.param == param
-
-
-def test_a_deep_reply_needs_a_question(server) -> None:
-    messages = [USER, {"role": "assistant", "content": "Once"}]
-    answer = server.http.post("/v1/chat/completions", json={"messages": messages, "speed": "deep"})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == "messages"
+def test_what_a_deep_reply_cannot_honour_is_refused(server, path, fields, param) -> None:
+    body = ({"messages": [USER]} if "chat" in path else {}) | DEEP | fields
+    answer = server.http.post(f"/v1/{path}", json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
 
 
 def test_a_question_that_cannot_fit_is_refused_with_both_numbers(server) -> None:
@@ -383,12 +344,6 @@ def test_a_question_that_cannot_fit_is_refused_with_both_numbers(server) -> None
     assert caught.value.code == "context_length_exceeded"
     with pytest.raises(openai.BadRequestError), server.chat("fox " * 4000, extra_body=DEEP, stream=True):
         pass
-
-
-def test_completions_cannot_be_deep(server) -> None:
-    answer = server.http.post("/v1/completions", json={"prompt": "Once", "speed": "deep"})
-    assert answer.status_code == 400
-    assert "/v1/chat/completions" in answer.json()["error"]["message"]
 
 
 ROOMY = DeepLimits(n_ctx=8192, n_cells=8 * 8192, n_fixed=200, n_free_slots=8, cheap_rows=6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from models.catalog.catalog import STARTER_FOLDER
 from tests.app.server.conftest import MODEL, RunningServer
-from tests.support.fork_server import ForkedServer
+from tests.support.waiting import until
 from tools.stand_ins.hub_server import Fault, HubServer
 
 FOX = "acme/fox-GGUF:Q8_0"
@@ -37,11 +36,7 @@ class Events:
                     self.heard.append(json.loads(line[6:]))
 
     def until(self, is_so: Callable[[dict], bool]) -> dict:
-        deadline = time.monotonic() + 30
-        while not (found := [one for one in tuple(self.heard) if is_so(one)]):
-            assert time.monotonic() < deadline, self.heard
-            time.sleep(0.02)
-        return found[0]
+        return until(lambda: next(filter(is_so, tuple(self.heard)), None))
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +54,8 @@ def downloading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSer
         hub.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
         hub.add("acme/slow-GGUF", {"slow-Q8_0.gguf": ember})
         hub.fault("slow-Q8_0.gguf", Fault(bytes_per_second=1e5))
-        running = RunningServer(ForkedServer(["--no-draft"]))
-        yield running
-        running.close()
+        with RunningServer("--no-draft") as running:
+            yield running
     hub.stop()
 
 
@@ -82,10 +76,8 @@ def test_a_download_is_followed_until_the_model_comes_and_goes(downloading):
     events = Events(server)
     begun = job(server, model="https://huggingface.co/acme/fox-GGUF", quantization="Q8_0")
     assert begun["job_id"].startswith("job_")
-    deadline = time.monotonic() + 30
-    while (told := status(server, begun["job_id"]))["status"] == "downloading":
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: status(server, begun["job_id"])["status"] != "downloading")
+    told = status(server, begun["job_id"])
     assert told["status"] == "completed"
     assert told["downloaded_bytes"] == told["total_size_bytes"] > 0
     assert told["completed_at"].endswith("Z")

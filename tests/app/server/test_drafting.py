@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
 
-from app.client.server_process import ServerProcess
-from app.environment.exit_codes import ExitCode
 from app.library.find_model import find_model
 from app.pairing.service import choose, partners
 from app.server.replies.drafted_text import DraftedText
@@ -18,35 +15,20 @@ from core.machine.known_machine import identity
 from models.estimate.speed.runs import read_runs
 from tests.app.server.conftest import RunningServer
 from tests.support import measured
-from tests.support.commands import ran
-from tests.support.fork_server import ForkedServer
 from tools.model_factory import gguf_factory, head_factory
 
 BODY = {"messages": [{"role": "user", "content": "What is speculative decoding?"}], "max_tokens": 60, "temperature": 0}
 
 
-def ask(server: ServerProcess) -> tuple[str, dict[str, Any]]:
-    request = Request(
-        f"{server.wait_listening()}/v1/chat/completions",
-        json.dumps(BODY).encode(),
-        {"Content-Type": "application/json", "Authorization": f"Bearer {server.api_key}"},
-    )
-    with urlopen(request, timeout=60) as answer:
-        reply = json.load(answer)
+def ask(server: RunningServer) -> tuple[str, dict[str, Any]]:
+    reply = server.http.post("/v1/chat/completions", json=BODY).json()
     return str(reply["choices"][0]["message"]["content"]), reply["timings"]
-
-
-def state(server: ServerProcess) -> dict[str, Any]:
-    request = Request(f"{server.wait_listening()}/slipstream/state")
-    request.add_header("Authorization", f"Bearer {server.api_key}")
-    with urlopen(request, timeout=60) as answer:
-        return json.load(answer)  # type: ignore[no-any-return]
 
 
 def test_a_draft_model_changes_no_text(paired: RunningServer) -> None:
     plain = paired.http.post("/v1/chat/completions", json=BODY | {"speculation": False}).json()
     assert (plain["timings"]["drafted_tokens"], plain["timings"]["accepted_tokens"]) == (0, 0)
-    text, timings = ask(paired.process)
+    text, timings = ask(paired)
     snapshot = paired.wait_until(lambda now: now["snapshot"] is not None)["snapshot"]
     assert text == plain["choices"][0]["message"]["content"], "an answer without near-ties"
     assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
@@ -83,31 +65,13 @@ def test_drafted_characters_are_found_in_what_the_parser_gives() -> None:
     assert (text.take("x"), text.take(" runs")) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["--draft", "nobody"], ExitCode.MODEL, "ember-draft-q8_0"),
-        (["--speculation", "sometimes"], ExitCode.USAGE, "speculation"),
-    ],
-)
-def test_a_draft_that_cannot_be_is_refused(arguments: list[str], code: int, words: str) -> None:
-    done = ran("serve", "--port", "0", *arguments)
-    assert done.returncode == code
-    assert words in done.stderr
-
-
-def ready(server: ServerProcess) -> dict[str, Any]:
-    ask(server)
-    return state(server)
-
-
 def test_a_partner_is_found_and_loaded_unless_none_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paired: RunningServer, server: RunningServer
 ) -> None:
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=30))
-    with ForkedServer(["--model", str(deep)]) as started:
-        found = ready(started)
+    with RunningServer("--model", str(deep)) as started:
+        found = started.state
         assert found["draft"]["name"] == found["spark"] == "ember-draft-q8_0"
         assert "× expected" in found["draft"]["why"]
     assert paired.state["spark"] == "ember-draft-q8_0"
@@ -120,8 +84,8 @@ def test_a_chosen_draft_that_llama_cpp_cannot_load_does_not_cost_the_model(
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     head = head_factory.eagle_head(tmp_path / "head.gguf", left_out="fc.weight")
     choose(find_model("ember-q8_0"), str(head))
-    with ForkedServer() as server:
-        found = ready(server)
+    with RunningServer() as server:
+        found = server.state
         assert found["draft"]["name"] is None
         assert any("could not load" in notice and "head.gguf" in notice for notice in found["notices"])
 
@@ -136,9 +100,9 @@ def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
     measured.give(tmp_path / "cache", path, None, rows_are_cheap=True)
     counter = find_model(str(path))
     choose(counter, "mtp")
-    with ForkedServer(["--model", str(path), "--speculation", "draft"]) as server:
+    with RunningServer("--model", str(path), "--speculation", "draft") as server:
         counted, timings = ask(server)
-        assert (state(server)["draft"]["name"], timings["drafted_tokens"] > 0) == ("mtp", True)
+        assert (server.state["draft"]["name"], timings["drafted_tokens"] > 0) == ("mtp", True)
         # What a plain step takes is known after some control steps; a reply before that leaves no run.
         # One that was disturbed leaves none either.
         while not read_runs(tmp_path / "cache", identity()):
@@ -153,7 +117,7 @@ def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
     assert heads.prediction is not None
     assert heads.prediction.is_measured
     choose(counter, None)
-    with ForkedServer(["--model", str(path)]) as server:
+    with RunningServer("--model", str(path)) as server:
         text, timings = ask(server)
-        assert (state(server)["draft"]["name"], timings["drafted_tokens"]) == (None, 0)
+        assert (server.state["draft"]["name"], timings["drafted_tokens"]) == (None, 0)
     assert text == counted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import openai
 import pytest
 
 from tests.app.server.conftest import MODEL, RunningServer
-from tests.support.fork_server import ForkedServer
+from tests.support.waiting import until
 from tools.model_factory.embedder_factory import bert
 
 TEXTS = ["The fox ran into the wood.", "A boat on a lake", "one"]
@@ -22,9 +21,8 @@ TEXTS = ["The fox ran into the wood.", "A boat on a lake", "one"]
 def encoder(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server of a model that cannot write."""
     path = bert(tmp_path_factory.mktemp("encoder") / "tiny-bert.gguf")
-    running = RunningServer(ForkedServer(["--model", str(path)]))
-    yield running
-    running.close()
+    with RunningServer("--model", str(path)) as running:
+        yield running
 
 
 def vectors(server: RunningServer, texts: object = TEXTS, **fields) -> np.ndarray:
@@ -186,8 +184,5 @@ def test_scores_are_the_same_in_each_lane_and_in_a_batch(reranker):
     client = reranker.client
     file = client.files.create(file=("lines.jsonl", text.encode()), purpose="batch")
     batch = client.batches.create(input_file_id=file.id, endpoint="/v1/rerank", completion_window="24h")  # type: ignore[arg-type]
-    deadline = time.monotonic() + 60
-    while (batch := client.batches.retrieve(batch.id)).status != "completed":
-        assert time.monotonic() < deadline, batch
-        time.sleep(0.05)
-    assert json.loads(client.files.content(batch.output_file_id).text)["response"]["body"] == expected
+    output = until(lambda: client.batches.retrieve(batch.id).output_file_id)
+    assert json.loads(client.files.content(output).text)["response"]["body"] == expected

@@ -16,9 +16,8 @@ import pytest
 from app.server.chat.images import MAX_IMAGE_BYTES, fetch_image
 from core.values.errors import BadRequest
 from tests.app.server.conftest import RunningServer
-from tests.support.engines import EMBER, chat
-from tests.support.fork_server import ForkedServer
 from tests.support.images import MARK, picture, png_header, reference
+from tests.support.prompts import EMBER, chat
 from tools.model_factory.projector_factory import projector
 
 _N = 16
@@ -31,9 +30,8 @@ def seeing(home, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSe
     model = folder / "ember-sees-q8_0.gguf"
     shutil.copy(EMBER, model)
     shutil.copy(projector("gemma3"), folder / "mmproj-F16.gguf")
-    running = RunningServer(ForkedServer(["--model", str(model), "--no-draft", "--ctx", "1024"]))
-    yield running
-    running.close()
+    with RunningServer("--model", str(model), "--no-draft", "--ctx", "1024") as running:
+        yield running
 
 
 def data_url(data: bytes) -> str:

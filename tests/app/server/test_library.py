@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -135,42 +134,35 @@ def test_without_a_key_nobody_changes_how_the_hub_is_reached(hub_server: HubServ
 
 
 def test_models_that_are_moved_are_unloaded_and_found_after_a_restart(
-    start_server: Callable[..., RunningServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
     models_folder().mkdir(parents=True)
     shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", models_folder() / "mine.gguf")
     options = ("--parallel", "1", "--no-draft", "--no-calibration", "--model", "mine")
-    first = start_server(*options)
-    try:
+    with RunningServer(*options) as first:
         assert first.state["model"] == "mine"
         moved = first.http.post("/slipstream/library/models/move", json={"folder": str(tmp_path / "disk")})
         assert (moved.status_code, moved.json()["is_over"], moved.json()["n_left"]) == (200, True, 0)
         first.wait_until(lambda state: state["phase"] == "empty")
-    finally:
-        first.close()
     assert (tmp_path / "disk" / "mine.gguf").exists()
     assert not (tmp_path / "home" / "data" / "models").exists()
-    again = start_server(*options)
-    try:
+    with RunningServer(*options) as again:
         assert again.state["model"] == "mine"
         assert again.chat().choices[0].message.content
-    finally:
-        again.close()
 
 
 def test_a_model_that_is_removed_while_it_answers_leaves_memory_before_its_file(
-    start_server: Callable[..., RunningServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "trash"))
     models_folder().mkdir(parents=True)
     file = models_folder() / "mine.gguf"
     shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", file)
-    server = start_server("--parallel", "1", "--no-draft", "--no-calibration", "--model", "mine")
     asked = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 300, "ignore_eos": True}
     removed: list[httpx.Response] = []
-    try:
+    with RunningServer("--parallel", "1", "--no-draft", "--no-calibration", "--model", "mine") as server:
         with server.http.stream("POST", "/v1/chat/completions", json=asked | {"stream": True}) as stream:
             lines = stream.iter_lines()
             next(lines)
@@ -187,5 +179,3 @@ def test_a_model_that_is_removed_while_it_answers_leaves_memory_before_its_file(
         nobody = server.http.post("/v1/chat/completions", json=asked)
         assert (nobody.status_code, "name one" in nobody.json()["error"]["message"]) == (503, True)
         assert server.chat(model="ember-q8_0").choices[0].message.content
-    finally:
-        server.close()

@@ -15,6 +15,8 @@ from app.settings.api_keys import KeyStore
 from app.settings.server_settings import ServerSettings
 from core.values.web_origin import origins_of
 
+pytestmark = pytest.mark.anyio
+
 
 async def read_all(_scope, receive, _send):
     while (await receive()).get("more_body"):
@@ -34,36 +36,30 @@ def client_that_sends(parts: list):
     return receive
 
 
+async def sent_through(limit: BodyLimit, receive, send=None, headers=()) -> None:
+    await asyncio.wait_for(limit({"type": "http", "headers": list(headers)}, receive, send), 5)
+
+
 @pytest.mark.parametrize("n_parts", [1, 2, 5])
-def test_a_body_of_unknown_length_is_refused_when_it_is_too_long(n_parts):
+async def test_a_body_of_unknown_length_is_refused_when_it_is_too_long(n_parts):
     parts = [{"type": "http.request", "body": b"x" * 20, "more_body": i < n_parts - 1} for i in range(n_parts)]
-
     receive = client_that_sends(parts)
-
-    async def run():
-        await asyncio.wait_for(BodyLimit(read_all, limit=10)({"type": "http", "headers": []}, receive, None), 5)
-
     with pytest.raises(HTTPException) as caught:
-        asyncio.run(run())
+        await sent_through(BodyLimit(read_all, limit=10), receive)
     assert caught.value.status_code == 413
     assert receive.left == []
 
 
 @pytest.mark.parametrize("n_parts", [0, 1])
-def test_a_body_that_does_not_end_is_given_up(n_parts):
+async def test_a_body_that_does_not_end_is_given_up(n_parts):
     parts = [{"type": "http.request", "body": b"x", "more_body": True}] * n_parts
-
-    async def run():
-        limit = BodyLimit(read_all, patience=0.01)
-        await asyncio.wait_for(limit({"type": "http", "headers": []}, client_that_sends(parts), None), 5)
-
     with pytest.raises(HTTPException) as caught:
-        asyncio.run(run())
+        await sent_through(BodyLimit(read_all, patience=0.01), client_that_sends(parts))
     assert caught.value.status_code == 408
     assert "The body stopped for" in caught.value.detail
 
 
-def test_a_body_that_comes_byte_by_byte_is_given_up():
+async def test_a_body_that_comes_byte_by_byte_is_given_up():
     n_sent = 0
 
     async def a_byte_now_and_then():
@@ -72,63 +68,48 @@ def test_a_body_that_comes_byte_by_byte_is_given_up():
         await asyncio.sleep(0.02)
         return {"type": "http.request", "body": b"x", "more_body": True}
 
-    async def run():
-        limit = BodyLimit(read_all, patience=0.1, slowest=1_000)
-        await asyncio.wait_for(limit({"type": "http", "headers": []}, a_byte_now_and_then, None), 5)
-
     with pytest.raises(HTTPException) as caught:
-        asyncio.run(run())
+        await sent_through(BodyLimit(read_all, patience=0.1, slowest=1_000), a_byte_now_and_then)
     assert caught.value.status_code == 408
     assert 1 < n_sent < 50
 
 
-def test_a_client_may_take_its_time_once_its_body_is_here():
+async def test_a_client_may_take_its_time_once_its_body_is_here():
     async def wait_for_the_end(_scope, receive, _send):
         assert not (await receive())["more_body"]
         await receive()
 
-    async def run():
-        limit = BodyLimit(wait_for_the_end, patience=0.01)
-        whole = [{"type": "http.request", "body": b"x", "more_body": False}]
-        calling = asyncio.ensure_future(limit({"type": "http", "headers": []}, client_that_sends(whole), None))
-        done, _ = await asyncio.wait([calling], timeout=0.1)
-        calling.cancel()
-        return done
-
-    assert not asyncio.run(run())
+    whole = [{"type": "http.request", "body": b"x", "more_body": False}]
+    limit = BodyLimit(wait_for_the_end, patience=0.01)
+    calling = asyncio.ensure_future(sent_through(limit, client_that_sends(whole)))
+    done, _ = await asyncio.wait([calling], timeout=0.1)
+    calling.cancel()
+    assert not done
 
 
-def test_a_body_that_says_it_is_too_long_and_does_not_come_is_refused():
+async def test_a_body_that_says_it_is_too_long_and_does_not_come_is_refused():
     sent = []
 
     async def send(message):
         sent.append(message)
 
-    async def run():
-        limit = BodyLimit(read_all, limit=10, patience=0.01)
-        scope = {"type": "http", "headers": [(b"content-length", b"11")]}
-        await asyncio.wait_for(limit(scope, client_that_sends([]), send), 5)
-
-    asyncio.run(run())
+    limit = BodyLimit(read_all, limit=10, patience=0.01)
+    await sent_through(limit, client_that_sends([]), send, headers=[(b"content-length", b"11")])
     assert sent[0]["status"] == 413
 
 
-def through(check, settings: ServerSettings, method: str = "GET", **headers: str) -> httpx.Response:
+async def through(check, settings: ServerSettings, method: str = "GET", **headers: str) -> httpx.Response:
     """The answer of an application that says yes, behind a check."""
 
     async def say_yes(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"yes"})
 
-    async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(
-            check(say_yes, settings, ApiKeys(settings, KeyStore(Path("nowhere") / "keys.json")))
-        )
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8642") as client:
-            fields = {name.replace("_", "-"): value for name, value in headers.items()}
-            return await client.request(method, "/v1/models", headers=fields)
-
-    return asyncio.run(ask())
+    keys = ApiKeys(settings, KeyStore(Path("nowhere") / "keys.json"))
+    transport = httpx.ASGITransport(check(say_yes, settings, keys))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8642") as client:
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await client.request(method, "/v1/models", headers=fields)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +128,8 @@ def through(check, settings: ServerSettings, method: str = "GET", **headers: str
         ({"host": "0.0.0.0", "api_key": "k"}, "192.168.1.7", 200),
     ],
 )
-def test_without_a_key_only_known_names_are_let_in(settings, name, status):
-    answer = through(HostCheck, ServerSettings(**settings), host=name)
+async def test_without_a_key_only_known_names_are_let_in(settings, name, status):
+    answer = await through(HostCheck, ServerSettings(**settings), host=name)
     assert answer.status_code == status
     assert status == 200 or "--allow-host" in answer.json()["error"]["message"]
 
@@ -172,10 +153,10 @@ def origin_check(app, settings: ServerSettings, keys: ApiKeys) -> OriginCheck:
         ({"api_key": "k"}, "https://pages.example", False),
     ],
 )
-def test_pages_of_other_origins_are_let_in_where_the_user_or_a_key_says_so(settings, origin, is_allowed):
-    answer = through(origin_check, ServerSettings(**settings), origin=origin)
+async def test_pages_of_other_origins_are_let_in_where_the_user_or_a_key_says_so(settings, origin, is_allowed):
+    answer = await through(origin_check, ServerSettings(**settings), origin=origin)
     asked = {"access_control_request_method": "POST", "access_control_request_headers": "authorization,content-type"}
-    preflight = through(origin_check, ServerSettings(**settings), "OPTIONS", origin=origin, **asked)
+    preflight = await through(origin_check, ServerSettings(**settings), "OPTIONS", origin=origin, **asked)
     if not is_allowed:
         assert (answer.status_code, preflight.status_code) == (403, 403)
         assert "--cors" in answer.json()["error"]["message"]

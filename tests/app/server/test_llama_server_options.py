@@ -26,7 +26,7 @@ from app.settings.server_settings import ServerSettings
 from core.values.devices import Device, LlamaSystem
 from core.values.errors import BadOption
 from tests.app.server.conftest import MODEL, RunningServer
-from tests.support.fork_server import ForkedServer
+from tests.support.commands import ran
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 
@@ -39,7 +39,7 @@ def as_llama_server(home, tmp_path_factory):
     keys.write_text("# of the editor\nkey-one\n\n  key-two  \n", encoding="utf-8")
     options = [
         *("--api-key-file", str(keys)),
-        *(
+        *[
             "-c",
             "1024",
             "-np",
@@ -55,14 +55,13 @@ def as_llama_server(home, tmp_path_factory):
             "--jinja",
             "--metrics",
             "--strict-models",
-        ),
+        ],
         *("--temp", "0", "--top-k", "7", "--no-webui"),
         *("--chat-template-file", str(template), "--chat-template-kwargs", '{"greeting": "Good day."}'),
         *("--host", str(folder / "endpoint.sock"), "-ctk", "f16", "-ctv", "f16", "--no-draft"),
     ]
-    running = RunningServer(ForkedServer(options))
-    yield running, folder / "endpoint.sock"
-    running.close()
+    with RunningServer(*options) as running:
+        yield running, folder / "endpoint.sock"
 
 
 def test_the_options_mean_what_they_mean_there(as_llama_server):
@@ -168,14 +167,18 @@ def at_socket(path, host: str, headers: dict[str, str] | None = None) -> httpx.C
         (["--chat-template-kwargs", "[1]"], "must be a JSON object"),
         (["--chat-template-kwargs", "{"], "no JSON"),
         (["--host", "127.0.0.1", "--host", "0.0.0.0"], "needs an API key"),
-        (["--host", "/nowhere/here.sock"], "cannot listen on /nowhere/here.sock"),
     ],
 )
-def test_options_that_cannot_be_met_end_the_start_with_a_sentence(home, arguments, sentence):
-    command = [sys.executable, "-m", "app", "serve", "--port", "0", *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode != 0
-    assert sentence in " ".join(ended.stderr.split())
+def test_options_that_cannot_be_met_end_the_start_with_a_sentence(typed, arguments, sentence):
+    code, _, err = typed("serve", "--port", "0", *arguments)
+    assert code != 0
+    assert sentence in " ".join(err.split())
+
+
+def test_a_socket_that_cannot_be_made_ends_the_start_with_a_sentence(home):
+    done = ran("serve", "--host", "/nowhere/here.sock")
+    assert done.returncode != 0
+    assert "cannot listen on /nowhere/here.sock" in done.stderr
 
 
 def lines_of(name: str) -> list[list[str]]:

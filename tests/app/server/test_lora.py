@@ -9,7 +9,6 @@ import pytest
 
 from core.values.errors import BadOption
 from tests.app.server.conftest import MODEL, RunningServer
-from tests.support.fork_server import ForkedServer
 from tools.model_factory.lora_factory import lora
 
 STORY = {"prompt": "Once upon a time", "n_predict": 24, "temperature": 0, "ignore_eos": True}
@@ -19,9 +18,8 @@ STORY = {"prompt": "Once upon a time", "n_predict": 24, "temperature": 0, "ignor
 def adapted(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("lora")
     first, second = (lora(folder / f"{seed}.gguf", seed) for seed in (1, 2))
-    running = RunningServer(ForkedServer(["--lora", f"{first}:0.0", "--lora", str(second), "--no-draft"]))
-    yield running
-    running.close()
+    with RunningServer("--lora", f"{first}:0.0", "--lora", str(second), "--no-draft") as running:
+        yield running
 
 
 def story(server: RunningServer, **fields) -> str:

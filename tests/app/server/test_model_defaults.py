@@ -14,7 +14,6 @@ from app.settings.model_settings_store import ModelSettingsStore, UsageStore
 from app.settings.server_settings import ServerSettings
 from core.values.model_settings import ModelSettings
 from tests.app.server.conftest import RunningServer
-from tests.support.fork_server import ForkedServer
 from tests.support.scripted_engine import loaded
 from tools.model_factory.gguf_factory import EMBER
 
@@ -85,8 +84,7 @@ def test_a_real_server_honours_them(own_home: Path):
     store = ModelSettingsStore(own_home / "config" / "models.json")
     own = ModelSettings(ctx=256, kv_type="q8_0", threads=1, draft="ember-draft-q8_0", temperature=0.0)
     store.change(EMBER, "ember", lambda old: own)
-    running = RunningServer(ForkedServer(["--parallel", "2"]))
-    try:
+    with RunningServer("--parallel", "2") as running:
         state = running.state
         assert (state["n_ctx"], state["kv_type"], state["n_threads"], state["n_cpu_moe"]) == (256, "q8_0", 1, 0)
         assert state["spark"] == "ember-draft-q8_0"
@@ -103,8 +101,6 @@ def test_a_real_server_honours_them(own_home: Path):
         n_before = _prompt_tokens(running)
         store.change(EMBER, "ember", lambda old: replace(old, system="You are a pirate on a large ship."))
         assert _prompt_tokens(running) > n_before + 5
-    finally:
-        running.close()
 
 
 def _prompt_tokens(running: RunningServer) -> int:
@@ -115,8 +111,5 @@ def test_settings_that_contradict_the_servers_options_do_not_cost_the_model(own_
     ModelSettingsStore(own_home / "config" / "models.json").change(
         EMBER, "ember", lambda old: ModelSettings(kv_type="q8_0", draft="a model that is gone")
     )
-    running = RunningServer(ForkedServer(["--flash-attention", "off"]))
-    try:
+    with RunningServer("--flash-attention", "off") as running:
         assert running.state["kv_type"] == "f16"
-    finally:
-        running.close()

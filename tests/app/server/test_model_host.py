@@ -4,52 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import threading
 import time
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.pairing.chosen_draft import ChosenDraft
+from app.server.calls.background_thread import BackgroundThread
 from app.server.calls.engine_bridge import EngineBridge
-from app.server.calls.model_host import GivenModel, ModelHost, NamedParts
-from app.server.calls.model_keeper import NoPreferences
+from app.server.calls.model_host import ModelHost, NamedParts
 from app.server.calls.model_pool import ModelPool
-from app.server.calls.side_thread import BackgroundThread
 from app.server.http.errors import ModelNotFound, from_exception
+from app.settings.model_settings_store import user_settings
 from app.settings.server_settings import ServerSettings
 from core.values.errors import EngineUnavailable, LoadFailed
 from core.values.messages import EnginePhase, EngineState
 from core.values.model_settings import ModelSettings
+from models.catalog.catalog import ModelEntry
 from tests.support.scripted_engine import ScriptedEngine, loaded
 from tests.support.waiting import until
 
-A, B = GivenModel("a", Path("a.gguf"), is_toy=True), GivenModel("b", Path("b.gguf"))
-BROKEN = GivenModel("broken", Path("broken.gguf"), problem="The file is cut short.")
+A, B = ModelEntry("a", Path("a.gguf"), is_toy=True), ModelEntry("b", Path("b.gguf"))
+BROKEN = ModelEntry("broken", Path("broken.gguf"), problem="The file is cut short.")
 
 
 class Shelf:
+    def __init__(self) -> None:
+        self.models = [A, B, BROKEN]
+
     def entries(self):
-        return (A, B, BROKEN)
+        return tuple(self.models)
 
     def find(self, name: str):
-        return next((entry for entry in self.entries() if name in (entry.name, entry.name.upper())), None)
+        return next((entry for entry in self.models if name in (entry.name, entry.name.upper())), None)
 
 
 class Stage:
     """A pool, with the first of its engines and the host of that; ``room`` is how many models memory holds."""
 
-    def __init__(self, settings: ServerSettings, named: NamedParts | None = None) -> None:
+    def __init__(self, settings: ServerSettings, named: NamedParts | None = None, shelf: Any = None) -> None:
+        self.shelf = shelf or Shelf()
         self.engines: list[ScriptedEngine] = []
-        self.keeper = Keeper()
         self.drafts: dict[str, ChosenDraft] = {}
         self.room = 2
         self._settings, self._named = settings, named
-        self.pool = ModelPool(self._made, Shelf(), settings, lambda entry, loaded: len(loaded) < self.room)
+        self.pool = ModelPool(self._made, self.shelf, settings, lambda entry, loaded: len(loaded) < self.room)
         self.host, self.engine = self.pool.main, self.engines[0]
 
     def _made(self) -> ModelHost:
@@ -57,7 +59,7 @@ class Stage:
         engine.listener = bridge.deliver
         self.engines.append(engine)
         find = lambda entry: self.drafts.get(entry.name, ChosenDraft())  # noqa: E731
-        return ModelHost(engine, bridge, self._settings, self.keeper, find, self._named)
+        return ModelHost(engine, bridge, self._settings, find, self._named)
 
     def say(self, phase: EnginePhase, path: str | None = None, load: int | None = None, **more: Any) -> None:
         self.engine.tell(EngineState(phase, loaded(path) if path else None, **more), load=load)
@@ -87,24 +89,27 @@ class Stage:
         return call
 
 
-def on_stage(named: NamedParts | None = None, **settings: Any):
-    """Make a test of a coroutine that gets a stage; its other arguments are fixtures."""
+def on_stage(named: NamedParts | None = None, *, is_ready: bool = False, **settings: Any):
+    """Make a test of a coroutine that gets a stage, where ``is_ready`` with the first model loaded."""
 
     def decorate(scenario):
-        @wraps(scenario)
-        def test(**fixtures: Any) -> None:
-            play(lambda stage: scenario(stage, **fixtures), named, **settings)
+        async def with_the_first(stage: Stage) -> None:
+            stage.becomes_ready("a.gguf")
+            await stage.settle()
+            await scenario(stage)
 
-        _, *others = inspect.signature(scenario).parameters.values()
-        test.__signature__ = inspect.Signature(others)  # type: ignore[attr-defined]
+        def test() -> None:
+            play(with_the_first if is_ready else scenario, named, **settings)
+
+        test.__name__ = scenario.__name__
         return test
 
     return decorate
 
 
-def play(scenario, named: NamedParts | None = None, **settings: Any):
+def play(scenario, named: NamedParts | None = None, shelf: Any = None, **settings: Any):
     async def attached():
-        stage = Stage(ServerSettings(**{"models_max": 1, **settings}), named)
+        stage = Stage(ServerSettings(**{"models_max": 1, **settings}), named, shelf)
         stage.pool.load(A)
         stage.pool.attach()
         await stage.settle()
@@ -129,7 +134,8 @@ async def test_calls_wait_until_the_model_is_loaded_and_then_run_side_by_side(st
     await asyncio.gather(*calls)
 
 
-def test_a_load_that_hangs_keeps_the_server_from_nothing():
+@pytest.mark.parametrize("how", ["it hangs", "it is cancelled"])
+def test_a_load_that_has_not_begun_keeps_the_server_from_nothing_and_starts_no_engine(how):
     has_begun, goes_on, is_over = threading.Event(), threading.Event(), threading.Event()
 
     def draft_for(entry):
@@ -142,8 +148,11 @@ def test_a_load_that_hangs_keeps_the_server_from_nothing():
     host = ModelHost(engine, bridge, ServerSettings(), draft_for=draft_for)
     host.load(A)
     assert has_begun.wait(60)
+    if how == "it is cancelled":
+        assert host.cancel_load()
+        goes_on.set()
     host.end()
-    assert not is_over.is_set()
+    assert how == "it is cancelled" or not is_over.is_set()
     assert not engine.is_available
     goes_on.set()
     assert is_over.wait(60)
@@ -171,9 +180,8 @@ def test_what_a_loaded_model_cannot_use_is_said_once(caplog):
     assert caplog.messages == ["Its heads are not used."]
 
 
-@on_stage()
+@on_stage(is_ready=True)
 async def test_another_model_waits_for_running_calls_and_later_calls_wait_behind_it(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
     first, later, log = asyncio.Event(), asyncio.Event(), []
     later.set()
     running = await stage.begin("a", first, log)
@@ -192,9 +200,8 @@ async def test_another_model_waits_for_running_calls_and_later_calls_wait_behind
     assert log == ["a.gguf", "b.gguf", "a.gguf"]
 
 
-@on_stage()
+@on_stage(is_ready=True)
 async def test_a_call_that_leaves_the_line_lets_the_others_through(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
     release, log = asyncio.Event(), []
     running = await stage.begin("a", release, log)
     leaver = await stage.begin("b", release, log)
@@ -233,9 +240,8 @@ async def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_may_b
     assert ["800 GB" in str(end) for end in ends] == [True, True], "who waited is told"
 
 
-@on_stage()
+@on_stage(is_ready=True)
 async def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_come_again(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
     stage.say(EnginePhase.FAILED, problem="It died.", n_deaths=3, retry_at=time.monotonic() + 3_600)
     await stage.settle()
     told = from_exception(await refusal(stage))
@@ -256,10 +262,8 @@ async def test_the_user_may_ask_for_a_model_that_failed_at_once(stage: Stage) ->
         pass
 
 
-@on_stage()
+@on_stage(is_ready=True)
 async def test_what_is_said_of_a_load_that_was_replaced_changes_nothing_of_the_next(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
-    await stage.settle()
     stage.host.load(B)
     await stage.settle()
     stage.say(EnginePhase.LOADING, progress=0.3)
@@ -277,10 +281,8 @@ async def test_what_is_said_of_a_load_that_was_replaced_changes_nothing_of_the_n
     assert log == ["a.gguf"]
 
 
-@on_stage()
+@on_stage(is_ready=True)
 async def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_asked_for(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
-    await stage.settle()
     await stage.pool.request_load("a")
     await stage.settle()
     assert stage.engine.loads == ["a.gguf"]
@@ -297,18 +299,16 @@ async def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_as
     assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, False])
 
 
-@on_stage()
+@on_stage(is_ready=True)
 async def test_a_dead_engine_keeps_its_model_while_it_is_restarted(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
     stage.say(EnginePhase.RESTARTING, problem="It died.")
     await stage.settle()
     async with stage.pool.lease("a") as host:
         assert host.model.path == "a.gguf"
 
 
-@on_stage()
+@on_stage(is_ready=True)
 async def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
     release = asyncio.Event()
     running = await stage.begin("a", release, [])
     assert (await stage.pool.request_load("b")).name == "b"
@@ -320,9 +320,8 @@ async def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it(st
     assert stage.host.name == "b"
 
 
-@on_stage()
+@on_stage(is_ready=True)
 async def test_a_model_is_unloaded_when_nobody_uses_it_and_comes_back_with_the_next_call(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
     release, log = asyncio.Event(), []
     running = await stage.begin("a", release, log)
     await stage.pool.request_unload()
@@ -342,9 +341,7 @@ async def test_a_model_is_unloaded_when_nobody_uses_it_and_comes_back_with_the_n
 
 
 @on_stage()
-async def test_a_cancelled_load_ends_the_calls_that_wait_for_it_and_the_next_one_loads_anew(
-    stage: Stage,
-) -> None:
+async def test_a_cancelled_load_ends_the_calls_that_wait_for_it_and_the_next_one_loads_anew(stage: Stage) -> None:
     release, log = asyncio.Event(), []
     calls = [asyncio.ensure_future(stage.hold("a", release, log)) for _ in range(2)]
     await stage.settle()
@@ -364,25 +361,6 @@ async def test_a_cancelled_load_ends_the_calls_that_wait_for_it_and_the_next_one
     await again
     assert not stage.pool.cancel_load()  # nothing loads
     assert log == ["a.gguf"]
-
-
-def test_a_load_that_is_cancelled_before_it_began_starts_no_engine():
-    has_begun, goes_on = threading.Event(), threading.Event()
-
-    def draft_for(entry):
-        has_begun.set()
-        goes_on.wait(60)
-        return ChosenDraft()
-
-    engine, bridge = ScriptedEngine(), EngineBridge()
-    host = ModelHost(engine, bridge, ServerSettings(), draft_for=draft_for)
-    host.load(A)
-    assert has_begun.wait(60)
-    assert host.cancel_load()
-    goes_on.set()
-    host.end()
-    until(lambda: "model-loader" not in {thread.name for thread in threading.enumerate()})
-    assert engine.loads == []
 
 
 @on_stage()
@@ -456,9 +434,8 @@ async def test_an_idle_model_leaves_memory_but_never_one_that_answers(stage: Sta
     assert stage.engine.loads == ["a.gguf"] * 2
 
 
-@on_stage()
+@on_stage(is_ready=True)
 async def test_a_load_takes_the_place_of_an_unload_that_was_not_done_yet(stage: Stage) -> None:
-    stage.becomes_ready("a.gguf")
     release, log = asyncio.Event(), []
     running = await stage.begin("a", release, log)
     await stage.pool.request_unload()
@@ -554,22 +531,18 @@ async def test_a_named_draft_goes_before_one_that_would_be_found(stage: Stage) -
     assert stage.engine.options[-1].draft_path == "found.gguf"
 
 
-class Keeper(NoPreferences):
-    """What is set for the models, as a test says it."""
-
-    own = ModelSettings()
-
-    def settings_of(self, model: Path) -> ModelSettings:
-        return self.own
-
-
-@on_stage()
-async def test_a_model_that_is_asked_for_again_is_loaded_with_what_was_set_for_it_since(stage: Stage) -> None:
-    keeper = stage.keeper
-    stage.becomes_ready("a.gguf")
-    await stage.settle()
-    for own in (ModelSettings(temperature=0.1), ModelSettings(ctx=64), ModelSettings(ctx=64)):
-        keeper.own = own
-        await stage.pool.request_load("a")
+def test_a_model_that_is_asked_for_again_is_loaded_with_what_was_set_for_it_since(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.becomes_ready("a.gguf")
         await stage.settle()
-    assert stage.engine.loads == ["a.gguf"] * 2, "sampling counts at once, a context when it is loaded"
+        for own in (ModelSettings(temperature=0.1), ModelSettings(ctx=64), ModelSettings(ctx=64)):
+            user_settings().change(A.path, A.name, lambda old, own=own: own)
+            await stage.pool.request_load("a")
+            await stage.settle()
+        assert stage.engine.loads == ["a.gguf"] * 2, "sampling counts at once, a context when it is loaded"
+
+    monkeypatch.chdir(home)
+    A.path.write_bytes(b"GGUF")
+    play(scenario)

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from functools import wraps
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from app.server.calls.model_host import GivenModel
 from app.server.http.errors import ModelNotFound
-from app.server.main import STARTER
 from core.values.errors import BadRequest, EngineUnavailable
 from core.values.messages import EnginePhase
-from models.catalog.catalog import STARTER_FOLDER, Catalog
-from tests.app.server.test_model_host import Stage, on_stage
+from models.catalog.catalog import STARTER, Catalog, ModelEntry
+from tests.app.server.test_model_host import Stage, on_stage, play
 
-C = GivenModel("c", Path("c.gguf"))
-
-
-def with_a_first_model(**settings: Any):
-    """As ``on_stage``, with a first model that is there, and room for two at once."""
-
-    def decorate(scenario):
-        @wraps(scenario)
-        async def with_the_first(stage: Stage, **fixtures: Any) -> None:
-            stage.becomes_ready("a.gguf")
-            await stage.settle()
-            await scenario(stage, **fixtures)
-
-        return on_stage(**{"models_max": 4, **settings})(with_the_first)
-
-    return decorate
+C = ModelEntry("c", Path("c.gguf"))
+# With a first model that is there.
+beside_others = partial(on_stage, is_ready=True, models_max=4)
 
 
 def ready(stage: Stage, number: int, path: str) -> None:
@@ -59,7 +43,7 @@ async def answered(stage: Stage, name: str, log: list[str], *, loads: tuple[int,
     await call
 
 
-@with_a_first_model()
+@beside_others()
 async def test_a_second_model_is_loaded_beside_the_first_and_both_answer_at_once(stage: Stage) -> None:
     log: list[str] = []
     first, end_first = await hold(stage, "a", log)
@@ -74,7 +58,7 @@ async def test_a_second_model_is_loaded_beside_the_first_and_both_answer_at_once
         await call
 
 
-@with_a_first_model()
+@beside_others()
 async def test_where_memory_is_short_the_one_that_nobody_uses_leaves_and_never_one_that_answers(stage: Stage) -> None:
     stage.room, log = 1, []
     call, release = await hold(stage, "a", log)
@@ -90,8 +74,9 @@ async def test_where_memory_is_short_the_one_that_nobody_uses_leaves_and_never_o
     assert log == ["a.gguf", "b.gguf"]
 
 
-@with_a_first_model()
-async def test_the_one_that_was_used_longest_ago_leaves_and_the_chosen_one_last(stage: Stage, shelf_of_three) -> None:
+@beside_others()
+async def test_the_one_that_was_used_longest_ago_leaves_and_the_chosen_one_last(stage: Stage) -> None:
+    stage.shelf.models.append(C)
     log: list[str] = []
     await answered(stage, "b", log, loads=(1, "b.gguf"))
     await answered(stage, "a", log)
@@ -104,8 +89,9 @@ async def test_the_one_that_was_used_longest_ago_leaves_and_the_chosen_one_last(
     assert log == ["b.gguf", "a.gguf", "c.gguf"]
 
 
-@with_a_first_model(models_max=2)
-async def test_no_more_than_models_max_are_loaded(stage: Stage, shelf_of_three) -> None:
+@beside_others(models_max=2)
+async def test_no_more_than_models_max_are_loaded(stage: Stage) -> None:
+    stage.shelf.models.append(C)
     stage.room, log = 9, []
     for number, name in enumerate(("b", "c")):
         await answered(stage, name, log, loads=(1, f"{name}.gguf"))
@@ -113,7 +99,7 @@ async def test_no_more_than_models_max_are_loaded(stage: Stage, shelf_of_three) 
     assert stage.engines[1].loads == ["b.gguf", "c.gguf"]
 
 
-@with_a_first_model()
+@beside_others()
 async def test_a_load_that_fails_is_told_to_all_who_wait_and_tried_again_by_the_next(stage: Stage) -> None:
     log: list[str] = []
     calls = [(await hold(stage, "b", log))[0] for _ in range(2)]
@@ -130,7 +116,7 @@ async def test_a_load_that_fails_is_told_to_all_who_wait_and_tried_again_by_the_
     assert (log, first.loads) == (["b.gguf"], ["a.gguf"])
 
 
-@with_a_first_model()
+@beside_others()
 async def test_who_leaves_while_a_model_is_loaded_costs_the_others_nothing(stage: Stage) -> None:
     log: list[str] = []
     leaver, _ = await hold(stage, "b", log)
@@ -144,7 +130,7 @@ async def test_who_leaves_while_a_model_is_loaded_costs_the_others_nothing(stage
     assert log == ["b.gguf"]
 
 
-@with_a_first_model()
+@beside_others()
 async def test_a_model_that_is_chosen_becomes_the_one_that_answers_unknown_names(stage: Stage) -> None:
     log: list[str] = []
     await answered(stage, "gpt-4o", log)
@@ -158,7 +144,7 @@ async def test_a_model_that_is_chosen_becomes_the_one_that_answers_unknown_names
     assert stage.host.state.phase is EnginePhase.READY, "the one before stays while there is room"
 
 
-@with_a_first_model(strict_models=True, aliases=(("gpt-4o", ""), ("small", "b")))
+@beside_others(strict_models=True, aliases=(("gpt-4o", ""), ("small", "b")))
 async def test_aliases_stand_for_their_models(stage: Stage) -> None:
     log: list[str] = []
     await answered(stage, "gpt-4o", log)
@@ -169,7 +155,7 @@ async def test_aliases_stand_for_their_models(stage: Stage) -> None:
             pass
 
 
-@with_a_first_model()
+@beside_others()
 async def test_a_model_that_is_not_loaded_cannot_be_unloaded_and_one_beside_can(stage: Stage) -> None:
     with pytest.raises(BadRequest, match="b is not loaded"):
         await stage.pool.request_unload("b")
@@ -180,26 +166,18 @@ async def test_a_model_that_is_not_loaded_cannot_be_unloaded_and_one_beside_can(
     assert [engine.n_unloads for engine in stage.engines] == [0, 1]
 
 
-@pytest.fixture
-def shelf_of_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third model in the catalogue."""
-    from tests.app.server import test_model_host
-
-    entries = test_model_host.Shelf().entries()
-    monkeypatch.setattr(test_model_host.Shelf, "entries", lambda self: (*entries, C))
-
-
-@on_stage()
-async def test_a_name_opens_no_file_of_the_folder_that_the_server_was_started_in(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_name_opens_no_file_of_the_folder_that_the_server_was_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copyfile(STARTER_FOLDER / f"{STARTER}.gguf", tmp_path / "private.gguf")
+    async def scenario(stage: Stage) -> None:
+        assert stage.pool.find(f"{STARTER.name}.gguf").name == STARTER.stem
+        for name in ("private.gguf", "private.gguf.gguf", "./private.GGUF.gguf"):
+            with pytest.raises(ModelNotFound):
+                stage.pool.find(name)
+
+    shutil.copyfile(STARTER, tmp_path / "private.gguf")
     monkeypatch.chdir(tmp_path)
-    stage.pool._catalog = Catalog([])
-    assert stage.pool.find(f"{STARTER}.gguf.gguf").name == STARTER
-    for name in ("private.gguf", "private.gguf.gguf", "./private.GGUF.gguf"):
-        with pytest.raises(ModelNotFound):
-            stage.pool.find(name)
+    play(scenario, shelf=Catalog([]))
 
 
 @on_stage(models_max=4)
@@ -208,7 +186,7 @@ async def test_a_file_outside_of_the_catalogue_that_is_gone_and_not_loaded_is_no
 ) -> None:
     file = tmp_path / "away.gguf"
     file.touch()
-    stage.host.choose(GivenModel("away", file))
+    stage.host.choose(ModelEntry("away", file))
     assert "away" in stage.pool.names()
     file.unlink()
     assert "away" not in stage.pool.names()

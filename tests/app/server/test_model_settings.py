@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.server.calls.speed import ReplySpeed
 from core.values.model_settings import (
     NAMES,
-    SPEEDS,
     BadSetting,
     ModelSettings,
     recommended,
@@ -19,30 +17,11 @@ NOTHING = ModelSettings()
 
 
 def test_texts_become_values():
-    made = NOTHING.with_texts(
-        {
-            "ctx": " 4096 ",
-            "KV-Type": "q8_0",
-            "temperature": "0.6",
-            "top_k": "20",
-            "system": " Be brief. \n",
-            "speed": "fast",
-        }
-    )
-    assert made.given == {
-        "ctx": 4096,
-        "kv_type": "q8_0",
-        "temperature": 0.6,
-        "top_k": 20,
-        "system": " Be brief. \n",
-        "speed": "fast",
-    }
+    plain = {"system": " Be brief. \n", "speed": "fast"}
+    made = NOTHING.with_texts({"ctx": " 4096 ", "KV-Type": "q8_0", "temperature": "0.6", "top_k": "20", **plain})
+    assert made.given == {"ctx": 4096, "kv_type": "q8_0", "temperature": 0.6, "top_k": 20, **plain}
     assert made.sampling == {"temperature": 0.6, "top_k": 20}
-    assert made.without(("temperature", "top-k", "ctx")).given == {
-        "kv_type": "q8_0",
-        "system": " Be brief. \n",
-        "speed": "fast",
-    }
+    assert made.without(("temperature", "top-k", "ctx")).given == {"kv_type": "q8_0", **plain}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +68,3 @@ def test_every_setting_has_a_recommended_value_in_words():
     }
     assert all(recommended(name) for name in NAMES)
     assert all(setting_name(name.upper().replace("_", "-")) == name for name in NAMES)
-
-
-def test_speeds_are_those_of_requests():
-    assert set(SPEEDS) == {speed.value for speed in ReplySpeed}

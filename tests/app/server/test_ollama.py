@@ -10,20 +10,12 @@ import ollama
 import pytest
 
 from models.catalog.catalog import STARTER_FOLDER
-from tests.app.server.conftest import MODEL, RunningServer
+from tests.app.server.conftest import MODEL, WEATHER, RunningServer
 from tools.stand_ins.hub_server import HubServer
 
 NAME = f"{MODEL}:latest"
 GREEDY = {"temperature": 0, "num_predict": 24, "num_ctx": 4096}
 STORY = [{"role": "user", "content": "Tell me a story about a fox."}]
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Get the weather in a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
 SCHEMA = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
 
 
@@ -53,7 +45,7 @@ def test_a_chat_says_what_openais_says_and_what_it_cost(server, client):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_conversation_goes_on_with_the_result_of_a_tool(client, stream):
-    fields = {"tools": [TOOL], "options": GREEDY | {"num_predict": 80}}
+    fields = {"tools": [WEATHER], "options": GREEDY | {"num_predict": 80}}
     messages = [{"role": "user", "content": "What is the weather in Paris?"}]
     answer = client.chat(NAME, messages, stream=stream, **fields)
     calls = [call for line in (answer if stream else [answer]) for call in line.message.tool_calls or ()]
@@ -228,14 +220,13 @@ def test_the_model_is_loaded_and_unloaded_by_calls_without_a_prompt(own_server):
         assert client.chat(NAME, [], keep_alive="5m").done_reason == "load"
 
 
-def test_a_pulled_model_answers_by_its_name_on_the_hub(hub_server: HubServer, start_server, tmp_path, monkeypatch):
+def test_a_pulled_model_answers_by_its_name_on_the_hub(hub_server: HubServer, tmp_path, monkeypatch):
     for name in ("SLIPSTREAM_HOME", "XDG_DATA_HOME", "HF_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     ember = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
     hub_server.add("acme/fox-GGUF", {"fox-Q8_0.gguf": ember})
     name = "hf.co/acme/fox-GGUF:Q8_0"
-    server = start_server("--no-draft")
-    with client_of(server) as client:
+    with RunningServer("--no-draft") as server, client_of(server) as client:
         *steps, last = client.pull(name, stream=True)
         assert last.status == "success"
         (told,) = {(step.digest, step.total) for step in steps if step.total}
@@ -255,4 +246,3 @@ def test_a_pulled_model_answers_by_its_name_on_the_hub(hub_server: HubServer, st
             client.delete(name)
         with pytest.raises(ollama.ResponseError, match="part of Slipstream"):
             client.delete(NAME)
-    server.close()

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from app.server.replies.families import HERMES
 from app.server.replies.format_finder import found_format
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, ReasoningText
-from app.server.replies.reply_format import (
-    JsonCalls,
-    KeyedArguments,
-    PythonCalls,
-    ReplyFormat,
-    TaggedCalls,
-    Thinking,
-)
+from app.server.replies.reply_format import JsonCalls, KeyedArguments, PythonCalls, ReplyFormat, TaggedCalls, Thinking
 from app.server.replies.reply_parser import ReplyParser
 
 THINKING = Thinking("<think>", "</think>")

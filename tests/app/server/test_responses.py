@@ -10,14 +10,9 @@ import openai
 import pytest
 
 from app.server.openai.response_store import ResponseStore, StoredResponse
-from tests.app.server.conftest import MODEL
+from tests.app.server.conftest import CITY, GET_WEATHER, MODEL
 
-WEATHER = {
-    "type": "function",
-    "name": "get_weather",
-    "description": "Get the weather in a city.",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-}
+WEATHER = {"type": "function", **GET_WEATHER, "parameters": CITY}
 STORY = {"model": MODEL, "input": "Tell me a story about a fox.", "max_output_tokens": 24, "temperature": 0}
 
 

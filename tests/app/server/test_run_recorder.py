@@ -16,20 +16,14 @@ from core.values.receipt import Receipt
 from core.values.request import Request
 from models.estimate.speed.runs import FILE_NAME, read_runs
 from models.facts.model_facts import read_model
+from tests.app.server.conftest import RunningServer
 from tests.support.waiting import until
 from tools.model_factory.gguf_factory import EMBER
 
 RECEIPT = Receipt(
-    n_prompt=20,
-    n_generated=101,
-    n_drafted=60,
-    n_accepted=35,
-    n_judged=40,
-    n_right=30,
-    decode=0.5,
-    speedup=2.0,
-    plain_seconds=0.01,
-)
+    n_prompt=20, n_generated=101, n_drafted=60, n_accepted=35, n_judged=40, n_right=30,
+    decode=0.5, speedup=2.0, plain_seconds=0.01,
+)  # fmt: skip
 
 
 def loaded(**changes: object) -> LoadedModel:
@@ -142,13 +136,12 @@ def test_what_was_measured_stands_beside_the_prediction(own_home: Path) -> None:
     assert report_file(read_model(EMBER), EMBER, current_machine()).measured is None
 
 
-def test_a_server_keeps_what_its_replies_measured(own_home: Path, start_server) -> None:
+def test_a_server_keeps_what_its_replies_measured(own_home: Path) -> None:
     # Of replies that are drafted for, little is known before some plain steps were seen. One that came beside other
     # work tells nothing.
-    running = start_server("--no-draft", "--speculation", "off", "--no-calibration")
-    for animal in ("fox", "owl", "bear", "hen", "cat", "dog"):
-        running.chat(f"Tell me a story about a {animal}.", max_tokens=100)
-    running.close()
+    with RunningServer("--no-draft", "--speculation", "off", "--no-calibration") as running:
+        for animal in ("fox", "owl", "bear", "hen", "cat", "dog"):
+            running.chat(f"Tell me a story about a {animal}.", max_tokens=100)
     runs = read_runs(own_home / "cache", identity())
     assert {run.model for run in runs} == {"ember-q8_0"}
     assert all(run.n_tokens >= 32 and run.seconds < 1 for run in runs)

@@ -38,10 +38,9 @@ def start(home, tmp_path):
     running: list[subprocess.Popen] = []
     measured.give(tmp_path / "cache")
 
-    def start(*options: str, announce: bool = True) -> subprocess.Popen:
-        more = ["--announce"] if announce else []
+    def start(*options: str) -> subprocess.Popen:
         environment = os.environ | {"SLIPSTREAM_HOME": str(tmp_path)}
-        words = ("serve", "--port", "0", *more, *options)
+        words = ("serve", "--port", "0", "--announce", *options)
         process = started(*words, stdin=subprocess.PIPE, env=environment, start_new_session=True)
         running.append(process)
         return process
@@ -59,11 +58,7 @@ def address(process: subprocess.Popen) -> str:
 
 
 def wait(client: httpx.Client, is_so) -> dict:
-    deadline = time.monotonic() + 60
-    while not is_so(state := client.get("/slipstream/state").json()):
-        assert time.monotonic() < deadline, state
-        time.sleep(0.02)
-    return state
+    return until(lambda: state if is_so(state := client.get("/slipstream/state").json()) else None)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -131,14 +126,6 @@ def test_a_taken_port_is_named_with_its_holder_and_a_free_one(start):
     assert f"Port {port} is taken by" in message
     assert f"process {os.getpid()}" in message
     assert "--port" in message
-
-
-def test_a_model_that_is_not_there_ends_with_the_names_there_are(start):
-    process = start("--model", "nothing")
-    assert process.wait(60) == ExitCode.MODEL
-    message = process.stderr.read()
-    assert message.startswith("Error: There is")
-    assert "ember-q8_0" in message
 
 
 def test_a_model_that_does_not_load_leaves_a_server_that_can_load_another(start, tmp_path):
@@ -228,13 +215,6 @@ def is_rendering(server: subprocess.Popen) -> bool:
     return any("template_process" in " ".join(one.cmdline()) and one.cpu_times().user > 0.6 for one in children)
 
 
-def test_a_person_is_told_the_address(start):
-    process = start(announce=False)
-    line = process.stderr.readline()
-    assert "ember-q8_0" in line
-    assert "http://127.0.0.1:" in line
-
-
 @pytest.mark.parametrize(
     ("phase", "words"),
     [
@@ -262,13 +242,8 @@ def test_settings_that_cannot_be_used_are_refused_with_a_sentence(fields):
         ServerSettings(**fields)
 
 
-def test_a_host_that_is_not_ours_is_refused():
-    with pytest.raises(BadOption, match="cannot listen"):
-        listen("192.0.2.1", 0)
-
-
-@pytest.mark.parametrize("host", ["..", "a" * 80, "ho st.invalid", "nobody.invalid"])
-def test_what_is_no_host_is_refused_with_a_sentence(host):
+@pytest.mark.parametrize("host", ["..", "a" * 80, "ho st.invalid", "nobody.invalid", "192.0.2.1"])
+def test_what_is_no_host_of_ours_is_refused_with_a_sentence(host):
     with pytest.raises(BadOption, match="listen on"):
         listen(host, 0)
 

@@ -84,9 +84,7 @@ BODIES = (
         "/v1/messages",
         lambda url: {
             "max_tokens": 1,
-            "messages": [
-                {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": url}}]},
-            ],
+            "messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": url}}]}],
         },
     ),
     ("/slipstream/load", lambda url: {"model": url}),

@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from tests.app.server.conftest import MODEL, RunningServer
-from tests.support.fork_server import ForkedServer
 from tools.model_factory.embedder_factory import bert
 
 SMALL = "ember-draft-q8_0"
@@ -23,9 +22,8 @@ def both(home: Path) -> Iterator[RunningServer]:
     encoder.parent.mkdir(parents=True, exist_ok=True)
     bert(encoder)
     options = ["--no-draft", "--alias", "gpt-4o,gpt-4.1", "--alias", f"small={SMALL}", "--models-max", "3"]
-    running = RunningServer(ForkedServer(options))
-    yield running
-    running.close()
+    with RunningServer(*options) as running:
+        yield running
     encoder.unlink()
 
 

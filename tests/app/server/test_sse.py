@@ -10,6 +10,8 @@ import pytest
 from app.server.http.errors import ApiError, refuse
 from app.server.http.sse import EventStream, LineStream, encode_text
 
+pytestmark = pytest.mark.anyio
+
 
 class Client:
     """The other side of an ASGI connection."""
@@ -33,17 +35,13 @@ class Client:
         return b"".join(message.get("body", b"") for message in self.sent).decode()
 
 
-def stream(events, ping_seconds: float = 99.0, stays_for: int | None = None, client: Client | None = None) -> Client:
+async def stream(
+    events, ping_seconds: float = 99.0, stays_for: int | None = None, client: Client | None = None
+) -> Client:
     """Send ``events`` to a client that stays for so many of them, or to the end."""
     client = client or Client(stays_for)
-
-    async def run() -> None:
-        response = EventStream(events, ping_seconds)
-        await asyncio.wait_for(
-            response({"type": "http", "path": "/v1/chat/completions"}, client.receive, client.send), 60
-        )
-
-    asyncio.run(run())
+    response = EventStream(events, ping_seconds)
+    await asyncio.wait_for(response({"type": "http", "path": "/v1/chat/completions"}, client.receive, client.send), 60)
     return client
 
 
@@ -52,57 +50,57 @@ async def pinged(client: Client, times: int) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_what_is_yielded_is_sent():
+async def test_what_is_yielded_is_sent():
     async def events():
         yield b"data: 1\n\n"
         yield b"data: 2\n\n"
 
-    client = stream(events())
+    client = await stream(events())
     assert client.text == "data: 1\n\ndata: 2\n\n"
     assert client.sent[0]["status"] == 200
     assert client.sent[-1]["more_body"] is False
 
 
-def test_an_error_before_the_first_event_is_an_error_of_http():
+async def test_an_error_before_the_first_event_is_an_error_of_http():
     async def events():
         raise refuse(400, "No.")
         yield b""
 
     with pytest.raises(ApiError):
-        stream(events())
+        await stream(events())
 
 
-def test_an_error_after_the_first_event_is_an_event_and_the_end():
+async def test_an_error_after_the_first_event_is_an_event_and_the_end():
     async def events():
         yield b"data: 1\n\n"
         raise refuse(503, "The engine died.", code="engine_died")
 
-    _, error, _ = stream(events()).text.split("\n\n")
+    _, error, _ = (await stream(events())).text.split("\n\n")
     assert json.loads(error.removeprefix("data: "))["error"]["code"] == "engine_died"
 
 
-def test_an_unforeseen_error_does_not_tell_its_details(caplog):
+async def test_an_unforeseen_error_does_not_tell_its_details(caplog):
     async def events():
         yield b"data: 1\n\n"
         raise ValueError("secret")
 
-    assert "secret" not in stream(events()).text
+    assert "secret" not in (await stream(events())).text
     assert "secret" in caplog.text
 
 
-def test_a_comment_keeps_a_silent_stream_alive():
+async def test_a_comment_keeps_a_silent_stream_alive():
     client = Client(None)
 
     async def events():
         await pinged(client, 2)
         yield b"data: 1\n\n"
 
-    text = stream(events(), ping_seconds=0.02, client=client).text
+    text = (await stream(events(), ping_seconds=0.02, client=client)).text
     assert text.startswith(": ping\n\n: ping\n\n")
     assert text.endswith("data: 1\n\n")
 
 
-def test_an_error_after_a_comment_is_an_event():
+async def test_an_error_after_a_comment_is_an_event():
     client = Client(None)
 
     async def events():
@@ -110,7 +108,7 @@ def test_an_error_after_a_comment_is_an_event():
         raise refuse(400, "Too long.")
         yield b""
 
-    text = stream(events(), ping_seconds=0.02, client=client).text
+    text = (await stream(events(), ping_seconds=0.02, client=client)).text
     assert json.loads(text.split("data: ")[1])["error"]["message"] == "Too long."
 
 
@@ -131,7 +129,7 @@ def test_an_error_event_has_the_form_of_its_protocol(path, fields):
     assert {name: found[name] for name in fields} == fields
 
 
-def test_a_client_that_leaves_closes_the_generator():
+async def test_a_client_that_leaves_closes_the_generator():
     is_closed = []
 
     async def events():
@@ -141,7 +139,7 @@ def test_a_client_that_leaves_closes_the_generator():
         finally:
             is_closed.append(True)
 
-    stream(events(), stays_for=1)
+    await stream(events(), stays_for=1)
     assert is_closed == [True]
 
 
@@ -150,7 +148,7 @@ def test_text_becomes_a_json_string(text):
     assert json.loads(encode_text(text)) == text
 
 
-def test_lines_keep_a_connection_alive_with_lines_and_end_with_an_error_as_one():
+async def test_lines_keep_a_connection_alive_with_lines_and_end_with_an_error_as_one():
     client = Client(None)
 
     async def lines():
@@ -159,10 +157,7 @@ def test_lines_keep_a_connection_alive_with_lines_and_end_with_an_error_as_one()
         yield b'{"done":true}\n'
         raise refuse(400, "No.")
 
-    async def run() -> None:
-        response = LineStream(lines(), ping=b'{"done":false}\n', ping_seconds=0.01)
-        await asyncio.wait_for(response({"type": "http", "path": "/api/chat"}, client.receive, client.send), 60)
-
-    asyncio.run(run())
+    response = LineStream(lines(), ping=b'{"done":false}\n', ping_seconds=0.01)
+    await asyncio.wait_for(response({"type": "http", "path": "/api/chat"}, client.receive, client.send), 60)
     assert client.text.endswith('{"done":true}\n{"error": "No."}\n')
     assert (b"content-type", b"application/x-ndjson") in client.sent[0]["headers"]

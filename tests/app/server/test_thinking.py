@@ -13,7 +13,6 @@ import openai
 import pytest
 
 from tests.app.server.conftest import MODEL, RunningServer, tool_calls_of
-from tests.support.fork_server import ForkedServer
 
 OPEN, CLOSE = "<|fim_prefix|>", "<|fim_suffix|>"
 TEMPLATE = """
@@ -40,10 +39,8 @@ def thinker(home, tmp_path_factory):
     template = tmp_path_factory.mktemp("thinker") / "template.jinja"
     template.write_text(TEMPLATE, encoding="utf-8")
     options = ("--chat-template-file", str(template), "--chat-template-kwargs", '{"opens": true}')
-    options += ("--reasoning-budget", "15")
-    running = RunningServer(ForkedServer([*options, "--parallel", "4"]))
-    yield running
-    running.close()
+    with RunningServer(*options, "--reasoning-budget", "15", "--parallel", "4") as running:
+        yield running
 
 
 @pytest.mark.parametrize("field", ["reasoning_budget", "thinking_budget_tokens"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,14 +26,10 @@ def worker(home) -> Iterator[TestWorker]:
 
 
 def test_a_model_on_a_worker_says_the_same_and_a_dead_worker_ends_requests_with_a_sentence(
-    server: RunningServer,
-    worker: TestWorker,
-    start_server: Callable[..., RunningServer],
-    monkeypatch: pytest.MonkeyPatch,
+    server: RunningServer, worker: TestWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, TOKEN)
-    remote = start_server(*START, worker.address)
-    try:
+    with RunningServer(*START, worker.address) as remote:
         assert remote.state["devices"] == [f"{worker.address}/CPU"]
         assert remote.chat().choices[0].message == server.chat().choices[0].message
 
@@ -58,8 +54,6 @@ def test_a_model_on_a_worker_says_the_same_and_a_dead_worker_ends_requests_with_
             assert remote.http.get("/health").json()["deaths"] == 0
         finally:
             again.close()
-    finally:
-        remote.close()
 
 
 @pytest.fixture
@@ -71,14 +65,10 @@ def keyring_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_worker_that_was_added_lends_to_the_models_whose_settings_name_it(
-    server: RunningServer,
-    worker: TestWorker,
-    keyring_in_a_file: Path,
-    start_server: Callable[..., RunningServer],
+    server: RunningServer, worker: TestWorker, keyring_in_a_file: Path
 ) -> None:
     place = worker.address.removeprefix("rpc://")
-    ours = start_server("--parallel", "1", "--no-draft", "--no-calibration", "--gpu-layers", "99")
-    try:
+    with RunningServer("--parallel", "1", "--no-draft", "--no-calibration", "--gpu-layers", "99") as ours:
         wrong = ours.http.post("/slipstream/workers", json={"address": place, "token": "a token that is wrong"})
         assert (wrong.status_code, "does not know this token" in wrong.text) == (400, True)
         nobody = ours.http.post("/slipstream/workers", json={"address": "rpc://127.0.0.1:9", "token": TOKEN})
@@ -108,5 +98,3 @@ def test_a_worker_that_was_added_lends_to_the_models_whose_settings_name_it(
         assert removed.status_code == 200
         assert ours.http.get("/slipstream/workers").json()["data"] == []
         assert TOKEN not in (keyring_in_a_file / "keys.json").read_text()
-    finally:
-        ours.close()

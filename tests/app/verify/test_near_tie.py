@@ -14,7 +14,7 @@ from core.llama.sampler_chain import Candidates
 from core.llama.vocab import Vocab
 from core.sampling.sampler import Sampler
 from core.values.request import SamplingParams
-from tests.support.engines import EMBER, GREEDY
+from tests.support.prompts import EMBER, GREEDY
 
 SETTINGS = (
     SamplingParams(temperature=0.8),

@@ -23,8 +23,9 @@ from core.engine.engine import Engine
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.errors import SlipstreamError
 from core.values.request import Request, SamplingParams
-from tests.support.engines import EMBER, EMBER_DRAFT, FOX, chat, complete, open_engine
+from tests.support.engines import complete, open_engine
 from tests.support.interruptions import take_wrongly
+from tests.support.prompts import EMBER, EMBER_DRAFT, FOX, chat
 from tests.support.proposers import price
 from tools.model_factory import gguf_factory
 

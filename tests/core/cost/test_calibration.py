@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from core.cost.calibration import calibrate, plausible
 from core.cost.read_cost import ReadCost
-from core.llama.context import Context
+from core.llama.batch import Batch
+from core.llama.context import Context, DecodeStatus
 from models.facts.model_facts import read_model
-from tests.support.engines import EMBER, open_engine
+from tests.support.engines import open_engine
+from tests.support.prompts import EMBER
 
 
 def test_a_step_that_took_longer_than_its_rows_one_by_one_was_disturbed() -> None:
@@ -49,3 +53,18 @@ def test_texts_that_a_kernel_passes_over_are_worth_keeping_and_others_are_not() 
             own = engine.cost.time(1, 10_000) - engine.cost.time(1)
             assert own > 0
             assert engine.cost.idle_time(1, 10_000) == pytest.approx(share * own, rel=0.01)
+
+
+def test_short_steps_are_measured_as_drafts_find_them_between_steps_of_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths: list[int] = []
+    decode = Context.decode
+
+    def noted(self: Context, batch: Batch) -> DecodeStatus:
+        widths.append(batch.n_tokens)
+        return decode(self, batch)
+
+    with open_engine(n_ctx=512, speculation="off") as engine:
+        monkeypatch.setattr(Context, "decode", noted)
+        calibrate(engine.context, 512)
+    assert widths.count(4) >= 3
+    assert not any(1 < before == width <= 8 for before, width in pairwise(widths))

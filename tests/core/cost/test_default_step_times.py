@@ -18,7 +18,8 @@ from core.values.engine_options import EngineOptions
 from core.values.messages import LoadedModel
 from core.values.request import SamplingParams
 from models.facts.model_facts import WeightBytes, read_model
-from tests.support.engines import EMBER, complete
+from tests.support.engines import complete
+from tests.support.prompts import EMBER
 from tools.model_factory import gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 

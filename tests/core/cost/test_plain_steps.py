@@ -21,7 +21,8 @@ from core.scheduler.sequence import RequestCost
 from core.values.engine_options import EngineOptions
 from models.facts.model_facts import WeightBytes
 from tests.core.engine.test_meter import Cached
-from tests.support.engines import EMBER, FOX, SURE, complete, load, open_engine, run, submit
+from tests.support.engines import complete, load, open_engine, run, submit
+from tests.support.prompts import EMBER, FOX, SURE
 
 CURVE = Calibration({1: 0.0108, 2: 0.0177, 3: 0.0235, 4: 0.0262, 8: 0.0473, 16: 0.0978, 64: 0.36}, 2e-8)
 TRUE = CostModel(CURVE)

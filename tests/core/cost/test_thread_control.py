@@ -17,7 +17,8 @@ from core.cost.threads import ThreadChoice, ThreadControl, thread_control
 from core.machine.measurements import physical_cores
 from core.values.request import SamplingParams
 from core.values.step_kind import StepKind, kind_of
-from tests.support.engines import SURE, complete, open_engine, run, submit
+from tests.support.engines import complete, open_engine, run, submit
+from tests.support.prompts import SURE
 
 CURVE = Calibration({1: 0.001, 8: 0.002, 64: 0.016, 256: 0.064})
 BUSY = (

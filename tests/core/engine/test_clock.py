@@ -11,18 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.engines import (
-    EMBER,
-    EMBER_DRAFT,
-    GREEDY_WITH_LOGPROBS,
-    SURE,
-    assert_same_up_to_a_near_tie,
-    chat,
-    greedy_tokens,
-    open_engine,
-    run,
-    submit,
-)
+from tests.support.engines import open_engine, run, submit
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy_tokens
+from tests.support.prompts import EMBER, EMBER_DRAFT, SURE, chat
 from tools.model_factory import gguf_factory, head_factory, hybrid_factory
 
 PROMPTS = (SURE, chat("Count to five."), chat("Who are you?"))

@@ -22,7 +22,8 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import Ended, FinishReason, RequestEvent, Token
 from core.values.request import Lane, Request, SamplingParams
-from tests.support.engines import EMBER, open_engine
+from tests.support.engines import open_engine
+from tests.support.prompts import EMBER
 from tools.model_factory.embedder_factory import bert
 
 TEXTS = ("The fox ran into the wood.", "A boat on a lake", "one", "The fox ran into the dark wood and " * 6)

@@ -13,21 +13,10 @@ from core.llama.context import DecodeStatus
 from core.values.errors import BadRequest, PromptTooLong
 from core.values.messages import FinishReason
 from core.values.request import Request, SamplingParams
-from tests.support.engines import (
-    FOX,
-    GREEDY_WITH_LOGPROBS,
-    SURE,
-    Ledger,
-    assert_same_up_to_a_near_tie,
-    chat,
-    complete,
-    greedy,
-    greedy_tokens,
-    open_engine,
-    run,
-    submit,
-)
+from tests.support.engines import Ledger, complete, open_engine, run, submit
 from tests.support.interruptions import aborting
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
+from tests.support.prompts import FOX, SURE, chat
 from tests.support.proposers import price
 
 ANSWER_START = "A small draft model guesses the next few tokens"

@@ -14,7 +14,8 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
 from core.values.messages import FinishReason
 from core.values.request import Lane, Request
-from tests.support.engines import EMBER, EMBER_DRAFT, ENDLESS, FOX, GREEDY, Ledger, chat, complete, load, open_engine
+from tests.support.engines import Ledger, complete, load, open_engine
+from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX, GREEDY, chat
 
 # Each model has an answer of its own to this, and neither has a near-tie in it.
 PROMPT = chat("What is a bee?")
@@ -129,7 +130,7 @@ def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_aga
 def test_what_is_missing_is_said(options: dict[str, object], words: str) -> None:
     log.silence()
     engine, loaded = load(
-        EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, **options),  # type: ignore[arg-type]
+        EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, **options)  # type: ignore[arg-type]
     )
     engine.close()
     assert loaded.spark is None

@@ -14,7 +14,8 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
 from core.values.messages import Ended, Started, Token
 from core.values.request import Request
-from tests.support.engines import EMBER, EMBER_DRAFT, ENDLESS, FOX, open_engine
+from tests.support.engines import open_engine
+from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX
 from tools.model_factory.lora_factory import lora
 
 

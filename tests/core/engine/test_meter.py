@@ -18,7 +18,8 @@ from core.scheduler.sequence import RequestCost
 from core.values.snapshot import Bottleneck, Snapshot
 from models.facts.model_facts import WeightBytes, read_model
 from models.gguf.header import read_header
-from tests.support.engines import EMBER, EMBER_DRAFT, complete, open_engine, run, submit
+from tests.support.engines import complete, open_engine, run, submit
+from tests.support.prompts import EMBER, EMBER_DRAFT
 from tools.model_factory import hybrid_factory, recurrent_factory
 from tools.model_factory.gguf_factory import deep_ember, moe_ember
 

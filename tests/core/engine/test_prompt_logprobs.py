@@ -11,7 +11,9 @@ import pytest
 from core.engine.engine import Engine
 from core.values.messages import PromptScored, RequestEvent
 from core.values.request import Lane, SamplingParams
-from tests.support.engines import FOX, GREEDY_WITH_LOGPROBS, SURE, complete, open_engine, run, submit
+from tests.support.engines import complete, open_engine, run, submit
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS
+from tests.support.prompts import FOX, SURE
 
 TEXT = tuple(range(300, 500))  # more tokens than a step has outputs, and none is likely
 NEAR = 0.05  # steps of other widths round otherwise

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from core.values.messages import Ended, PromptRead, RequestEvent, Started, Token
-from tests.support.engines import GREEDY, open_engine, submit
+from tests.support.engines import open_engine, submit
+from tests.support.prompts import GREEDY
 
 PROMPT = tuple(range(300, 900))
 

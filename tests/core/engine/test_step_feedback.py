@@ -14,7 +14,8 @@ from core.kv_cache.slot import TokenBuffer
 from core.kv_cache.slot_table import SlotTable
 from core.values.snapshot import Snapshot
 from models.facts.model_facts import WeightBytes
-from tests.support.engines import FOX, open_engine, run, submit
+from tests.support.engines import open_engine, run, submit
+from tests.support.prompts import FOX
 
 STEP = 0.004
 NOBODY = Snapshot(is_idle=False, n_cells=100)

@@ -15,8 +15,9 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
 from core.values.messages import FailureKind, FinishReason
 from core.values.request import Request
-from tests.support.engines import EMBER, SURE, Ledger, chat, complete, load, open_engine, run, submit
+from tests.support.engines import Ledger, complete, load, open_engine, run, submit
 from tests.support.images import MARK, picture, png_header, reference, with_images
+from tests.support.prompts import EMBER, SURE, chat
 from tools.model_factory.gguf_factory import EMBER_DRAFT, cached_file
 from tools.model_factory.hybrid_factory import qwen35
 from tools.model_factory.projector_factory import mrope_ember, projector

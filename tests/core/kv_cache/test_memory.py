@@ -20,22 +20,9 @@ from core.speculation.policy.speculator import StepTimes
 from core.speculation.proposer import Evaluated
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
-from tests.support.engines import (
-    EMBER,
-    EMBER_DRAFT,
-    ENDLESS,
-    FOX,
-    GREEDY_WITH_LOGPROBS,
-    Ledger,
-    assert_same_up_to_a_near_tie,
-    chat,
-    complete,
-    greedy,
-    greedy_tokens,
-    open_engine,
-    run,
-    submit,
-)
+from tests.support.engines import Ledger, complete, open_engine, run, submit
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
+from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX, chat
 from tests.support.proposers import OracleProposer, RandomProposer, price, use_proposer
 from tools.model_factory import recurrent_factory
 

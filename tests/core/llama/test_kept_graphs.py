@@ -17,7 +17,7 @@ from core.llama.checks.system import features
 from core.llama.context import Context, ContextOptions, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
-from tests.support.engines import EMBER
+from tests.support.prompts import EMBER
 from tools.model_factory import hybrid_factory, recurrent_factory
 
 # llama.cpp's own switch: a graph is built for every batch.

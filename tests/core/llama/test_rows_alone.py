@@ -19,7 +19,7 @@ from core.llama.batch import Batch
 from core.llama.context import Context, ContextOptions, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
-from tests.support.engines import EMBER
+from tests.support.prompts import EMBER
 from tools.model_factory import gguf_factory, hybrid_factory, recurrent_factory
 from tools.model_factory.gguf_factory import Recipe
 

@@ -24,17 +24,9 @@ from core.values.request import Request
 from models.estimate.fit.memory import USABLE_SHARE
 from models.facts.model_facts import read_model
 from tests.support.broken_gguf import BROKEN, UNUSABLE, Broken, Unusable, giant
-from tests.support.engines import (
-    EMBER,
-    EMBER_DRAFT,
-    assert_same_up_to_a_near_tie,
-    chat,
-    complete,
-    greedy,
-    load,
-    need_of,
-    open_engine,
-)
+from tests.support.engines import complete, load, need_of, open_engine
+from tests.support.near_ties import assert_same_up_to_a_near_tie, greedy
+from tests.support.prompts import EMBER, EMBER_DRAFT, chat
 from tools.model_factory import gguf_factory
 
 QUESTION = chat("Who are you?")
@@ -139,11 +131,7 @@ NONSENSE = (
     {"seconds": {"1": 1e-3}, "kv_seconds": float("inf")},
     {"seconds": [1, 2], "kv_seconds": 0},
 )
-NO_CHOICES = (
-    None,
-    {"decode": [], "few": 1, "many": 1},
-    {"decode": 1, "few": 1, "many": 99},
-)
+NO_CHOICES = (None, {"decode": [], "few": 1, "many": 1}, {"decode": 1, "few": 1, "many": 99})
 
 
 @pytest.mark.slow
@@ -229,8 +217,7 @@ def absent(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "says"),
-    [(truncated, "is incomplete"), (larger, "is larger than"), (absent, "There is no file")],
+    ("spoil", "says"), [(truncated, "is incomplete"), (larger, "is larger than"), (absent, "There is no file")]
 )
 def test_a_draft_that_cannot_be_is_refused_and_costs_nothing_once_it_has_worked(
     spoil: Callable[[Path], None], says: str, tmp_path: Path

@@ -18,7 +18,7 @@ from core.values.engine_options import EngineOptions
 from core.values.messages import Event, LoadModel
 from core.values.request import Request
 from tests.support import measured
-from tests.support.engines import EMBER, EMBER_DRAFT, FOX
+from tests.support.prompts import EMBER, EMBER_DRAFT, FOX
 
 MACHINE = Host("A processor", 2, 2, 8 << 30)
 MEASURED = Bandwidth(12e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram)

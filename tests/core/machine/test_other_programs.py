@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 
 import pytest
 
 from core.machine.measurements import OtherPrograms
+from tests.support.waiting import until
 
 
 def test_it_is_the_average_since_it_was_asked_last() -> None:
@@ -35,10 +35,7 @@ def test_a_busy_process_is_seen_and_ones_own_work_is_not() -> None:
         assert child.stdout is not None
         child.stdout.readline()
         rivals = OtherPrograms()
-        deadline = time.monotonic() + 60
-        while rivals.busy_cores() <= 0.2:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: rivals.busy_cores() > 0.2, pause=0.1)
     finally:
         child.kill()
         child.communicate()

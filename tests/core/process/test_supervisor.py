@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from core.ipc.child_process import run_module
 from core.process.engine_process import EngineProcess
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
@@ -26,8 +26,12 @@ from core.values.messages import EnginePhase, EngineState, Event, FailureKind, F
 from core.values.request import Request, SamplingParams
 from core.values.snapshot import Snapshot
 from tests.support import measured
-from tests.support.engines import EMBER, EMBER_DRAFT, ENDLESS, FOX, STARTER, SURE, Ledger
+from tests.support.engines import Ledger
+from tests.support.fork_server import stood_for
+from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX, STARTER, SURE
 from tests.support.waiting import until, wait_ready
+
+pytestmark = pytest.mark.usefixtures("forked_children")
 
 
 class Office:
@@ -70,13 +74,14 @@ def engines(of: int | None = None) -> list[psutil.Process]:
     for child in psutil.Process(of).children():
         with suppress(psutil.Error):  # it has ended
             if "core.process.worker" in child.cmdline():
-                found.append(child)
+                found.append(until(lambda child=child: itself(child), pause=0.001))
     return found
 
 
-def engine_pid() -> int | None:
-    """The engine's process id, None where there is none."""
-    return next((engine.pid for engine in engines()), None)
+def itself(child: psutil.Process) -> psutil.Process | None:
+    """The engine's process, which the client of a fork server stands for as soon as there is one."""
+    found = stood_for(child)
+    return None if found == child and any("fork_client" in word for word in child.cmdline()) else found
 
 
 @pytest.fixture
@@ -96,7 +101,7 @@ def test_a_request_runs_in_another_process(office: Office) -> None:
     office.wait_ended("a")
     assert office.ledger.text["a"].startswith("A small draft model")
     assert office.phases == [EnginePhase.LOADING, EnginePhase.READY]
-    assert engine_pid() is not None
+    assert engines()
     model = wait_ready(office.supervisor)
     assert (model.architecture, model.n_vocab, model.n_slots) == ("llama", 4096, 4)
     assert model.chat_template is not None
@@ -115,7 +120,7 @@ def test_a_process_that_was_started_ahead_loads_the_model(office: Office) -> Non
     (ahead,) = engines()
     office.supervisor.load(options())
     wait_ready(office.supervisor)
-    assert engine_pid() == ahead.pid
+    assert engines() == [ahead]
     office.supervisor.prepare()
     assert engines() == [ahead], "one that runs is not doubled"
 
@@ -123,9 +128,9 @@ def test_a_process_that_was_started_ahead_loads_the_model(office: Office) -> Non
 def test_a_process_that_was_started_ahead_and_is_gone_is_replaced(office: Office) -> None:
     office.supervisor.prepare()
     (ahead,) = engines()
+    alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
     ahead.kill()
-    while ahead.status() != psutil.STATUS_ZOMBIE:
-        time.sleep(0.01)
+    until(lambda: any(child.status() == psutil.STATUS_ZOMBIE for child in alive))
     office.supervisor.load(options())
     wait_ready(office.supervisor)
     assert office.phases == [EnginePhase.LOADING, EnginePhase.READY]
@@ -135,8 +140,8 @@ def test_a_process_that_was_started_ahead_leaves_with_the_supervisor(office: Off
     office.supervisor.prepare()
     (spare,) = engines()
     office.supervisor.close()
-    assert not spare.is_running()
-    assert engine_pid() is None
+    assert psutil.wait_procs([spare], timeout=60)[1] == []
+    assert engines() == []
 
 
 def test_snapshots_come_while_it_works_and_one_when_it_is_done(office: Office) -> None:
@@ -168,9 +173,8 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
     for name in "abcd":
         office.supervisor.submit(Request(name, FOX, sampling=ENDLESS))
     office.wait(lambda: set(office.ledger.text) >= set("abcd"))
-    pid = engine_pid()
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
+    (engine,) = engines()
+    engine.kill()
     office.wait_ended(*"abcd")
     for name in "abcd":
         failure = office.ledger.ended[name].failure
@@ -200,9 +204,8 @@ def test_an_engine_that_starts_again_does_not_measure_what_the_dead_one_had_meas
     assert n_measured() == 3
     # On a machine that others use there would be no file.
     kept.unlink(missing_ok=True)
-    pid = engine_pid()
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
+    (engine,) = engines()
+    engine.kill()
     office.wait(lambda: EnginePhase.RESTARTING in office.phases)
     assert wait_ready(office.supervisor).n_threads == first.n_threads
     assert n_measured() == 3
@@ -211,13 +214,11 @@ def test_an_engine_that_starts_again_does_not_measure_what_the_dead_one_had_meas
     assert n_measured() == 6, "what was measured beside other programs does not hold for the next load"
 
 
-def kill(office: Office) -> int:
+def kill(office: Office) -> None:
     """Kill the engine, and wait until that is known."""
-    pid, state = engine_pid(), office.supervisor.state
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
+    state, (engine,) = office.supervisor.state, engines()
+    engine.kill()
     office.wait(lambda: office.supervisor.state is not state)
-    return pid
 
 
 @pytest.mark.slow
@@ -283,15 +284,14 @@ def test_the_time_that_loading_takes_does_not_make_a_dying_engine_healthy(
     monkeypatch.setattr("core.process.supervisor._HEALTHY_SECONDS", 0.0)
     office.supervisor.load(options())
     wait_ready(office.supervisor)
-    deadline = time.monotonic() + 60
-    killed: int | None = None
-    while office.supervisor.state.phase is not EnginePhase.FAILED and time.monotonic() < deadline:
-        pid = engine_pid()
-        if pid is not None and pid != killed:
-            killed = pid
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
-    assert office.supervisor.state.phase is EnginePhase.FAILED
+
+    def killed() -> bool:
+        for engine in engines():
+            with suppress(psutil.NoSuchProcess):
+                engine.kill()
+        return office.supervisor.state.phase is EnginePhase.FAILED
+
+    until(killed, pause=0.01)
 
 
 def test_a_load_that_failed_is_tried_again_when_it_is_asked_for(office: Office, tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_an_unloaded_engine_is_gone_and_its_model_can_be_loaded_again(office: Of
     office.supervisor.submit(Request("a", FOX, 200))
     office.supervisor.unload(7)
     office.wait_ended("a")
-    assert engine_pid() is None
+    assert engines() == []
     assert (office.supervisor.state.phase, office.supervisor.state.load) == (EnginePhase.EMPTY, 7)
     with pytest.raises(EngineUnavailable):
         office.supervisor.submit(Request("b", FOX, 3))
@@ -377,29 +377,26 @@ def test_an_engine_dies_with_the_process_that_started_it(tmp_path: Path) -> None
 def test_an_engine_that_does_not_read_holds_up_nobody(office: Office) -> None:
     office.supervisor.load(options())
     wait_ready(office.supervisor)
-    pid = engine_pid()
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
+    (engine,) = engines()
+    engine.suspend()
     asking = threading.Thread(target=office.supervisor.submit, args=(Request("a", "x" * 1_000_000),), daemon=True)
     asking.start()
     asking.join(60)
     is_stuck = asking.is_alive()
     if is_stuck:
-        os.kill(pid, signal.SIGCONT)
+        engine.resume()
     assert not is_stuck
     office.supervisor.close()
     assert office.ledger.ended["a"].reason is FinishReason.FAILED
 
 
-def test_modules_in_the_folder_of_the_user_are_not_imported(
-    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_in_the_folder_of_the_user_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     (tmp_path / "core").mkdir()
     (tmp_path / "core" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
-    office.supervisor.load(options())
-    wait_ready(office.supervisor)
+    done = run_module("core.llama.checks.system", seconds=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_requests_sent_while_loading_wait_for_the_model(office: Office) -> None:
@@ -469,18 +466,16 @@ def test_a_file_that_is_no_model_is_refused_with_a_sentence(office: Office, tmp_
     with pytest.raises(LoadFailed, match=r"notes\.gguf"):
         wait_ready(office.supervisor)
     office.wait_ended("a")
-    until(lambda: engine_pid() is None)
+    until(lambda: engines() == [])
 
 
 def test_nothing_is_left_running_after_close_and_a_closed_supervisor_can_load_again(office: Office) -> None:
     office.supervisor.load(options())
     wait_ready(office.supervisor)
-    pid = engine_pid()
-    assert pid is not None
+    (engine,) = engines()
     office.supervisor.close()
     assert office.supervisor.state.phase is EnginePhase.EMPTY
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+    assert psutil.wait_procs([engine], timeout=60)[1] == []
     office.supervisor.load(options())
     wait_ready(office.supervisor)
 

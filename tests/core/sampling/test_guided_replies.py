@@ -13,7 +13,8 @@ import pytest
 from core.engine.engine import Engine
 from core.values.messages import FailureKind, FinishReason
 from core.values.request import ANY_OBJECT, Constraint, SamplingParams
-from tests.support.engines import EMBER_DRAFT, FOX, GREEDY, SURE, chat, complete, open_engine, run, submit
+from tests.support.engines import complete, open_engine, run, submit
+from tests.support.prompts import EMBER_DRAFT, FOX, GREEDY, SURE, chat
 
 PERSON = Constraint(
     "json_schema",

@@ -18,7 +18,7 @@ from core.sampling.keyed_noise import gumbel, uniform
 from core.sampling.sampler import Sampler
 from core.values.errors import BrokenLogits
 from core.values.request import SamplingParams
-from tests.support.engines import EMBER
+from tests.support.prompts import EMBER
 
 Logits = npt.NDArray[np.float32]
 OFF: dict[str, Any] = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "temperature": 1.0}
@@ -160,9 +160,7 @@ def test_xtc_strikes_with_its_probability(bench: Bench, logits: Logits) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"repeat_penalty": 5.0}, {"frequency_penalty": 2.0}, {"presence_penalty": 2.0}],
-    ids=str,
+    "settings", [{"repeat_penalty": 5.0}, {"frequency_penalty": 2.0}, {"presence_penalty": 2.0}], ids=str
 )
 def test_penalties_hit_what_was_used(bench: Bench, vocab: Vocab, settings: dict[str, Any]) -> None:
     logits = np.full(vocab.n_tokens, -30.0, np.float32)

@@ -38,11 +38,7 @@ class Machine:
     """Steps one fast request, and riders as they are let in, on a clock that follows a curve of its own."""
 
     def __init__(
-        self,
-        believed: Mapping[int, float],
-        true: Callable[[int, int], float],
-        riders: list[Sequence],
-        n_fast: int = 1,
+        self, believed: Mapping[int, float], true: Callable[[int, int], float], riders: list[Sequence], n_fast: int = 1
     ) -> None:
         """``true(rows, riding)`` is what a step really takes."""
         self.cost = CostModel(Calibration(believed))
@@ -125,7 +121,7 @@ def test_rides_that_are_felt_keep_their_distance() -> None:
     machine.run()
     rides = [step for step, n_riding in enumerate(machine.n_riding) if n_riding]
     assert len(rides) > 80
-    assert all(later - ride > RIDE_INTERVAL for ride, later in itertools.pairwise(rides))
+    assert min(later - ride for ride, later in itertools.pairwise(rides)) == RIDE_INTERVAL + 1
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -197,11 +193,14 @@ def test_what_else_the_fast_lane_waits_for_comes_out_of_the_same_purse() -> None
 
 
 def test_a_ledger_saves_no_more_than_a_short_ride() -> None:
-    ledger = InterferenceBudget()
-    for _ in range(10_000):
+    ledger, most = InterferenceBudget(), RIDE_SHARE * (RIDE_INTERVAL + 1) * 0.01 + 1e-9
+    for _ in range(1_000):
+        ledger.observe(0.01, 0.01)
+    assert 0.0 < ledger.balance <= most, "nobody has wanted to ride yet"
+    for _ in range(1_000):
         ledger.allowance(0.01, 0.015)
         ledger.observe(0.01, 0.01)
-    assert 0.0 < ledger.balance <= RIDE_SHARE * (RIDE_INTERVAL + 1) * 0.01 + 1e-9
+    assert 0.0 < ledger.balance <= most
     ledger.start_over()
     assert ledger.balance == 0.0
 
@@ -244,12 +243,7 @@ def test_rows_to_replay_ride_together_or_not_at_all() -> None:
     assert [share.n_rows for share in fill_step([rider], per_row, 4.0, 256)] == [4]
 
 
-@given(
-    st.lists(st.integers(1, 300), max_size=20),
-    st.floats(0.0, 200.0),
-    st.integers(1, 256),
-    st.integers(1, 40),
-)
+@given(st.lists(st.integers(1, 300), max_size=20), st.floats(0.0, 200.0), st.integers(1, 256), st.integers(1, 40))
 def test_riders_never_take_more_than_they_may(pending: list[int], allowance: float, room: int, cliff: int) -> None:
     def price(rows: int, kv: int) -> float:
         return rows * 0.5 + kv * 0.001 + (20.0 if rows >= cliff else 0.0)

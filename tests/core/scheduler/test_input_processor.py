@@ -16,7 +16,7 @@ from core.llama.vocab import Vocab
 from core.scheduler.input_processor import InputProcessor, checked_tokens
 from core.values.errors import BadRequest, PromptTooLong
 from core.values.request import Request
-from tests.support.engines import EMBER
+from tests.support.prompts import EMBER
 
 
 class CountingVocab(Vocab):

@@ -14,19 +14,9 @@ from core.engine.engine import Engine
 from core.scheduler.fast_lane import InterferenceBudget
 from core.values.messages import FinishReason
 from core.values.request import Lane, SamplingParams
-from tests.support.engines import (
-    EMBER_DRAFT,
-    FOX,
-    GREEDY_WITH_LOGPROBS,
-    Ledger,
-    assert_same_up_to_a_near_tie,
-    chat,
-    greedy,
-    greedy_tokens,
-    open_engine,
-    run,
-    submit,
-)
+from tests.support.engines import Ledger, open_engine, run, submit
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
+from tests.support.prompts import EMBER_DRAFT, FOX, chat
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), chat("Count to five."), "def fibonacci(n):\n")
 
@@ -169,9 +159,7 @@ arrivals = st.lists(
 
 @given(arrivals, st.integers(0, 1_000))
 @settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 def test_every_request_ends_once_however_they_come_and_go(
     cramped_engine: Engine, requests: list[tuple[Lane, int, int, int, bool]], seed: int

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import (
     Share,
+    cut_at_checkpoints,
     halve_prefill,
     leading_requests,
     plan,
@@ -64,11 +65,7 @@ def test_output_is_wanted_only_with_the_last_row_of_a_prompt() -> None:
     assert plan([sequence(1, 64)], 64, 64)[0].n_own_outputs
 
 
-@given(
-    st.lists(st.integers(1, 400), min_size=1, max_size=20),
-    st.integers(20, 256),
-    st.integers(1, 128),
-)
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=20), st.integers(20, 256), st.integers(1, 128))
 def test_a_plan_never_exceeds_the_batch_nor_anyones_pending_tokens(
     pending: list[int], n_batch: int, chunk: int
 ) -> None:
@@ -130,3 +127,13 @@ def test_rows_lost_with_a_rejected_draft_are_replayed_before_the_next_one() -> N
     assert [(share.n_rows, share.draft) for share in shares] == [(4, (7, 8)), (1, ()), (16, ())]
     assert shares[0].n_outputs == 3
     assert halve_prefill(shares)[0] is shares[0], "decoding keeps its rows"
+
+
+def test_a_prompt_is_read_up_to_its_next_stop_and_no_decoding_is_held_up() -> None:
+    reading, decoding = sequence(0, 100, 20), sequence(1, 1, 20)
+    for one in (reading, decoding):
+        one.slot.n_resident, one.slot.stops = 20, {10, 50, 90}
+    free = sequence(2, 100)
+    shares = (Share(reading, 64), Share(decoding, 1, (7,) * 40), Share(free, 64))
+    assert rows(cut_at_checkpoints(shares)) == {0: 30, 1: 1, 2: 64}
+    assert rows(cut_at_checkpoints((Share(reading, 25),))) == {0: 25}

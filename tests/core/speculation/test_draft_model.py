@@ -13,22 +13,9 @@ from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from core.speculation.proposers.draft_model import DraftModelProposer
-from tests.support.engines import (
-    EMBER_DRAFT,
-    ENDLESS,
-    FOX,
-    GREEDY_WITH_LOGPROBS,
-    SURE,
-    Ledger,
-    assert_same_up_to_a_near_tie,
-    chat,
-    complete,
-    greedy,
-    greedy_tokens,
-    open_engine,
-    run,
-    submit,
-)
+from tests.support.engines import Ledger, complete, open_engine, run, submit
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
+from tests.support.prompts import EMBER_DRAFT, ENDLESS, FOX, SURE, chat
 from tests.support.proposers import price
 
 PROMPTS = (FOX, SURE, chat("Who are you?"))

@@ -13,7 +13,8 @@ from core.speculation.policy.speculator import Speculator
 from core.speculation.proposers.grammar import GrammarProposer
 from core.values.messages import FinishReason
 from core.values.request import Constraint, SamplingParams
-from tests.support.engines import FOX, GREEDY, SURE, chat, complete, open_engine, run, submit
+from tests.support.engines import complete, open_engine, run, submit
+from tests.support.prompts import FOX, GREEDY, SURE, chat
 from tests.support.proposers import replace_speculator
 
 KEYS = ("favourite_breakfast", "greatest_adventure_so_far", "what_the_neighbours_say")

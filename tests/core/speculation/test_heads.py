@@ -29,20 +29,7 @@ from core.values.errors import LoadFailed
 from core.values.messages import RequestEvent
 from core.values.request import SamplingParams
 from models.facts.model_facts import read_model
-from tests.support.engines import (
-    EMBER,
-    ENDLESS,
-    PROMPTS,
-    assert_same_up_to_a_near_tie,
-    chat,
-    complete,
-    expected,
-    greedy,
-    load,
-    open_engine,
-    run,
-    submit,
-)
+from tests.support.engines import complete, load, open_engine, run, submit
 from tests.support.heads import (
     COUNTING,
     HYBRIDS,
@@ -56,6 +43,8 @@ from tests.support.heads import (
     says_at_once,
     use,
 )
+from tests.support.near_ties import assert_same_up_to_a_near_tie, expected, greedy
+from tests.support.prompts import EMBER, ENDLESS, PROMPTS, chat
 from tests.support.proposers import price
 from tools.model_factory import gguf_factory, head_factory
 

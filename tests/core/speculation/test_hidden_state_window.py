@@ -69,11 +69,9 @@ def test_tokens_that_come_one_by_one_have_the_same_states() -> None:
     text, other = TokenBuffer(tokens(5, 6)), TokenBuffer(tokens(5, 6, 3))
     window = HiddenStateWindow(2)
     window.take(tokens(), tokens(5, 6), (states(0, 1),))
-    row = states(2)
     for position in range(2, 40):
         text.append(position)
-        row[:] = states(position)  # the next step overwrites what the last one has exported
-        window.append(text, position, (row,))
+        window.append(text, position, (states(position),))
     assert window.known(text.view) == range(40)
     assert (window.rows(0, 40) == states(*range(40))).all()
     window.append(other, 2, (states(-1),))

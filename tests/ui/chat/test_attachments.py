@@ -13,6 +13,7 @@ from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QImage
 from PySide6.QtWidgets import QMenu
 
+from tests.support.chat_window import say
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog, places_in
@@ -218,8 +219,7 @@ def attach(qtbot, window: MainWindow, *paths: Path) -> None:
 
 
 def send(qtbot, window: MainWindow, text: str) -> Message:
-    window.page.composer.set_text(text)
-    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_Return)
+    say(qtbot, window, text)
     qtbot.waitUntil(lambda: len(window.desk.current.tree) > 0 and not window.desk.current.is_running)
     return window.desk.current.tree.path[-2]
 

@@ -326,4 +326,4 @@ def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindo
     assert history.note.isHidden()
     history.import_wanted.emit(tmp_path / "conversations.json")
     history.note.button.click()
-    assert history.note.words.text() == "The import was stopped. What had come by then is kept."
+    assert history.note.words.text() == "The import was stopped. What was imported until then is kept."

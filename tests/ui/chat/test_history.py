@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, datetime
 
+import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QInputDialog, QMenu
@@ -68,11 +69,16 @@ def test_a_chat_at_work_is_marked(qtbot) -> None:
     assert model.row_of(99) == -1
 
 
-def test_the_end_of_the_list_asks_for_more(qtbot) -> None:
-    panel = HistoryPanel()
-    qtbot.addWidget(panel)
+@pytest.fixture
+def panel(qtbot) -> HistoryPanel:
+    made = HistoryPanel()
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+def test_the_end_of_the_list_asks_for_more(qtbot, panel: HistoryPanel) -> None:
     panel.resize(268, 500)
-    panel.show()
     panel.show_chats([chat(n, 2026, 1, 1) for n in range(300)], "")
     bar = panel.list.verticalScrollBar()
     qtbot.waitUntil(lambda: bar.maximum() > 0)
@@ -81,10 +87,7 @@ def test_the_end_of_the_list_asks_for_more(qtbot) -> None:
     assert wanted.args == [300]
 
 
-def test_enter_opens_f2_renames_and_the_menu_offers_both(qtbot) -> None:
-    panel = HistoryPanel()
-    qtbot.addWidget(panel)
-    panel.show()
+def test_enter_opens_f2_renames_and_the_menu_offers_both(qtbot, panel: HistoryPanel) -> None:
     panel.show_chats(CHATS, "")
     panel.choose(3)
     index = panel.list.currentIndex()
@@ -102,9 +105,7 @@ def test_enter_opens_f2_renames_and_the_menu_offers_both(qtbot) -> None:
     assert deleted.args == [3]
 
 
-def test_an_empty_list_says_what_will_be_there(qtbot) -> None:
-    panel = HistoryPanel()
-    qtbot.addWidget(panel)
+def test_an_empty_list_says_what_will_be_there(qtbot, panel: HistoryPanel) -> None:
     panel.show_chats([], "")
     assert "listed here" in panel.nothing.text()
     panel.show_chats([], "fox")
@@ -133,10 +134,7 @@ def test_pinned_chats_and_folders_stand_above_the_days() -> None:
     assert lines(model) == whole
 
 
-def test_folders_are_opened_closed_and_renamed_by_the_keyboard(qtbot) -> None:
-    panel = HistoryPanel()
-    qtbot.addWidget(panel)
-    panel.show()
+def test_folders_are_opened_closed_and_renamed_by_the_keyboard(qtbot, panel: HistoryPanel) -> None:
     panel.show_chats(SORTED, "")
     row = lines(panel.model).index("work")
     panel.list.setCurrentIndex(panel.model.index(row))
@@ -154,10 +152,7 @@ def test_folders_are_opened_closed_and_renamed_by_the_keyboard(qtbot) -> None:
     assert renamed.args == ["work", ""]
 
 
-def test_a_chat_is_pinned_archived_and_moved_by_its_menu(qtbot) -> None:
-    panel = HistoryPanel()
-    qtbot.addWidget(panel)
-    panel.show()
+def test_a_chat_is_pinned_archived_and_moved_by_its_menu(qtbot, panel: HistoryPanel) -> None:
     panel.show_chats(SORTED, "")
     panel.choose(1)
     menu = panel.menu_for(panel.list.currentIndex())
@@ -179,9 +174,7 @@ def test_a_chat_is_pinned_archived_and_moved_by_its_menu(qtbot) -> None:
     assert moved.args == [1, "A new one"]
 
 
-def test_what_is_found_in_the_archive_is_marked(qtbot) -> None:
-    panel = HistoryPanel()
-    qtbot.addWidget(panel)
+def test_what_is_found_in_the_archive_is_marked(qtbot, panel: HistoryPanel) -> None:
     panel.show_chats([replace(CHATS[0], is_archived=True, snippet="a fox"), CHATS[1]], "fox")
     assert panel.model.index(0).data(SNIPPET) == "Archived · a fox"
     with qtbot.waitSignal(panel.archive_wanted) as wanted:
@@ -214,11 +207,8 @@ def drag(panel: HistoryPanel, chat_id: int, to: int) -> bool:
     return moves.isAccepted()
 
 
-def test_a_chat_is_dragged_into_a_folder_and_out(qtbot) -> None:
-    panel = HistoryPanel()
-    qtbot.addWidget(panel)
+def test_a_chat_is_dragged_into_a_folder_and_out(qtbot, panel: HistoryPanel) -> None:
     panel.resize(280, 700)
-    panel.show()
     chats = [replace(CHATS[0], is_pinned=True), replace(CHATS[1], folder="Work"), *CHATS[2:4]]
     panel.show_chats(chats, "")
     moved, pinned = [], []
@@ -241,9 +231,7 @@ def test_a_chat_is_dragged_into_a_folder_and_out(qtbot) -> None:
     assert (moved[4:], pinned) == ([(1, "Work")], [(1, False)])
 
 
-def test_what_a_search_found_is_not_dragged(qtbot) -> None:
-    panel = HistoryPanel()
-    qtbot.addWidget(panel)
+def test_what_a_search_found_is_not_dragged(qtbot, panel: HistoryPanel) -> None:
     panel.show_chats(CHATS, "word")
     assert not panel.model.flags(panel.model.index(0)) & Qt.ItemFlag.ItemIsDragEnabled
     assert not drag(panel, 3, 1)

@@ -305,7 +305,7 @@ def test_the_menu_of_models_says_whether_they_fit_and_how_fast(
     remember_probe(models_folder.parents[1] / "cache")
     window.watch.start()
     picker = window.page.picker
-    qtbot.waitUntil(lambda: "fits  ·  ≈ " in picker.figure_of("ember-q8_0"))
+    qtbot.waitUntil(lambda: window.watch.models and "fits  ·  ≈ " in picker.figure_of("ember-q8_0"))
 
     def shown() -> list[str]:
         return [action.text() for action in picker.menu.actions()]
@@ -454,7 +454,7 @@ def test_the_pages_are_reached_by_keys_and_new_chats_lead_back(qtbot, window: Ma
     window.show_page("library")
     assert window.library is not None
     assert window.library.isVisible()
-    window._on_new_chat()
+    window.history.new_wanted.emit()
     assert window.page.isVisible()
     assert window.rail.buttons["chat"].isChecked()
 

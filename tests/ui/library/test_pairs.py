@@ -8,6 +8,7 @@ import pytest
 
 from app.client.discovery import announce
 from models.catalog.catalog import STARTER_FOLDER
+from models.library import requests as ask
 from models.library.values import Choosing
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
@@ -58,7 +59,7 @@ def test_who_drafts_is_chosen(qtbot, page: LibraryPage) -> None:
     actions["None"].trigger()
     qtbot.waitUntil(lambda: card.shown is not None and card.shown.choosing is Choosing.NONE)
     assert card.choice.text().startswith("None")
-    assert "next time" in card.result.text()
+    assert "loaded next" in card.result.text()
     assert "You chose that none drafts." in card.why.text()
 
 
@@ -123,7 +124,7 @@ def test_a_test_whose_library_dies_says_so(
 def test_a_changed_model_is_mended_and_a_deleted_one_is_told_and_downloaded_again(
     qtbot, page: LibraryPage, hub: HubServer, models_folder: Path
 ) -> None:
-    page.finder._pull(REPO, "fox-Q8_0.gguf")
+    page.window().link.ask(ask.StartDownload(REPO, "fox-Q8_0.gguf"))
     page.show_tab(HERE)
     chosen(qtbot, page, "fox-Q8_0")
     place = models_folder / REPO / "fox-Q8_0.gguf"

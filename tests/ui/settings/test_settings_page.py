@@ -213,7 +213,7 @@ class TestWithModelsToMove:
         before = models_folder()
         page.move_models(str(before / "below"))
         assert page.move_button.text() == "Cancel"
-        qtbot.waitUntil(lambda: "is inside the folder of now" in page.banner.text)
+        qtbot.waitUntil(lambda: "is inside the present folder" in page.banner.text)
         assert page.move_button.text() == "Move…"
         assert str(before) in page._models_line.help.text()
         with qtbot.waitSignal(window.restart_wanted):

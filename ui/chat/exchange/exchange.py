@@ -48,7 +48,7 @@ class Exchange(QObject):
             self._process.stop()
             self._process = None
             self.took_in.emit()
-            self.ended.emit(tr("The import was stopped. What had come by then is kept."))
+            self.ended.emit(tr("The import was stopped. What was imported until then is kept."))
         if self._export is not None:
             export, self._export = self._export, None
             self._archive.ask(lambda store: export.give_up(), lambda nothing: None, None)

@@ -134,7 +134,7 @@ def _open_webui_thoughts(text: str) -> tuple[str, str]:
 
 # Where a chat of LM Studio keeps instructions that were changed for it alone.
 _LM_STUDIO_INSTRUCTIONS = "llm.prediction.systemPrompt"
-# Steps of a reply that say nothing: how a call of a tool went, and what was said to whoever looks for faults.
+# Steps of a reply without text: the state of a tool's call, and notes for debugging.
 _LM_STUDIO_SILENT = ("debugInfoBlock", "status", "toolStatus")
 
 

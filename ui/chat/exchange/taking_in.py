@@ -115,7 +115,7 @@ def _of_other(found: dict[str, Any], ids: Ids) -> tuple[Chat, list[Message]] | N
 
 
 def _parents_first(said: dict[str, dict[str, Any]]) -> list[str]:
-    """Return the keys so that each comes behind the one before it; a circle is cut where it is met."""
+    """Return the keys with each parent before its children; a circle of parents is cut."""
     order: dict[str, None] = {}
     for key in said:
         way: list[str] = []

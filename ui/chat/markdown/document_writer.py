@@ -71,7 +71,7 @@ class DocumentWriter:
         self._write_blocks(iter(tokens))
 
     def finish(self) -> None:
-        """Leave nothing of an empty block behind a table or a frame but its line."""
+        """Flatten the empty block that Qt leaves behind a table or a frame."""
         if self.is_fresh:
             self._flatten_block()
 

@@ -43,7 +43,7 @@ class MarkdownView(TextView):
         self._is_tail_fresh = True  # whether it begins in an empty block
         self._shown_tail = ""
         self._code: _OpenCode | None = None
-        self._head = ""  # what the open part has to be read after
+        self._head = ""  # put before the open part when it is parsed, as the head of a cut table
         self.copy_buttons: list[TextButton] = []
         self._drafted: list[tuple[int, int]] = []  # spans of the text, in order
         self._flush_timer = QTimer(self, singleShot=True, interval=FLUSH_MS)

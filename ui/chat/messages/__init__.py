@@ -1,4 +1,4 @@
 """The messages of a chat.
 
-Begin with ``transcript.py``.
+Begin with ``transcript.py``; ``receipts.py`` says what is under a reply.
 """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from core.values.engine_options import KvType
-from core.values.model_settings import SPEEDS
+from core.values.request import ReplySpeed
 from ui.client.speeds import CHOICE_OF, speed_of
 from ui.language import tr
 
@@ -63,7 +63,7 @@ REPLIES = {
 }
 CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
     "kv_type": tuple((kind, kind) for kind in get_args(KvType)),
-    "speed": tuple((speed, CHOICE_OF[speed_of(speed)].name) for speed in SPEEDS),
+    "speed": tuple((speed.value, CHOICE_OF[speed_of(speed)].name) for speed in ReplySpeed),
     "draft": (("none", tr("None")),),
     "worker": (),
 }

@@ -19,8 +19,8 @@ from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import ScrollColumn, open_size
 
 WIDTH, HEIGHT = 560, 640
-LOADING_NOTE = tr("These count when the model is loaded next.")
-REPLIES_NOTE = tr("These count at once, where a chat or a request does not say otherwise.")
+LOADING_NOTE = tr("These take effect when the model is loaded next.")
+REPLIES_NOTE = tr("These take effect at once, unless a chat or a request says otherwise.")
 
 
 class SettingsDialog(QDialog):
@@ -45,7 +45,7 @@ class SettingsDialog(QDialog):
         self.form = QWidget()
         self.area = ScrollColumn(self.form)
         self.reset_all = TextButton(tr("Reset all"))
-        self.reset_all.setToolTip(tr("Everything as recommended again"))
+        self.reset_all.setToolTip(tr("Reset everything to what is recommended"))
         self.save, self.cancel = QPushButton(tr("Save")), QPushButton(tr("Cancel"))
         self.save.setProperty("kind", "primary")
         for button in (self.reset_all, self.cancel):
@@ -131,7 +131,7 @@ class SettingsDialog(QDialog):
     def _on_answer(self, sheet: SettingsSheet, changes: tuple[SettingText, ...]) -> None:
         if not sheet.is_refused:
             waits = any(change.name in LOADING for change in changes)
-            later = tr(" What is under Loading counts when it is loaded next.") if waits else ""
+            later = tr(" Those under Loading take effect when it is loaded next.") if waits else ""
             self.saved.emit(tr("The settings of {model} are saved.{later}", model=self._model, later=later))
             self.accept()
             return

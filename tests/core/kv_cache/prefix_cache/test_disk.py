@@ -23,15 +23,9 @@ from core.kv_cache.prefix_cache import disk_folder as cache_folder_module
 from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, clear, model_key, size
 from core.kv_cache.prefix_cache.disk_tier import DiskTier
 from core.kv_cache.prefix_cache.segment import Blob, SegmentHeader, segment_id
-from tests.support.engines import (
-    EMBER,
-    assert_same_up_to_a_near_tie,
-    complete,
-    greedy,
-    open_engine,
-    settle,
-    words,
-)
+from tests.support.engines import complete, open_engine, settle
+from tests.support.near_ties import assert_same_up_to_a_near_tie, greedy
+from tests.support.prompts import EMBER, words
 
 KEY = bytes(range(16))
 GB = 1 << 30

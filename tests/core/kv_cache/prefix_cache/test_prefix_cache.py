@@ -10,24 +10,10 @@ import pytest
 
 from core.engine.engine import Engine
 from core.values.messages import FinishReason
-from tests.support.engines import (
-    EMBER_DRAFT,
-    ENDLESS,
-    FOX,
-    GREEDY_WITH_LOGPROBS,
-    Ledger,
-    assert_same_up_to_a_near_tie,
-    chat,
-    complete,
-    greedy,
-    greedy_tokens,
-    open_engine,
-    run,
-    settle,
-    submit,
-    words,
-)
+from tests.support.engines import Ledger, complete, open_engine, run, settle, submit
 from tests.support.integrity import check_slots
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
+from tests.support.prompts import EMBER_DRAFT, ENDLESS, FOX, chat, words
 from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import cached_file
 

@@ -11,18 +11,9 @@ import pytest
 from core.engine.engine import Engine
 from core.llama.context import Context
 from core.values.messages import FinishReason
-from tests.support.engines import (
-    ENDLESS,
-    GREEDY_WITH_LOGPROBS,
-    Ledger,
-    assert_same_up_to_a_near_tie,
-    greedy,
-    greedy_tokens,
-    open_engine,
-    run,
-    submit,
-    words,
-)
+from tests.support.engines import Ledger, open_engine, run, submit
+from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
+from tests.support.prompts import ENDLESS, words
 from tests.support.proposers import RandomProposer, use_proposer
 from tools.model_factory import gguf_factory, recurrent_factory
 

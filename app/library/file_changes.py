@@ -1,4 +1,4 @@
-"""What happened to downloaded files behind our back: said until it is dismissed."""
+"""Downloaded files that other programs have moved or deleted: told until that is dismissed."""
 
 from __future__ import annotations
 
