@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from pathlib import Path
 
 import openai
@@ -137,9 +136,9 @@ def files_on(disk: Path) -> list[Path]:
     return sorted(path for path in disk.rglob("*") if path.is_file())
 
 
-def test_what_the_disk_has_no_room_for_is_told_and_leaves_nothing_behind(tmp_path, monkeypatch, start_server):
+def test_what_the_disk_has_no_room_for_is_told_and_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
-    with small_disk(tmp_path / "data", 1 << 20) as disk, closing(start_server("--no-draft")) as server:
+    with small_disk(tmp_path / "data", 1 << 20) as disk, RunningServer("--no-draft") as server:
         client = server.client
         kept = client.files.create(file=("a.jsonl", chat_line(1).encode()), purpose="batch")
         fill_up(disk / "full")
