@@ -110,11 +110,12 @@ class ModelPool:
         return tuple(entry.name for entry in self.entries() if entry.problem is None)
 
     def entries(self) -> tuple[ModelEntry, ...]:
-        """List the catalogue, and loaded models that lie outside of it."""
+        """List the catalogue, and models of engines that lie outside of it and are loaded or can be."""
         listed = tuple(self._catalog.entries())
         known = {entry.name for entry in listed}
-        outside = (host.entry for host in self.hosts if host.entry is not None and host.entry.name not in known)
-        return (*outside, *listed)
+        outside = ((host, host.entry) for host in self.hosts if host.entry is not None and host.entry.name not in known)
+        # One that was just removed is neither, though its engine has not let go of it yet.
+        return (*(entry for host, entry in outside if host.model is not None or entry.path.exists()), *listed)
 
     def find(self, name: str) -> ModelEntry:
         """Return the model that a request names; raises ModelNotFound, or LoadFailed for a broken file."""

@@ -122,7 +122,10 @@ class _Told:
         for name, data in now.items():
             before = self._engines.get(name)
             if data != before:
-                begins = data["status"] == "loading" and (before is None or before["status"] != "loading")
+                was = before["status"] if before is not None else "unloaded"
+                if (was, data["status"]) == ("unloaded", "loaded"):  # between two looks
+                    yield {"model": name, "event": "model_status", "data": _loading(1.0)}
+                begins = data["status"] == "loading" and was != "loading"
                 yield {"model": name, "event": "model_status" if begins else "status_change", "data": data}
         for name, before in self._engines.items():
             if name not in now and before["status"] != "unloaded":
@@ -159,14 +162,16 @@ def _engines(pool: ModelPool) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         phase, data = host.state.phase, {"status": _STATUSES[host.state.phase]}
         if data["status"] == "loading":
-            yield (
-                host.name,
-                data | {"progress": {"stages": [_STAGE], "current": _STAGE, "value": round(host.state.progress, 3)}},
-            )
+            yield host.name, _loading(host.state.progress)
         elif data["status"] == "unloaded":
             yield host.name, data | {"exit_code": int(phase is EnginePhase.FAILED)}
         else:
             yield host.name, data
+
+
+def _loading(progress: float) -> dict[str, Any]:
+    stages = {"stages": [_STAGE], "current": _STAGE, "value": round(progress, 3)}
+    return {"status": "loading", "progress": stages}
 
 
 def _ended(pull: Pull, *, is_good: bool) -> dict[str, Any]:

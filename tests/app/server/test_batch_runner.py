@@ -114,26 +114,22 @@ def test_a_server_that_leaves_while_results_are_written_does_not_run_the_batch_a
     check(machine, asyncio.run(asyncio.wait_for(come_back(batch_id), 20)))
 
 
-def test_a_batch_for_whose_results_the_disk_has_no_room_goes_on_when_it_has(tmp_path, monkeypatch):
+async def test_a_batch_for_whose_results_the_disk_has_no_room_goes_on_when_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(batch_runner, "_FULL_SECONDS", 0.05)
-
-    async def scenario(machine: Machine) -> Record:
+    with small_disk(tmp_path / "disk", 256 << 10) as disk:
+        machine = Machine(disk)
         runner, record = machine.runner(), machine.batch()
         runner.batches.put(record)
         machine.files.may_write.set()
-        fill_up(machine.folder / "full")
+        fill_up(disk / "full")
         runner.start()
         await asyncio.sleep(0.2)
         for change in (runner.pause, runner.cancel):
             with pytest.raises(OSError, match="No space"):
                 await change(record["id"])
         assert runner.batches.get(record["id"])["status"] == "validating"
-        (machine.folder / "full").unlink()
-        return await until_over(runner, record["id"])
-
-    with small_disk(tmp_path / "disk", 256 << 10) as disk:
-        machine = Machine(disk)
-        check(machine, asyncio.run(asyncio.wait_for(scenario(machine), 20)))
+        (disk / "full").unlink()
+        check(machine, await until_over(runner, record["id"]))
 
 
 async def test_what_was_being_cancelled_when_the_server_ended_is_cancelled_with_what_was_finished(machine):

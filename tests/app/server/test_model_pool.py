@@ -178,3 +178,15 @@ def test_a_name_opens_no_file_of_the_folder_that_the_server_was_started_in(
     shutil.copyfile(STARTER, tmp_path / "private.gguf")
     monkeypatch.chdir(tmp_path)
     play(scenario, shelf=Catalog([]))
+
+
+def test_a_file_outside_of_the_catalogue_that_is_gone_and_not_loaded_is_not_listed(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        file = tmp_path / "away.gguf"
+        file.touch()
+        stage.host.choose(ModelEntry("away", file))
+        assert "away" in stage.pool.names()
+        file.unlink()
+        assert "away" not in stage.pool.names()
+
+    play(scenario)
