@@ -5043,11 +5043,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>In the network</source>
-      <translation>Im Netz</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/connect_view.py" />
       <source>What to enter</source>
       <translation>Was einzugeben ist</translation>
     </message>
@@ -5162,6 +5157,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/server/connect_view.py" />
       <source>Give the key a name first.</source>
       <translation>Gib dem Schlüssel zuerst einen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>In the network</source>
+      <translation>Im Netz</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />

@@ -29,7 +29,7 @@ from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import ScrollColumn, plain_label
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 
@@ -113,9 +113,9 @@ class RepositoryPane(QWidget):
         column.addLayout(head)
         column.addWidget(self.list, 1)
         column.addWidget(self.card)
-        self.stack.addWidget(body)
+        self._body = ScrollColumn(body)  # large text in a low window has no room for all of it
+        self.stack.addWidget(self._body)
         self.stack.addWidget(self.state)
-        self._body = body
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self.stack)

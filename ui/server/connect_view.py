@@ -83,13 +83,12 @@ class ConnectView(PageColumn):
         grid.setContentsMargins(0, Space.XS, 0, Space.XS)
         grid.setHorizontalSpacing(Space.M)
         grid.setColumnMinimumWidth(0, _LABELS)
-        self._outside_label = QLabel(tr("In the network"))
-        lines = (
+        self._lines = (
             (QLabel(tr("Address")), self.address),
-            (self._outside_label, self.outside),
+            (QLabel(tr("In the network")), self.outside),
             (QLabel(tr("Key")), self.key),
         )
-        for at, (label, line) in enumerate(lines):
+        for at, (label, line) in enumerate(self._lines):
             label.setProperty("tone", "caption")
             grid.addWidget(label, at, 0)
             grid.addWidget(line, at, 1)
@@ -219,9 +218,11 @@ class ConnectView(PageColumn):
         outside = state.urls[1] if len(state.urls) > 1 else ""
         self.address.show_text(f"{state.urls[0]}/v1" if state.urls else "")
         self.outside.show_text(f"{outside}/v1" if outside else "")
-        self.outside.setVisible(bool(outside))
-        self._outside_label.setVisible(bool(outside))
         self.key.show_text(state.key)
+        for label, line in self._lines:  # while it is shut there is only a port to choose
+            label.setVisible(bool(line.field.text()))
+            line.setVisible(bool(line.field.text()))
+        self.new_key.setVisible(state.is_open)
         self._show_snippet()
 
     def _show_problem(self, state: EndpointState) -> None:

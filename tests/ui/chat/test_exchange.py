@@ -330,6 +330,7 @@ def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindo
     (tmp_path / "conversations.json").write_bytes(as_bytes(CHATGPT))
     history = window.history
     history.import_wanted.emit(tmp_path / "conversations.json")
+    assert history.note.button.isVisible()
     assert history.note.button.text() == "Stop"
     assert not any(action.isEnabled() for action in history.more_menu().actions()), "one at a time"
     qtbot.waitUntil(lambda: history.note.words.text().startswith("1 chat imported"))

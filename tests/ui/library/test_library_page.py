@@ -492,6 +492,9 @@ def test_the_recommended_row_is_in_sight_in_a_small_window(
     bar.sliderMoved.emit(0)
     window.resize(720, 500)
     assert bar.value() == 0
+    window.resize_text(150)  # then there is no room for all of it, and nothing lies on anything else
+    qtbot.waitUntil(lambda: pane.facts.height() >= pane.facts.minimumSizeHint().height())
+    window.resize_text(100)
 
 
 def test_a_model_file_that_is_dropped_or_opened_is_used_where_it_is(qtbot, window: MainWindow, tmp_path: Path) -> None:

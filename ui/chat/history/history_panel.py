@@ -267,6 +267,7 @@ class HistoryPanel(QFrame):
         """Say how far an import or export is, or what became of it."""
         self._is_over = is_over
         self.note.button.setText("OK" if is_over else tr("Stop"))
+        self.note.button.show()
         self.note.say(words)
 
     def _on_note(self) -> None:

@@ -173,6 +173,7 @@ class PromptsDialog(QDialog):
         if not prompt.id:
             self.list.setCurrentRow(-1)
         self.name.setText(prompt.name)
+        self.name.setCursorPosition(0)
         self.kind.setCurrentText(INSTRUCTIONS if prompt.is_system else MESSAGE)
         if prompt.model and self.model.findData(prompt.model) < 0:
             self.model.addItem(tr("In every new chat with {model}", model=one_line(prompt.model)), prompt.model)
