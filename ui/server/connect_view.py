@@ -236,6 +236,7 @@ class ConnectView(PageColumn):
 
     def _on_way_out(self) -> None:
         state = self._endpoint.state
+        self.switch.setFocus()  # the button goes away
         if state.free_port is None:
             self._endpoint.try_again()
             return

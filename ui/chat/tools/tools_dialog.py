@@ -7,7 +7,6 @@ from dataclasses import replace
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
-    QGridLayout,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -77,14 +76,14 @@ class ToolsDialog(QDialog):
         self.close_button.setAutoDefault(False)
         self.problem = plain_label(tone="field problem")
         self.problem.hide()
-        form, foot = QGridLayout(), QHBoxLayout()
-        form.setVerticalSpacing(Space.S)
-        form.addWidget(self.name, 0, 0)
-        form.addWidget(self.at, 1, 0)
-        form.addWidget(self.add, 1, 1)
+        form, foot = QVBoxLayout(), QHBoxLayout()
+        form.setSpacing(Space.S)
+        form.addWidget(self.name)
+        form.addWidget(self.at)
         foot.addWidget(self.more)
         foot.addStretch()
         foot.addWidget(self.close_button)
+        foot.addWidget(self.add)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
         column.setSpacing(Space.M)
