@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -32,16 +32,17 @@ def main() -> None:
     kinds = {route.request.__name__: route.request for route in ROUTES}
     for line in sys.stdin.buffer:
         asked = json.loads(line)
-        threads.submit(_answer, service, outbox, asked["id"], value_of(kinds[asked["ask"]], asked["with"]))
+        answer = service.take(value_of(kinds[asked["ask"]], asked["with"]))
+        threads.submit(_answer, answer, outbox, asked["id"])
     service.stop()
     threads.shutdown(wait=False, cancel_futures=True)
     # Leave at once: threads may wait for the network much longer.
     os._exit(0)
 
 
-def _answer(service: LibraryService, outbox: Outbox, number: int, request: Any) -> None:
+def _answer(ask: Callable[[], Any], outbox: Outbox, number: int) -> None:
     try:
-        answer = service.answer(request)
+        answer = ask()
         if isinstance(answer, Iterator):
             for part in answer:
                 outbox.answer(number, part, has_more=True)

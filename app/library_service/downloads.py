@@ -68,7 +68,7 @@ class DownloadService:
     def add(self, request: DownloadRequest) -> Download:
         """Download what is wished for when it is its turn."""
         added = _download(self.queue.add(request))
-        self._tell_all()  # before the answer, so that whoever follows it hears nothing older afterwards
+        self._notifier.tell()  # before the answer, so that whoever follows it hears nothing older afterwards
         return added
 
     def pause(self, number: int) -> None:
@@ -105,10 +105,8 @@ class DownloadService:
     def _on_change(self, job: QueuedDownload) -> None:
         if job.phase is DownloadPhase.DONE:
             self._arrived()
-        if job.phase in AT_REST:
-            self._tell_all()
-        else:
-            self._notifier.note()
+        # The queue may be in the middle of it, and what is told here could be overtaken by what was told before.
+        self._notifier.note()
 
     def _tell_all(self) -> None:
         if self._queue is not None:

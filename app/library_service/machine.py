@@ -11,6 +11,7 @@ from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import CurrentMachine, current_machine
 from app.jobs.pair_test.pair_test import other_work
 from app.library.hub_access import LibraryError
+from app.library_service.outbox import Stop
 from core.machine.bandwidth import MeasuringStopped
 from core.machine.host import cpu_name
 from core.machine.measurements import OtherPrograms, others_are_busy, physical_cores
@@ -30,7 +31,6 @@ class MachineService:
         self._here: CurrentMachine | None = None
         self._looked = 0.0
         self._rest: threading.Thread | None = None
-        self._is_stopped = threading.Event()
 
     def now(self) -> CurrentMachine:
         """Return this machine, as it was some seconds ago at most."""
@@ -51,37 +51,35 @@ class MachineService:
             host.bandwidth,
         )
 
-    def measure(self, *, is_first: bool = False, measured: Callable[[], None] = lambda: None) -> None:
+    def measure(self, stop: Stop, *, is_first: bool = False, measured: Callable[[], None] = lambda: None) -> None:
         """Measure this machine anew and remember it; raises LibraryError where that cannot be done now.
+
+        It ends within about half a second of ``stop``, and what is known by then counts.
 
         ``is_first`` measures only what takes a few seconds, unless that is known: how fast memory is. The rest follows
         on a thread when nothing else is at work, and ``measured`` is called then.
         """
         with self._is_measuring:
-            self._is_stopped.clear()
+            self._end_where_stopped(stop)
             check_is_at_rest()
             others = OtherPrograms()
-            found = check_bandwidth(measure_again=not is_first, should_stop=self._is_stopped.is_set)
-            self._end_where_stopped()
+            found = check_bandwidth(measure_again=not is_first, should_stop=stop.is_set)
+            self._end_where_stopped(stop)
             if found.problem:
                 raise LibraryError(
                     Sentence("This machine could not be measured. {problem}", problem=found.problem), ExitCode.ERROR
                 )
             if not is_first:
-                check_kernels(measure_again=True, should_stop=self._is_stopped.is_set)
-                self._end_where_stopped()
+                check_kernels(measure_again=True, should_stop=stop.is_set)
+                self._end_where_stopped(stop)
             elif self._rest is None:
                 was_disturbed = not found.is_remembered and others_are_busy(others)
                 self._rest = threading.Thread(target=self._measure_rest, args=(measured, was_disturbed), daemon=True)
                 self._rest.start()
         self._forget()
 
-    def stop(self) -> None:
-        """End a measurement that was asked for, within about half a second; what is known by then counts."""
-        self._is_stopped.set()
-
-    def _end_where_stopped(self) -> None:
-        if self._is_stopped.is_set():
+    def _end_where_stopped(self, stop: Stop) -> None:
+        if stop.is_set():
             self._forget()
             raise LibraryError(MeasuringStopped().message, ExitCode.ERROR)
 

@@ -12,7 +12,7 @@ from app.jobs.program_run import ProgramRun
 from app.library.hub_access import LibraryError
 from app.library_service.machine import check_is_at_rest
 from app.library_service.models import ModelService
-from app.library_service.outbox import followed
+from app.library_service.outbox import Stop, followed
 from models.formatting.sentence import Sentence
 from models.library.requests import Verify
 from models.library.values import Bench, MeasuringStep
@@ -25,22 +25,28 @@ class MeasuringService:
         """``shelf`` has the models."""
         self._shelf = shelf
         self._lock = threading.Lock()
-        self._run: ProgramRun | None = None
+        self._is_busy = False
 
     @property
     def benches(self) -> tuple[Bench, ...]:
         """The benchmarks that are installed."""
         return tuple(Bench(name, title) for name, title in benches().items())
 
-    def verify(self, request: Verify) -> Iterator[MeasuringStep]:
-        """Verify a model, saying how far it is; raises UnknownModel, Cancelled, LibraryError and what verify says."""
+    def verify(self, request: Verify, stop: Stop) -> Iterator[MeasuringStep]:
+        """Verify a model until ``stop``, saying how far it is.
+
+        Raises UnknownModel, Cancelled, LibraryError and what verify says.
+        """
         model = self._shelf.entry(request.name)
         draft = ("--draft", str(self._shelf.entry(request.partner).path)) if request.partner else ()
         counts = ("--max-tokens", str(request.max_tokens), "--seeds", str(request.seeds))
-        return self._followed("verify", "--model", str(model.path), *draft, *counts)
+        return self._followed(stop, "verify", "--model", str(model.path), *draft, *counts)
 
-    def bench(self, name: str) -> Iterator[MeasuringStep]:
-        """Run a benchmark, saying how far it is; raises Cancelled, LibraryError and what the benchmark says."""
+    def bench(self, name: str, stop: Stop) -> Iterator[MeasuringStep]:
+        """Run a benchmark until ``stop``, saying how far it is.
+
+        Raises Cancelled, LibraryError and what the benchmark says.
+        """
         names = [bench.name for bench in self.benches]
         if name not in names:
             known = ", ".join(names) or "none is installed"
@@ -48,18 +54,12 @@ class MeasuringService:
                 Sentence("There is no benchmark called {name}. Benchmarks: {known}.", name=repr(name), known=known),
                 ExitCode.USAGE,
             )
-        return self._followed("bench", name)
+        return self._followed(stop, "bench", name)
 
-    def stop(self) -> None:
-        """End what runs."""
-        with self._lock:
-            run = self._run
-        if run is not None:
-            run.cancel()
-
-    def _followed(self, *command: str) -> Iterator[MeasuringStep]:
+    def _followed(self, stop: Stop, *command: str) -> Iterator[MeasuringStep]:
+        self._begin()
         run = ProgramRun(*command)
-        self._begin(run)
+        stop.calls(run.cancel)
 
         def follow(say: Callable[[MeasuringStep], None]) -> dict[str, Any]:
             return run.run(lambda stage, share: say(MeasuringStep(stage, share)))
@@ -70,13 +70,13 @@ class MeasuringService:
         finally:
             run.cancel()
             with self._lock:
-                self._run = None
+                self._is_busy = False
 
-    def _begin(self, run: ProgramRun) -> None:
+    def _begin(self) -> None:
         check_is_at_rest()
         with self._lock:
-            if self._run is not None:
+            if self._is_busy:
                 raise LibraryError(
                     Sentence("Something is being measured already. Wait for it, or stop it."), ExitCode.ERROR
                 )
-            self._run = run
+            self._is_busy = True

@@ -89,6 +89,35 @@ class ChangeNotifier:
             self._is_over.wait(NEWS_SECONDS)
 
 
+class Stop:
+    """Ends a piece of work that was asked for, also before it has begun; may be asked from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_set = False
+        self._ends: list[Callable[[], object]] = []
+
+    def set(self) -> None:
+        """End the work."""
+        with self._lock:
+            self._is_set = True
+            ends, self._ends = self._ends, []
+        for end in ends:
+            end()
+
+    def is_set(self) -> bool:
+        """Whether it is wanted no more."""
+        return self._is_set
+
+    def calls(self, end: Callable[[], object]) -> None:
+        """Call ``end``, once, as soon as the work is wanted no more: at once where that is so already."""
+        with self._lock:
+            if not self._is_set:
+                self._ends.append(end)
+                return
+        end()
+
+
 def followed(run: Callable[[Callable[[_Step], None]], _Result]) -> Generator[_Step, None, _Result]:
     """Run on a thread: yield the steps that it reports and return its result; raises what it raises."""
     steps: queue.SimpleQueue[_Step | None] = queue.SimpleQueue()

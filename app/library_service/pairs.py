@@ -12,7 +12,7 @@ from app.jobs.pair_test.pair_test import PairTest, PairTestResult, PartnerTrial
 from app.library.hub_access import LibraryError
 from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
-from app.library_service.outbox import followed
+from app.library_service.outbox import Stop, followed
 from app.pairing.offers import offers
 from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
 from models.catalog.catalog import ModelEntry
@@ -82,13 +82,17 @@ class PairService:
         self._changed(entry)
         return self.partners(name)
 
-    def test(self, wish: TestPair) -> Iterator[PairStep]:
-        """Measure and keep the winner, saying how far it is; raises Cancelled, CannotPair and LibraryError."""
+    def test(self, wish: TestPair, stop: Stop) -> Iterator[PairStep]:
+        """Measure until ``stop``, saying how far it is, and keep the winner.
+
+        Raises Cancelled, CannotPair and LibraryError.
+        """
         entry = self._shelf.entry(wish.name)
         with self._lock:
             if self._test is not None:
                 raise LibraryError(Sentence("A pair is being tested already. Wait for it, or stop it."), ExitCode.ERROR)
             test = self._test = PairTest(entry, wish.partner or None, self._shelf.catalog)
+        stop.calls(test.cancel)
         if wish.now:
             test.begin()
 
@@ -111,13 +115,6 @@ class PairService:
             test = self._test
         if test is not None:
             test.begin()
-
-    def stop_test(self) -> None:
-        """End the test that runs."""
-        with self._lock:
-            test = self._test
-        if test is not None:
-            test.cancel()
 
 
 def _seldom(say: Callable[[PairStep], None]) -> Callable[[str, str, float], None]:

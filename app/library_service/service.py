@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from app.environment.exit_codes import ExitCode
 from app.library.hub_access import LibraryError
+from app.library_service.outbox import Stop
 from models.formatting.sentence import Sentence
 from models.library import requests as ask
 
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
     from models.library.values import Download, ModelRows, MoveStep
 
 _Made = TypeVar("_Made")
+# What each request to stop ends.
+_STOPS: Final = {
+    ask.StopPairTest: (ask.TestPair,),
+    ask.StopMeasuring: (ask.MeasureMachine, ask.Verify, ask.RunBench),
+}
 
 
 class _Part(Generic[_Made]):
@@ -53,6 +61,14 @@ class LibraryService:
         self._is_started = False
         self._move: ModelsMove | None = None
         self._handlers = self._made_handlers()
+        self._measurements: dict[type, Callable[[Any, Stop], Any]] = {
+            ask.TestPair: lambda request, stop: self._pairs.test(wish=request, stop=stop),
+            ask.Verify: lambda request, stop: self._measuring.verify(request=request, stop=stop),
+            ask.RunBench: lambda request, stop: self._measuring.bench(request.name, stop),
+            ask.MeasureMachine: lambda request, stop: self._measure(stop, is_first=request.is_first),
+        }
+        # What was taken and is not over, with its kind; it is forgotten with its answer.
+        self._going: WeakKeyDictionary[Stop, type] = WeakKeyDictionary()
 
     def start(self) -> None:
         """Go on with the downloads of the last time, and tidy up after what was killed then.
@@ -68,14 +84,30 @@ class LibraryService:
         self._cancel_move()
         self._downloads.stop()
         self._quantiser.stop()
-        self._measuring.stop()
+        for stop in tuple(self._going):
+            stop.set()
 
     def answer(self, request: Any) -> Any:
         """Return the answer to one of ``models.library.requests``; an iterator of its parts where it has some.
 
         Raises what the library raises: SlipstreamError, the errors of models/, and OSError.
         """
-        return self._handlers[type(request)](request)
+        return self.take(request)()
+
+    def take(self, request: Any) -> Callable[[], Any]:
+        """Take a request in its order, at once; return what answers it on any thread, like ``answer``.
+
+        A request to stop ends what was taken before it, whether or not its thread has begun with it.
+        """
+        kind = type(request)
+        if kind in _STOPS:
+            stops = [stop for stop, of in self._going.items() if of in _STOPS[kind]]
+            return lambda: _set(stops)
+        if kind in self._measurements:
+            stop = Stop()
+            self._going[stop] = kind
+            return partial(self._measurements[kind], request, stop)
+        return partial(self._handlers[kind], request)
 
     @_Part
     def _machine(self) -> MachineService:
@@ -155,15 +187,9 @@ class LibraryService:
             ask.FindOffers: lambda request: self._pairs.offers(request.name),
             ask.FindDraft: lambda request: self._drafts.find(request.repo_id, request.wanted),
             ask.ChoosePartner: lambda request: self._pairs.choose(request.name, request.way, request.partner),
-            ask.TestPair: lambda request: self._pairs.test(wish=request),
             ask.BeginPairTest: lambda request: self._pairs.begin_test(),
-            ask.StopPairTest: lambda request: self._pairs.stop_test(),
-            ask.Verify: lambda request: self._measuring.verify(request=request),
             ask.ListBenches: lambda request: self._measuring.benches,
-            ask.RunBench: lambda request: self._measuring.bench(request.name),
-            ask.StopMeasuring: lambda request: self._stop_measuring(),
             ask.ShowMachine: lambda request: self._machine.facts(),
-            ask.MeasureMachine: self._changing_models(lambda request: self._measure(is_first=request.is_first)),
             ask.DismissNotice: self._changing_models(lambda request: self._shelf.dismiss(request.path)),
             ask.MoveModels: self._move_models,
             ask.CancelMove: lambda request: self._cancel_move(),
@@ -226,13 +252,9 @@ class LibraryService:
         self._look_at_downloads()
         return self._shelf.rows(self._judge.of, self._judge.look)
 
-    def _measure(self, *, is_first: bool) -> None:
-        self._machine.measure(is_first=is_first, measured=self._on_measured)
-        self._judge.forget()
-
-    def _stop_measuring(self) -> None:
-        self._machine.stop()
-        self._measuring.stop()
+    def _measure(self, stop: Stop, *, is_first: bool) -> None:
+        self._machine.measure(stop, is_first=is_first, measured=self._on_measured)
+        self._on_measured()
 
     def _on_measured(self) -> None:
         self._judge.forget()
@@ -262,3 +284,8 @@ class LibraryService:
     def _look_at_downloads(self) -> None:
         if self._is_started:
             self._downloads.look()
+
+
+def _set(stops: Iterable[Stop]) -> None:
+    for stop in stops:
+        stop.set()

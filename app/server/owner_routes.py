@@ -17,11 +17,11 @@ from pydantic import Field
 from app.environment.paths import log_folder
 from app.server.calls.schemas import Text
 from app.server.http.body import Body, query_number
-from app.server.http.errors import refuse
+from app.server.http.errors import STATUSES, ApiError, refuse
 from app.server.http.http_server import HttpServer
 from app.server.http.keys import ApiKeys
 from app.server.http.limits import AllowedOrigins
-from app.server.http.listening_socket import PortTaken, listen
+from app.server.http.listening_socket import PortForbidden, PortTaken, listen
 from app.server.http.owner import check_owner
 from app.settings.api_keys import endpoint_key
 from app.settings.server_settings import DEFAULT_PORT
@@ -131,10 +131,28 @@ async def set_endpoint(body: EndpointBody, http: HttpRequest) -> Response:
     try:
         await port.set(body)
     except PortTaken as taken:
-        other = Sentence("Port {port} is free.", port=str(taken.free)) if taken.free else ""
-        message = Sentence("Another program uses port {port}.", port=str(body.port))
-        raise refuse(400, joined((message, other)), param="port", code="port_taken") from None
+        raise _PortTaken(body.port, taken.free) from None
+    except PortForbidden:
+        message = Sentence("The system does not let this account use port {port}.", port=str(body.port))
+        raise refuse(400, message, param="port", code="port_forbidden") from None
+    except BadOption as error:
+        raise refuse(503, error.message, code="cannot_listen") from None
     return JSONResponse(port.as_dict())
+
+
+class _PortTaken(ApiError):
+    """Another program has the port; a port that is free goes with it, where one was found."""
+
+    def __init__(self, port: int, free: int | None) -> None:
+        other = Sentence("Port {port} is free.", port=str(free)) if free else ""
+        message = joined((Sentence("Another program uses port {port}.", port=str(port)), other))
+        super().__init__(STATUSES[400]._replace(code="port_taken"), message, param="port")
+        self._free = free
+
+    def body(self) -> dict[str, Any]:
+        body = super().body()
+        body["error"]["free_port"] = self._free
+        return body
 
 
 async def list_keys(http: HttpRequest) -> Response:

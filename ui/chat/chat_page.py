@@ -612,12 +612,13 @@ class ChatPage(QWidget):
             self.server_banner.say(" ".join(state.notices), "warning", again if state.left_out else None)
         self._told = told
 
-    def _on_load_failed(self, sentence: str, model: str) -> None:
+    def _on_load_failed(self, sentence: str, model: str, is_here: bool) -> None:
         def again() -> None:
             self.server_banner.hide()
             self._watch.load(model)
 
-        self.server_banner.say(sentence, "danger", (tr("Try again"), again))
+        other = (tr("Choose another model"), self.picker.open)
+        self.server_banner.say(sentence, "danger", (tr("Try again"), again) if is_here else other)
 
     def _on_load_cancelled(self, model: str, before: str) -> None:
         def load() -> None:

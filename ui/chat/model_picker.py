@@ -153,6 +153,10 @@ class ModelPicker(QWidget):
             case _:
                 return ""
 
+    def open(self) -> None:
+        """Show the models, for one to be chosen."""
+        self.menu.popup(self.button.mapToGlobal(self.button.rect().bottomLeft()))
+
     def fill_menu(self) -> None:
         """Offer the models there are. It is done when the menu opens: thousands take a while."""
         self.menu.clear()

@@ -37,7 +37,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size
+from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
 
 WIDTH, HEIGHT = 900, 600
 MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
@@ -126,9 +126,7 @@ class RaceDialog(QDialog):
         self.save.clicked.connect(self._on_save)
         choices = racers(models)
         self.lanes = [_Lane(tools, choices, min(at, len(choices) - 1)) for at in (0, 1)]
-        self.problem = QLabel()
-        self.problem.setProperty("tone", "problem")
-        self.problem.setWordWrap(True)
+        self.problem = plain_label(tone="problem")
         self.problem.hide()
         for lane in self.lanes:
             lane.choice.currentIndexChanged.connect(lambda index: self._on_choice())
@@ -141,9 +139,7 @@ class RaceDialog(QDialog):
         title = ElidedLabel()
         title.setProperty("tone", "title")
         self._title = title
-        self.note = QLabel(IN_TURNS)
-        self.note.setProperty("tone", "caption")
-        self.note.setWordWrap(True)
+        self.note = plain_label(IN_TURNS, "caption")
         row = QHBoxLayout()
         row.setSpacing(Space.XL)
         for lane in self.lanes:

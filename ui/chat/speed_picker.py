@@ -11,6 +11,7 @@ from ui.language import tr
 from ui.theme.icons import icon, pixmap
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Space
+from ui.widgets.page_layout import plain_label
 
 CARD_WIDTH = 340
 
@@ -133,10 +134,8 @@ class _Row(QPushButton):
         self._choice = choice
         self.setProperty("kind", "choice")
         self.setAccessibleName(choice.name)
-        self._name, self._line, self._mark = QLabel(choice.name), QLabel(choice.line), QLabel()
+        self._name, self._line, self._mark = QLabel(choice.name), plain_label(choice.line, "caption"), QLabel()
         self._name.setProperty("tone", "strong")
-        self._line.setProperty("tone", "caption")
-        self._line.setWordWrap(True)
         self._mark.setFixedSize(16, 16)
         self._grid = grid = QGridLayout(self)
         grid.setContentsMargins(Space.S, Space.XS + 2, Space.S, Space.XS + 2)

@@ -47,6 +47,7 @@ class Welcome(ScrollColumn):
         title = QLabel(tr("What shall we try?"))
         title.setProperty("tone", "hero")
         title.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        title.setWordWrap(True)  # on one line it would hold a narrow page wide
         self.note = QLabel(TEXT)
         self.note.setProperty("tone", "muted")
         self.note.setAlignment(Qt.AlignmentFlag.AlignHCenter)

@@ -241,9 +241,13 @@ class Api(QObject):
         body: dict[str, Any] | None,
         done: Callable[[dict[str, Any]], object],
         failed: Callable[[str], object],
+        told: Callable[[dict[str, Any]], object] = lambda error: None,
     ) -> None:
-        """Ask any route; a GET and a DELETE have no body."""
-        self._call(path, body, done, failed, method=method)
+        """Ask any route; a GET and a DELETE have no body.
+
+        ``failed`` takes a sentence. Before it ``told`` takes the error as the server sent it, where it sent one.
+        """
+        self._call(path, body, done, failed, method=method, told=told)
 
     def upload(
         self,
@@ -337,9 +341,15 @@ class Api(QObject):
         """Ask where the server stands."""
         self._call("/slipstream/state", None, lambda body: done(ServerState.from_object(body)), failed)
 
-    def load(self, model: str, done: Callable[[], None], failed: Callable[[str], None]) -> None:
-        """Ask for another model; the state tells when it is ready."""
-        self._call("/slipstream/load", {"model": model}, lambda body: done(), failed)
+    def load(
+        self,
+        model: str,
+        done: Callable[[], None],
+        failed: Callable[[str], None],
+        told: Callable[[dict[str, Any]], object] = lambda error: None,
+    ) -> None:
+        """Ask for another model; the state tells when it is ready. ``told`` is as in ``ask``."""
+        self._call("/slipstream/load", {"model": model}, lambda body: done(), failed, told=told)
 
     def cancel_load(self, done: Callable[[bool], object]) -> None:
         """Ask to end a load that goes on; the answer says whether there was one."""
@@ -413,6 +423,7 @@ class Api(QObject):
         failed: Callable[[str], object],
         timeout_ms: int = CALL_TIMEOUT_MS,
         method: str = "",
+        told: Callable[[dict[str, Any]], object] = lambda error: None,
     ) -> None:
         if self._url is None:
             QTimer.singleShot(0, self, lambda: failed(tr("The server is not running yet.")))
@@ -423,16 +434,22 @@ class Api(QObject):
         sent = QByteArray() if body is None else _encoded(body)
         reply = self._network.sendCustomRequest(request, verb.encode(), sent)
         self._calls.add(reply)
-        reply.finished.connect(lambda: self._settle(reply, done, failed))
+        reply.finished.connect(lambda: self._settle(reply, done, failed, told))
 
     def _settle(
-        self, reply: QNetworkReply, done: Callable[[dict[str, Any]], object], failed: Callable[[str], object]
+        self,
+        reply: QNetworkReply,
+        done: Callable[[dict[str, Any]], object],
+        failed: Callable[[str], object],
+        told: Callable[[dict[str, Any]], object] = lambda error: None,
     ) -> None:
         reply.deleteLater()
         if reply not in self._calls:
             return
         self._calls.discard(reply)
         if reply.error() != QNetworkReply.NetworkError.NoError:
+            if isinstance(error := error_in(reply), dict):
+                told(error)
             failed(describe(reply))
             return
         try:
@@ -614,6 +631,15 @@ def _part(disposition: str, body: bytes = b"") -> QHttpPart:
     if body:
         part.setBody(QByteArray(body))
     return part
+
+
+def error_in(reply: QNetworkReply) -> Any:
+    """Return the error in the body of a reply, without taking it; None where there is none."""
+    try:
+        body = json.loads(bytes(reply.peek(MAX_ERROR_BYTES).data())) if reply.isOpen() else None
+    except ValueError:
+        return None
+    return body.get("error") if isinstance(body, dict) else None
 
 
 def describe(reply: QNetworkReply) -> str:

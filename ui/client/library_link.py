@@ -16,7 +16,7 @@ from models.formatting.json_values import value_of
 from models.formatting.sentence import said_in
 from models.library.requests import EVENTS, ROUTES
 from models.library.values import Download, Quantising, RowReport, Trouble, TroubleKind
-from ui.client.api import MAX_ERROR_BYTES, Api, SseParser, problem_of
+from ui.client.api import Api, SseParser, error_in, problem_of
 from ui.client.problems import code_of, sentence_of
 from ui.client.remedies import clicked
 from ui.language import tr
@@ -67,7 +67,7 @@ class LibraryCall(QObject):
             return
         self._has_closed = True
         if self._reply.error() != QNetworkReply.NetworkError.NoError:
-            error = _error_in(self._reply)
+            error = error_in(self._reply)
             self._fail(_trouble(*problem_of(self._reply), error))
         elif self._is_stream:
             self._on_bytes()
@@ -117,15 +117,6 @@ def _trouble(sentence: str, code: str, error: Any = None) -> Trouble:
     if code not in set(TroubleKind) or not isinstance(error, dict):
         return Trouble(sentence)
     return clicked(value_of(Trouble, {**error, "sentence": sentence, "kind": code}))
-
-
-def _error_in(reply: QNetworkReply) -> Any:
-    """Return the error in the body of a reply, without taking it; None where there is none."""
-    try:
-        body = json.loads(bytes(reply.peek(MAX_ERROR_BYTES).data()))
-    except ValueError:
-        return None
-    return body.get("error") if isinstance(body, dict) else None
 
 
 def _said(download: Download) -> Download:
@@ -185,10 +176,16 @@ class LibraryLink(QObject):
         done: Done = lambda answer: None,
         failed: Failed = lambda trouble: None,
         part: Done | None = None,
+        asker: QObject | None = None,
     ) -> int:
-        """Ask; ``part`` takes the parts of an answer that comes in several. Returns a number for ``forget``."""
+        """Ask; ``part`` takes the parts of an answer that comes in several. Returns a number for ``forget``.
+
+        Nobody is told once ``asker``, as a dialog, is gone.
+        """
         self._number += 1
         number = self._number
+        if asker is not None:
+            asker.destroyed.connect(lambda: self.forget(number))
         self.start()
         if self._api.is_connected:
             self._begin(number, request, done, failed, part)

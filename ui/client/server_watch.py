@@ -36,7 +36,7 @@ class ServerWatch(QObject):
     state_changed = Signal(object)  # ServerState
     looked = Signal(object)  # ServerState, each time, with the latest snapshot
     models_changed = Signal(object)  # tuple[ModelChoice, ...]
-    load_failed = Signal(str, str)  # a sentence, and the model that was wanted
+    load_failed = Signal(str, str, bool)  # a sentence, the model that was wanted, and whether it is here
     load_cancelled = Signal(str, str)  # the model that was being loaded, and the one that was there before, "" none
 
     def __init__(self, api: Api, parent: QObject | None = None) -> None:
@@ -87,7 +87,13 @@ class ServerWatch(QObject):
             self.look()
             began()
 
-        self._api.load(model, on_began, lambda sentence: self.load_failed.emit(sentence, model))
+        codes = list[str]()
+        self._api.load(
+            model,
+            on_began,
+            lambda sentence: self.load_failed.emit(sentence, model, "model_not_found" not in codes),
+            lambda error: codes.append(str(error.get("code"))),
+        )
 
     def cancel_load(self) -> None:
         """End the load of the model."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLineEdit, QVBoxLayout, QWidget
 
@@ -18,6 +19,7 @@ from ui.widgets.row_list import ListRow, RowList
 WIDTH, ROW = 560, 36
 MOST_ROWS = 9  # in sight
 SHOWN = 60  # found ones that are listed; who wants others types another letter
+TURN_SECONDS = 0.008  # thousands of chats do not hold up the window
 SEARCH = tr("Search commands, chats, models and settings")
 _MOVES = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: MOST_ROWS, Qt.Key.Key_PageUp: -MOST_ROWS}
 
@@ -32,6 +34,9 @@ class CommandPalette(QFrame):
         self._commands: list[Command] = []
         self._found: list[Command] = []
         self._before: QWidget | None = None
+        self._coming: Iterator[Command] = iter(())
+        self._take = QTimer(self, interval=0)
+        self._take.timeout.connect(self._take_some)
         self.field, self.list = QLineEdit(), RowList(tr("Found"), row_height=ROW)
         self.nothing, self.hint = QLabel(tr("Nothing like that")), QLabel(tr("Ctrl+Enter opens it beside this chat"))
         self.field.installEventFilter(self)
@@ -57,8 +62,9 @@ class CommandPalette(QFrame):
         application.focusChanged.connect(self._on_focus)
         self.hide()
 
-    def open(self, commands: Sequence[Command], search: str = SEARCH) -> Callable[[Sequence[Command]], None]:
-        """Show what can be done; return what takes more of it later. ``search`` says what is looked for."""
+    def open(self, commands: Sequence[Command], search: str = SEARCH) -> Callable[[Iterable[Command]], None]:
+        """Show what can be done; return what takes more of it later, as it is made. ``search`` says what is found."""
+        self._take.stop()
         self._before = self._window.focusWidget()
         self._commands = list(commands)
         self.field.setPlaceholderText(search)
@@ -70,15 +76,29 @@ class CommandPalette(QFrame):
         self.field.setFocus()
         return partial(self._add, self._commands)
 
-    def _add(self, to: list[Command], more: Sequence[Command]) -> None:
+    def _add(self, to: list[Command], more: Iterable[Command]) -> None:
         if self._commands is to:  # it was not closed, nor opened anew
-            self._commands.extend(more)
+            self._coming = iter(more)
+            self._take.start()
+            self._take_some()
+
+    def _take_some(self) -> None:
+        """Take in some of what comes; show it when there is enough for the list, and when all is there."""
+        was_short, until = len(self._commands) < SHOWN, time.monotonic() + TURN_SECONDS
+        for command in self._coming:
+            self._commands.append(command)
+            if time.monotonic() > until:
+                break
+        else:
+            self._take.stop()
+        if was_short or not self._take.isActive():
             self._fill(keeps_choice=True)
 
     def close_up(self) -> None:
         """Go away and give the keyboard back."""
         if not self.isHidden():
             before, self._before = self._before, None
+            self._take.stop()
             self.hide()
             self._commands, self._found = [], []
             if before is not None and before.isVisible():

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 from ui.commands.command import Command
 from ui.language import tr
 from ui.theme.tokens import Space
+from ui.widgets.page_layout import plain_label
 from ui.widgets.reading_dialog import ReadingDialog
 
 SIZE = (480, 560)
@@ -39,8 +40,7 @@ class ShortcutsDialog(ReadingDialog):
         grid.setHorizontalSpacing(Space.L)
         grid.setColumnStretch(0, 1)
         for at, (name, keys) in enumerate(self.lines):
-            what, how = QLabel(name), QLabel("  ·  ".join(_native(key) for key in keys))
-            what.setWordWrap(True)
+            what, how = plain_label(name, ""), QLabel("  ·  ".join(_native(key) for key in keys))
             how.setProperty("tone", "muted")
             how.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
             grid.addWidget(what, at, 0)

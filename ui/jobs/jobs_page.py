@@ -209,13 +209,21 @@ class JobsPage(PageColumn):
             if key not in self._moving:  # it was taken back at the last moment
                 self._api.ask("DELETE", f"/v1/files/{file['id']}", None, lambda found: None, lambda sentence: None)
                 return
+            self._ends[key] = not_begun  # the file is there
             body = {
                 "input_file_id": file["id"],
                 "endpoint": url,
                 "completion_window": "24h",
                 "metadata": metadata,
             }
-            self._api.ask("POST", "/v1/batches", body, lambda found: over(), failed)
+            self._api.ask("POST", "/v1/batches", body, begun, failed)
+
+        def begun(job: dict[str, Any]) -> None:
+            if key not in self._moving:  # it was taken back meanwhile
+                number = str(job["id"])
+                cancel = f"/v1/batches/{number}/cancel"
+                self._api.ask("POST", cancel, {}, lambda found: self._change(number, REMOVE), lambda sentence: None)
+            over()
 
         def failed(sentence: str) -> None:
             not_begun()

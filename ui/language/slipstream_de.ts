@@ -484,6 +484,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
+      <source>Choose another model</source>
+      <translation>Anderes Modell wählen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/chat_page.py" />
       <source>Load {name}</source>
       <translation>{name} laden</translation>
     </message>
@@ -1910,6 +1915,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <translation>Die Chats ließen sich nicht lesen ({error}).</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/storage/chat_archive.py" />
+      <source>Something could not be saved ({error}).</source>
+      <translation>Etwas konnte nicht gespeichert werden ({error}).</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/summary.py" />
       <source>The model wrote no summary.</source>
       <translation>Das Modell hat keine Zusammenfassung geschrieben.</translation>
@@ -2070,8 +2080,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
-      <source>Command, as uvx mcp-server-time, or address, as http://127.0.0.1:8000/mcp</source>
-      <translation>Befehl, etwa uvx mcp-server-time, oder Adresse, etwa http://127.0.0.1:8000/mcp</translation>
+      <source>uvx mcp-server-time, or http://127.0.0.1:8000/mcp</source>
+      <translation>uvx mcp-server-time, oder http://127.0.0.1:8000/mcp</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
@@ -3523,6 +3533,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/hub_dialog.py" />
+      <source>Logged in by {token}.</source>
+      <translation>Angemeldet durch {token}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/hub_dialog.py" />
       <source>Log in</source>
       <translation>Anmelden</translation>
     </message>
@@ -3545,11 +3560,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/hub_dialog.py" />
       <source>Access token</source>
       <translation>Zugangs-Token</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/hub_dialog.py" />
-      <source>Logged in by {token}.</source>
-      <translation>Angemeldet durch {token}.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -4308,6 +4318,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
+      <source>Stopping…</source>
+      <translation>Hält an…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
       <source>Stop the test</source>
       <translation>Den Test anhalten</translation>
     </message>
@@ -5028,11 +5043,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
-      <source>In the network</source>
-      <translation>Im Netz</translation>
-    </message>
-    <message>
-      <location filename="../../ui/server/connect_view.py" />
       <source>What to enter</source>
       <translation>Was einzugeben ist</translation>
     </message>
@@ -5135,6 +5145,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
+      <source>Use port {port}</source>
+      <translation>Port {port} nehmen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
       <source>Switch the server on first. {place}</source>
       <translation>Schalte zuerst den Server ein. {place}</translation>
     </message>
@@ -5142,6 +5157,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/server/connect_view.py" />
       <source>Give the key a name first.</source>
       <translation>Gib dem Schlüssel zuerst einen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/server/connect_view.py" />
+      <source>In the network</source>
+      <translation>Im Netz</translation>
     </message>
     <message>
       <location filename="../../ui/server/machines_view.py" />
@@ -5860,11 +5880,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
-      <source>Stopping…</source>
-      <translation>Hält an…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/measuring_card.py" />
       <source>{n_same:,} of {n_all:,} replies are the same. Where the others part, two tokens were about equally likely, so rounding decided.</source>
       <translation>{n_same:,} von {n_all:,} Antworten sind gleich. Wo sich die anderen trennen, waren zwei Token etwa gleich wahrscheinlich, und Rundung entschied.</translation>
     </message>
@@ -6300,6 +6315,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>Other programs cannot use this server. {problem}</source>
+      <translation>Andere Programme können diesen Server nicht nutzen. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Chat deleted</source>
       <translation>Chat gelöscht</translation>
     </message>
@@ -6435,6 +6455,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>Show the server</source>
+      <translation>Server zeigen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Bring chats back…</source>
       <translation>Chats zurückholen…</translation>
     </message>
@@ -6455,13 +6480,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Show the model</source>
-      <translation>Modell zeigen</translation>
+      <source>Setting</source>
+      <translation>Einstellung</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
-      <source>Setting</source>
-      <translation>Einstellung</translation>
+      <source>Show the model</source>
+      <translation>Modell zeigen</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
@@ -7199,6 +7224,11 @@ Klicke für mehr.</translation>
       <translation>Hier gibt es kein Modell {name}. Es gibt: {known}.</translation>
     </message>
     <message>
+      <location filename="../../app/server/http/listening_socket.py" />
+      <source>The server cannot listen on {host} port {port}: {reason}.</source>
+      <translation>Der Server kann unter {host}, Port {port}, nicht erreichbar gemacht werden: {reason}.</translation>
+    </message>
+    <message>
       <location filename="../../app/server/library/worker.py" />
       <source>The library cannot start: {words}</source>
       <translation>Die Bibliothek kann nicht starten: „{words}“</translation>
@@ -7210,13 +7240,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/owner_routes.py" />
-      <source>Another program uses port {port}.</source>
-      <translation>Ein anderes Programm verwendet den Port {port}.</translation>
+      <source>The system does not let this account use port {port}.</source>
+      <translation>Das System lässt dieses Konto Port {port} nicht nutzen.</translation>
     </message>
     <message>
       <location filename="../../app/server/owner_routes.py" />
       <source>Port {port} is free.</source>
       <translation>Der Port {port} ist frei.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/owner_routes.py" />
+      <source>Another program uses port {port}.</source>
+      <translation>Ein anderes Programm verwendet den Port {port}.</translation>
     </message>
     <message>
       <location filename="../../app/server/owner_routes.py" />

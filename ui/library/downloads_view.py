@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
+    QApplication,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QStackedWidget,
     QVBoxLayout,
@@ -24,7 +24,7 @@ from ui.theme.tokens import COLUMN, LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.page_layout import ScrollColumn, ask_first
+from ui.widgets.page_layout import ScrollColumn, ask_first, plain_label
 from ui.widgets.state_pane import StatePane
 
 RESUMABLE = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
@@ -42,11 +42,11 @@ class DownloadRow(QFrame):
         super().__init__(parent)
         self.download = download
         self.setObjectName("downloadCard")
-        self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), QLabel()
+        # Names differ at their ends.
+        self.title = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
+        self.line, self.problem = ElidedLabel(), plain_label(tone="problem")
         self.title.setProperty("tone", "strong")
         self.line.setProperty("tone", "caption")
-        self.problem.setProperty("tone", "problem")
-        self.problem.setWordWrap(True)
         self.bar = QProgressBar()
         self.bar.setAccessibleName(tr("Download"))
         self.bar.setObjectName("downloadBar")
@@ -176,7 +176,9 @@ class DownloadsView(QWidget):
         self._shown = downloads
         n_left = 0 if self._more.isActive() else MADE_AT_ONCE
         numbers = [download.number for download in downloads]
+        had_keyboard, now = False, QApplication.focusWidget()
         for number in [number for number in self.rows if number not in numbers]:
+            had_keyboard |= now is not None and self.rows[number].isAncestorOf(now)
             self._drop(number)
         for place, download in enumerate(downloads):
             row = self.rows.get(download.number)
@@ -198,6 +200,9 @@ class DownloadsView(QWidget):
             text = tr("Models that you download are here, with their speed and how long they take.")
             self.state.say("download", tr("Nothing is downloaded"), text, (tr("Find models"), self.find_wanted.emit))
         self.stack.setCurrentWidget(self.state if is_empty else self.area)
+        if had_keyboard:  # it goes on with what is left
+            left = next((row.toggle for row in self.rows.values() if not row.toggle.isHidden()), self.clear)
+            (self.state.button if is_empty else left).setFocus(Qt.FocusReason.TabFocusReason)
 
     def _show_others(self) -> None:
         self.show_downloads(self._shown)

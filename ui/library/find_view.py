@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from models.download.progress import DownloadPhase
 from models.formatting.figures import count
@@ -76,7 +76,7 @@ class FindView(QWidget):
         self.order.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.order.setAccessibleName(tr("Order"))
         self.order.setMenu(self._order_menu())
-        self.head = QLabel()
+        self.head = ElidedLabel()
         self.head.setProperty("tone", "section")
         self.list = RowList(tr("Models to find"))
         self.foot = ElidedLabel()

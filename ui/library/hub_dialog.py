@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
@@ -57,11 +59,12 @@ class HubDialog(QDialog):
         for button in (self.log_in, self.log_out, self.close_button):
             button.setAutoDefault(False)
         self.save.setDefault(True)
+        self._is_waiting, self._said = False, ""
         self.log_in.clicked.connect(lambda checked: self._on_log_in())
-        self.log_out.clicked.connect(lambda: self._ask(ask.LogOut()))
+        self.log_out.clicked.connect(lambda: self._ask(ask.LogOut(), self._on_changed))
         self.save.clicked.connect(self._on_save)
         self.close_button.clicked.connect(self.close)
-        column = QVBoxLayout(self)
+        self._column = column = QVBoxLayout(self)
         column.setContentsMargins(Space.XL, Space.XL, Space.XL, Space.L)
         column.setSpacing(Space.S)
         for words, field in (
@@ -88,7 +91,7 @@ class HubDialog(QDialog):
         ends.addWidget(self.close_button)
         ends.addWidget(self.save)
         column.addLayout(ends)
-        link.ask(ask.ShowHub(), self._on_first_facts, self._on_trouble)
+        link.ask(ask.ShowHub(), self._on_first_facts, self._on_trouble, asker=self)
 
     def _on_first_facts(self, facts: HubFacts) -> None:
         self.address.setText(facts.address)
@@ -98,15 +101,21 @@ class HubDialog(QDialog):
     def _on_facts(self, facts: HubFacts) -> None:
         self.problem.hide()
         offline = tr(" HF_HUB_OFFLINE is set: the Hub is not asked.") if facts.is_offline else ""
-        self.who.setText(
-            (tr("Logged in by {token}.", token=ORIGINS.get(facts.token, facts.token)) if facts.token else NOBODY)
-            + offline
-        )
+        who = tr("Logged in by {token}.", token=ORIGINS.get(facts.token, facts.token)) if facts.token else NOBODY
+        self._said = who + offline
+        self.who.setText(self._said)
         self.log_out.setVisible(facts.token == KEYRING)
+        self._fit()
 
     def _on_trouble(self, trouble: Trouble) -> None:
+        self.who.setText(self._said)
         self.problem.setText(trouble.sentence)
         self.problem.show()
+        self._fit()
+
+    def _fit(self) -> None:
+        """Grow with what is said: a sentence may take several lines."""
+        self.resize(self.width(), max(self.height(), self._column.totalHeightForWidth(self.width())))
 
     def _on_log_in(self, then: Callable[[], object] = lambda: None) -> None:
         """Log in by the token, which stays in its field where it is refused: it can be mended there."""
@@ -116,11 +125,10 @@ class HubDialog(QDialog):
             self._on_changed(facts)
             then()
 
-        self._link.ask(ask.LogIn(self.token.text()), done, self._on_trouble)
+        self._ask(ask.LogIn(self.token.text()), done)
 
     def _on_save(self) -> None:
-        wanted = ask.ChangeHub(self.address.text().strip(), self.proxy.text().strip())
-        self._link.ask(wanted, self._on_saved, self._on_trouble)
+        self._ask(ask.ChangeHub(self.address.text().strip(), self.proxy.text().strip()), self._on_saved)
 
     def _on_saved(self, facts: HubFacts) -> None:
         self._on_changed(facts)
@@ -129,8 +137,19 @@ class HubDialog(QDialog):
         else:
             self.accept()
 
-    def _ask(self, request: object) -> None:
-        self._link.ask(request, self._on_changed, self._on_trouble)
+    def _ask(self, request: object, done: Callable[[HubFacts], object]) -> None:
+        """Ask, one thing at a time, and say so meanwhile: the Hub may be far away."""
+        if self._is_waiting:
+            return
+
+        def ended(tell: Callable[[Any], object], answer: object) -> None:
+            self._is_waiting = False
+            tell(answer)
+
+        self._is_waiting = True
+        self.problem.hide()
+        self.who.setText(tr("Asking the Hub…"))
+        self._link.ask(request, partial(ended, done), partial(ended, self._on_trouble), asker=self)
 
     def _on_changed(self, facts: HubFacts) -> None:
         self._on_facts(facts)

@@ -115,7 +115,7 @@ class ModelsView(QWidget):
 
     def _connect_signals(self) -> None:
         self._timer.timeout.connect(self._look_if_in_use)
-        self._tell.timeout.connect(lambda: self.judged.emit(self._rows))
+        self._tell.timeout.connect(self._on_told)
         self._link.models_changed.connect(self.look)
         self._link.judged.connect(self._on_judged)
         self._link.returned.connect(self.look)
@@ -179,13 +179,15 @@ class ModelsView(QWidget):
             self._coming.append(known.row if known is not None and known.row == row else row)
             self._row(self._coming[-1])
         self._last = part
+        if not self._was_listed and not self._rows:  # the first of thousands are seen at once
+            self._rows = tuple(self._coming)
+            self._fill()
 
     def _on_listed(self, nothing: None) -> None:
+        is_first, rows = not self._was_listed, tuple(self._coming)
         self._is_asking, self._was_listed = False, True
-        rows = tuple(self._coming)
-        if rows != self._rows or self.state.isVisible():
+        if is_first or rows != self._rows or self.state.isVisible():
             self._rows = rows
-            self._words = {(row.name, row.path): self._words[row.name, row.path] for row in rows}
             self._fill()
             self._tell.start()
         if any(row.name == self._to_show for row in rows):
@@ -199,6 +201,11 @@ class ModelsView(QWidget):
         if self._was_asked:
             self._was_asked = False
             self.look()
+
+    def _on_told(self) -> None:
+        places = {(row.name, row.path) for row in self._rows}
+        self._words = {place: words for place, words in self._words.items() if place in places}
+        self.judged.emit(self._rows)
 
     def _on_judged(self, found: tuple[RowReport, ...]) -> None:
         by_place = {(one.name, one.path): one for one in found}

@@ -251,6 +251,7 @@ class PartnersCard(QWidget):
     def _on_test(self) -> None:
         if self._tested:
             self._was_stopped = True
+            self.stage.setText(tr("Stopping…"))
             self._link.ask(ask.StopPairTest())
             return
         name = self._tested = self._name

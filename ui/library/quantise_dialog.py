@@ -27,7 +27,7 @@ from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import open_size
+from ui.widgets.page_layout import open_size, plain_label
 from ui.widgets.row_list import ListRow, RowList
 
 
@@ -40,10 +40,9 @@ class QuantiseRow(QFrame):
         super().__init__(parent)
         self.quantising = quantising
         self.setObjectName("downloadCard")
-        self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), QLabel()
+        self.title, self.line, self.problem = ElidedLabel(), ElidedLabel(), plain_label(tone="")
         self.title.setProperty("tone", "strong")
         self.line.setProperty("tone", "caption")
-        self.problem.setWordWrap(True)
         self.bar = QProgressBar()
         self.bar.setAccessibleName(tr("Making of the copy"))
         self.bar.setObjectName("downloadBar")
@@ -160,8 +159,7 @@ class QuantiseDialog(QDialog):
         self.problem.hide()
 
     def _lay_out(self) -> None:
-        self._warning_text = QLabel()
-        self._warning_text.setWordWrap(True)
+        self._warning_text = plain_label(tone="")
         warned = QVBoxLayout(self.warning)
         warned.setContentsMargins(Space.M, Space.S, Space.M, Space.S)
         warned.setSpacing(Space.XS)
@@ -224,7 +222,7 @@ class QuantiseDialog(QDialog):
         return next((target for target in targets if target.type == self.list.key), None)
 
     def _ask_offer(self) -> None:
-        self._link.ask(ask.OfferQuantise(self._model), self._on_offer, self._on_trouble)
+        self._link.ask(ask.OfferQuantise(self._model), self._on_offer, self._on_trouble, asker=self)
 
     def _on_offer(self, offer: QuantiseOffer) -> None:
         self.offer = offer
@@ -277,7 +275,7 @@ class QuantiseDialog(QDialog):
         self.problem.hide()
         self.make.setEnabled(False)
         wish = ask.Quantise(self._model, target.type, self.name.text().strip(), self.anyway.isChecked())
-        self._link.ask(wish, self._on_begun, self._on_trouble)
+        self._link.ask(wish, self._on_begun, self._on_trouble, asker=self)
 
     # Following.
 
@@ -330,7 +328,7 @@ class QuantiseDialog(QDialog):
 
     def _stop(self) -> None:
         if self._number is not None:
-            self._link.ask(ask.CancelQuantise(self._number), failed=self._on_trouble)
+            self._link.ask(ask.CancelQuantise(self._number), failed=self._on_trouble, asker=self)
 
     def _on_lost(self) -> None:
         if self._number is not None and not self.row.quantising.is_over:

@@ -29,6 +29,7 @@ from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import ScrollColumn, plain_label
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 
@@ -66,9 +67,7 @@ class RepositoryPane(QWidget):
         for label in (self.title, self.line, self.note):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
-        self.recommendation = QLabel()
-        self.recommendation.setWordWrap(True)
-        self.recommendation.setTextFormat(Qt.TextFormat.PlainText)
+        self.recommendation = plain_label(tone="")
         self.page_button = TextButton(tr("Open its page"))
         self.page_button.clicked.connect(self._on_page)
         self.list = RowList(tr("Quantisations"))
@@ -76,8 +75,7 @@ class RepositoryPane(QWidget):
         self.card = QFrame()
         self.card.setObjectName("judgeCard")
         self.facts = FactsGrid(can_halve=True)
-        self.advice = QLabel()
-        self.advice.setWordWrap(True)
+        self.advice = plain_label(tone="")
         self.draft = CheckField()
         self.draft.hide()
         self.draft.toggled.connect(lambda on: self._show_card())
@@ -115,9 +113,9 @@ class RepositoryPane(QWidget):
         column.addLayout(head)
         column.addWidget(self.list, 1)
         column.addWidget(self.card)
-        self.stack.addWidget(body)
+        self._body = ScrollColumn(body)  # large text in a low window has no room for all of it
+        self.stack.addWidget(self._body)
         self.stack.addWidget(self.state)
-        self._body = body
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self.stack)

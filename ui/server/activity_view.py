@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QWidget
 
 from models.formatting.figures import duration, rate, size
@@ -93,7 +92,6 @@ class ActivityView(PageColumn):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette, or in another size."""
-        self.log.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self.log.setFixedHeight(scaled(LOG_HEIGHT))
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> None:

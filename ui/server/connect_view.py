@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontDatabase, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 
 from core.values.errors import BadOption
@@ -46,7 +46,6 @@ class ConnectView(PageColumn):
         self._add_snippets()
         self._add_keys()
         endpoint.changed.connect(self._show_endpoint)
-        endpoint.failed.connect(self._show_problem)
         watch.state_changed.connect(self._on_state)
         self._show_endpoint(endpoint.state)
 
@@ -59,6 +58,7 @@ class ConnectView(PageColumn):
         self.lan = CheckField(tr("Also from other machines in this network"))
         self.lan.toggled.connect(self._on_changed)
         self.lan_note, self.problem = NoteCard(WARNING), NoteCard(WARNING)
+        self.problem.button.clicked.connect(self._on_way_out)
         self.address, self.outside = CopyLine(tr("Address")), CopyLine(tr("Address in the network"))
         self.key = CopyLine(tr("Key"), is_secret=True)
         self.port = WholeField(tr("Port"))
@@ -83,13 +83,12 @@ class ConnectView(PageColumn):
         grid.setContentsMargins(0, Space.XS, 0, Space.XS)
         grid.setHorizontalSpacing(Space.M)
         grid.setColumnMinimumWidth(0, _LABELS)
-        self._outside_label = QLabel(tr("In the network"))
-        lines = (
+        self._lines = (
             (QLabel(tr("Address")), self.address),
-            (self._outside_label, self.outside),
+            (QLabel(tr("In the network")), self.outside),
             (QLabel(tr("Key")), self.key),
         )
-        for at, (label, line) in enumerate(lines):
+        for at, (label, line) in enumerate(self._lines):
             label.setProperty("tone", "caption")
             grid.addWidget(label, at, 0)
             grid.addWidget(line, at, 1)
@@ -172,7 +171,6 @@ class ConnectView(PageColumn):
         """Draw for another palette."""
         for line in (self.address, self.outside, self.key):
             line.set_palette(palette)
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self._fit_text()
 
     # The port.
@@ -212,23 +210,38 @@ class ConnectView(PageColumn):
         if not self.origins_problem.isVisibleTo(self):
             self.origins.setText(", ".join(state.origins))
         self._is_filling = False
-        if state.is_open:
-            self.problem.hide()
+        self._show_problem(state)
         self.off.setVisible(not state.is_open)
-        self.grid.setVisible(state.is_open or bool(self.problem.words.text()))
+        self.grid.setVisible(state.is_open or bool(state.problem))
         self.lan.setVisible(state.is_open)
         self.lan_note.say(LAN if state.is_open and state.is_lan else "")
         outside = state.urls[1] if len(state.urls) > 1 else ""
         self.address.show_text(f"{state.urls[0]}/v1" if state.urls else "")
         self.outside.show_text(f"{outside}/v1" if outside else "")
-        self.outside.setVisible(bool(outside))
-        self._outside_label.setVisible(bool(outside))
         self.key.show_text(state.key)
+        for label, line in self._lines:  # while it is shut there is only a port to choose
+            label.setVisible(bool(line.field.text()))
+            line.setVisible(bool(line.field.text()))
+        self.new_key.setVisible(state.is_open)
         self._show_snippet()
 
-    def _show_problem(self, sentence: str) -> None:
-        self.problem.say(tr("{sentence} Choose another port below and switch it on again.", sentence=sentence))
-        self.grid.show()
+    def _show_problem(self, state: EndpointState) -> None:
+        """Say why it is shut, with what can mend that."""
+        sentence, free = state.problem, state.free_port
+        if state.needs_port and free is None:
+            sentence = tr("{sentence} Choose another port below and switch it on again.", sentence=sentence)
+        self.problem.say(sentence)
+        self.problem.button.setText(tr("Use port {port}", port=str(free)) if free else tr("Try again"))
+        self.problem.button.setVisible(free is not None or not state.needs_port)
+
+    def _on_way_out(self) -> None:
+        state = self._endpoint.state
+        self.switch.setFocus()  # the button goes away
+        if state.free_port is None:
+            self._endpoint.try_again()
+            return
+        self.port.setValue(state.free_port)
+        self.switch.setChecked(True)
 
     # The snippets.
 

@@ -11,13 +11,15 @@ from ui.client.api import Api
 from ui.settings.window_settings import WindowSettings
 
 PORT = 8642  # the one that `serve` has
+PORT_CODES = ("port_taken", "port_forbidden")  # of the server's errors that another port mends
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointState:
     """Whether other programs may use the server; ``urls`` are the addresses here and, with ``is_lan``, outside.
 
-    ``origins`` are those of web pages that may use it from a browser.
+    ``origins`` are those of web pages that may use it from a browser. Where it is shut against the user's wish,
+    ``problem`` says why; another port helps where ``needs_port`` is true, and ``free_port`` is one that can be had.
     """
 
     is_open: bool = False
@@ -26,6 +28,9 @@ class EndpointState:
     urls: tuple[str, ...] = ()
     key: str = ""
     origins: tuple[str, ...] = ()
+    problem: str = ""
+    needs_port: bool = False
+    free_port: int | None = None
 
     @classmethod
     def from_object(cls, found: dict[str, Any]) -> EndpointState:
@@ -44,7 +49,6 @@ class Endpoint(QObject):
     """Keeps the port as the user wants it, also with the next server and at the next start of the window."""
 
     changed = Signal(object)  # EndpointState
-    failed = Signal(str)  # a sentence
 
     def __init__(self, api: Api, kept: WindowSettings, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -54,6 +58,7 @@ class Endpoint(QObject):
         origins = tuple(str(kept.value("endpointOrigins") or "").split())
         self._wanted = EndpointState(is_wanted, is_lan, int(port) if port.isdigit() else PORT, origins=origins)
         self.state = replace(self._wanted, is_open=False)
+        self._error: dict[str, Any] = {}
         api.connected.connect(self._on_connected)
 
     def change(
@@ -67,6 +72,10 @@ class Endpoint(QObject):
         self._kept.keep("endpointOrigins", " ".join(origins))
         self._tell(new_key)
 
+    def try_again(self) -> None:
+        """Ask once more for what could not be done."""
+        self._tell()
+
     def _on_connected(self) -> None:
         if self._wanted.is_open:
             self._tell()
@@ -75,14 +84,24 @@ class Endpoint(QObject):
         wanted = self._wanted
         body = {"open": wanted.is_open, "lan": wanted.is_lan, "port": wanted.port, "origins": list(wanted.origins)}
         body["new_key"] = new_key
-        self._api.ask("POST", "/slipstream/endpoint", body, self._on_answer, self._on_failure)
+        self._error = {}
+        self._api.ask("POST", "/slipstream/endpoint", body, self._on_answer, self._on_failure, self._on_error)
 
     def _on_answer(self, found: dict[str, Any]) -> None:
         self.state = EndpointState.from_object(found)
         self.changed.emit(self.state)
 
+    def _on_error(self, error: dict[str, Any]) -> None:
+        self._error = error
+
     def _on_failure(self, sentence: str) -> None:
         # What is kept stays: the port may be free at the next start.
-        self.state = replace(self._wanted, is_open=False)
+        free = self._error.get("free_port")
+        self.state = replace(
+            self._wanted,
+            is_open=False,
+            problem=sentence,
+            needs_port=self._error.get("code") in PORT_CODES,
+            free_port=free if isinstance(free, int) else None,
+        )
         self.changed.emit(self.state)
-        self.failed.emit(sentence)

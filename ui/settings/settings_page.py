@@ -92,23 +92,28 @@ class SettingsPage(QWidget):
         self.sections: list[SettingSection] = []
         self._lay_out()
         # Made section by section: all at once would be seen as a jerk.
-        self._making = self._make()
+        self._making, self._is_made = self._make(), False
+        self._devices: tuple[str, ...] = ()
         self._next = QTimer(self, interval=0)
         self._next.timeout.connect(self._make_next)
 
     def prepare(self) -> None:
         """Make the sections one by one, each in a moment of its own."""
-        self._next.start()
+        if not self._is_made:
+            self._next.start()
 
     def complete(self) -> None:
         """Make now what is not made yet."""
-        for _ in self._making:
-            pass
-        self._next.stop()
+        while not self._is_made:
+            self._make_next()
 
     def _make_next(self) -> None:
         if next(self._making, None) is None:
+            self._is_made = True
             self._next.stop()
+            self._offer_devices()
+            if self.isVisible():
+                self.look()
 
     def _make(self) -> Iterator[bool]:
         for add in (self._add_looks, self._add_folders, self._add_system, self._add_engine, self._add_the_rest):
@@ -321,13 +326,20 @@ class SettingsPage(QWidget):
 
     def look(self) -> None:
         """Ask again for what can change behind the page's back: folders."""
+        if not self._is_made:
+            return  # it looks when it is whole
         self._link.ask(ask.ListModels(), part=self._on_models_part)
         self._link.ask(ask.ListPlaces(), self._on_places)
 
     def set_devices(self, devices: Sequence[str]) -> None:
         """Offer the devices that the engine runs on."""
+        self._devices = tuple(devices)
+        if self._is_made:
+            self._offer_devices()
+
+    def _offer_devices(self) -> None:
         field = self.engine_fields["device"]
-        for name in devices:
+        for name in self._devices:
             if name != "CPU" and field.findData(name) < 0:
                 field.addItem(tr("{name} only", name=name), name)
 
@@ -340,10 +352,15 @@ class SettingsPage(QWidget):
                     self.area.ensureWidgetVisible(line)
                     (line.control or self.search).setFocus(Qt.FocusReason.OtherFocusReason)
 
-    @property
-    def names(self) -> list[str]:
-        """What can be shown."""
-        return [line.name.text() for section in self.sections for line in section.lines]
+    def names(self) -> Iterator[str]:
+        """Yield what can be shown, as its sections are made."""
+        at = 0
+        while at < len(self.sections) or not self._is_made:
+            if at == len(self.sections):
+                self._make_next()
+                continue
+            yield from [line.name.text() for line in self.sections[at].lines]
+            at += 1
 
     # What the user does.
 

@@ -165,7 +165,9 @@ class BarList(_PaintedBars):
         font.setPixelSize(scaled(Type.CAPTION))
         painter.setFont(font)
         metrics = painter.fontMetrics()
-        left = min(self.width() // 3, max(metrics.horizontalAdvance(bar.label) for bar in self.bars)) + Space.M
+        # Words are measured in whole pixels and drawn in parts of them.
+        widest = max(metrics.horizontalAdvance(bar.label) for bar in self.bars) + 1
+        left = min(self.width() // 3, widest) + Space.M
         right = max(metrics.horizontalAdvance(bar.text) for bar in self.bars) + Space.M
         height = self._line_height
         for number, bar in enumerate(self.bars):

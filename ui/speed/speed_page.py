@@ -332,14 +332,14 @@ class SpeedPage(PageColumn):
     def _add_help(self, one: sentences.Help) -> None:
         words = one.words if one.gain is None else f"{one.words} ≈\N{NO-BREAK SPACE}{in_marks(f'{one.gain:.1f}')}×"
         holder = QWidget()
-        row = QHBoxLayout(holder)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(Space.S)
-        row.addWidget(plain_label(words, ""), 1)
+        column = QVBoxLayout(holder)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(plain_label(words, ""))
         if one.action:
             button: QPushButton = TextButton(one.action, f"{one.action}: {one.words}")
             button.clicked.connect(lambda: self._act(one))
-            row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+            column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
         self._add_row(holder)
 
     def _add_row(self, widget: QWidget) -> None:

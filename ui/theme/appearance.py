@@ -116,7 +116,7 @@ class Appearance(QObject):
         set_text_percent(self._percent)
         font = QFont(self._family)
         font.setPixelSize(sized(Type.BODY, self._percent))
-        sheet = stylesheet(palette, self._percent)
+        sheet = stylesheet(palette, self._percent, self._mono_family)
         if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
             # To take a sheet off and put another on, Qt looks at each widget twice. To change it, it looks at each as
             # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.13 s.

@@ -19,7 +19,7 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 #detailsSide #scroll, #detailsSide #scrollBody, #panel #scroll, #panel #scrollBody { background: $panel; }
 #composerCard #scroll, #composerCard #scrollBody { background: transparent; }
 #actionRow { border-bottom: 1px solid $border; border-radius: 0; }
-#snippet { background: $code; color: $code_text; font-size: ${caption}px;
+#snippet { background: $code; color: $code_text; font-family: "$mono"; font-size: ${caption}px;
     border: 1px solid $border; border-radius: ${corner_s}px; padding: 6px 8px;
     selection-background-color: $selection; selection-color: $text; }
 #snippet:focus { border-color: $focus; }
@@ -129,7 +129,8 @@ QCheckBox::indicator:checked:disabled { background: $muted; border-color: $muted
 #chip { background: $panel; border: 1px solid $border; border-radius: ${corner_s}px; }
 QToolButton[kind="chip"] { color: $text; font-size: ${caption}px; padding: 1px 4px; }
 QToolButton[kind="chip"]:hover { background: transparent; }
-#attachmentText { background: $raised; border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 6px; }
+#attachmentText { background: $raised; border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 6px;
+    font-family: "$mono"; }
 #tickList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px; }
 #tickList::item { padding: 5px 4px; color: $text; border-radius: ${corner_s}px; }
 #tickList::item:hover, #tickList::item:selected { background: $hover; color: $text; }
@@ -204,14 +205,18 @@ QMessageBox #qt_msgbox_label, QMessageBox #qt_msgbox_informativelabel { min-widt
 """)
 
 
-def stylesheet(palette: Palette, percent: int = 100) -> str:
-    """Return the style sheet of the application in ``palette``, its text in ``percent`` of the design's sizes."""
+def stylesheet(palette: Palette, percent: int = 100, mono: str = "monospace") -> str:
+    """Return the style sheet of the application in ``palette``, its text in ``percent`` of the design's sizes.
+
+    ``mono`` is the family for code.
+    """
     texts = {"caption": Type.CAPTION, "body": Type.BODY, "large": Type.LARGE, "title": Type.TITLE, "hero": Type.HERO}
     sizes = {
         "corner_s": Corner.S,
         "corner_m": Corner.M,
         "corner_l": Corner.L,
         "space_s": Space.S,
+        "mono": mono,
     }
     scaled = {name: sized(pixels, percent) for name, pixels in texts.items()}
     return _SHEET.substitute(asdict(palette), **sizes, **scaled)

@@ -53,8 +53,11 @@ class ActionRows(QWidget):
     def show_rows(self, rows: Sequence[ActionRow]) -> None:
         """Show other rows."""
         keys = {row.key for row in rows}
+        left: int | None = None  # where a row was that had the keyboard and is gone
         for key in [key for key in self.rows if key not in keys]:
             view = self.rows.pop(key)
+            if view.has_keyboard:
+                left = self._column.indexOf(view)
             self._column.removeWidget(view)
             view.hide()
             view.deleteLater()
@@ -64,6 +67,8 @@ class ActionRows(QWidget):
                 self._column.insertWidget(place, view)
             view.show_row(row)
         self.empty.setVisible(not rows)
+        if left is not None and rows:
+            self.rows[rows[min(left, len(rows) - 1)].key].take_keyboard()
 
     def _make(self, key: str) -> _RowView:
         view = _RowView()
@@ -126,7 +131,21 @@ class _RowView(QFrame):
         self.problem.setText(row.problem)
         self.problem.setVisible(bool(row.problem))
 
+    @property
+    def has_keyboard(self) -> bool:
+        return any(button.hasFocus() for button in self.buttons.values())
+
+    def take_keyboard(self, at: int = 0) -> None:
+        buttons = list(self.buttons.values())
+        if buttons:
+            button = buttons[min(at, len(buttons) - 1)]
+            button.show()  # a new one would be shown later, and what is hidden takes no keyboard
+            button.setFocus(Qt.FocusReason.TabFocusReason)
+
     def _show_actions(self, row: ActionRow) -> None:
+        # Whoever presses a button that becomes another goes on from there.
+        pressed = next((at for at, button in enumerate(self.buttons.values()) if button.hasFocus()), None)
+        was_kept = pressed is not None and list(self.buttons)[pressed] in row.actions
         for action in [action for action in self.buttons if action not in row.actions]:
             button = self.buttons.pop(action)
             button.hide()
@@ -140,6 +159,9 @@ class _RowView(QFrame):
                 button.clicked.connect(lambda checked=False, action=action: self.wanted.emit(action))
                 self.buttons[action] = button
             self._flow.addWidget(self.buttons[action])
+        self.buttons = {action: self.buttons[action] for action in row.actions}
+        if pressed is not None and not was_kept:
+            self.take_keyboard(pressed)
         self._side.setVisible(bool(row.actions))
         self._place_buttons()
 

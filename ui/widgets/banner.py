@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import plain_label
 
 
 class Banner(QFrame):
@@ -19,8 +21,8 @@ class Banner(QFrame):
         super().__init__(parent)
         self.setObjectName("banner")
         self._palette, self._tone = LIGHT, "plain"
-        self._icon, self._text = QLabel(), QLabel()
-        self._text.setWordWrap(True)
+        self._icon, self._text = QLabel(), plain_label(tone="")
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.action = QPushButton()
         self._act: Callable[[], object] = lambda: None
         self.action.clicked.connect(self._on_action)

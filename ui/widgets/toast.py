@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QTimer
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QWidget
 
 from ui.theme.tokens import Space
+from ui.widgets.page_layout import plain_label
 
 SHOWN_MS = 8_000
 
@@ -19,14 +20,14 @@ class Toast(QFrame):
         super().__init__(parent)
         self._page = parent
         self.setObjectName("toast")
-        self._text, self.button = QLabel(), QPushButton()
+        self._text, self.button = plain_label(tone=""), QPushButton()
         self._act: Callable[[], object] = lambda: None
         self.button.clicked.connect(self._on_button)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(Space.L, Space.S, Space.S, Space.S)
-        row.setSpacing(Space.M)
-        row.addWidget(self._text)
-        row.addWidget(self.button)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(Space.L, Space.S, Space.S, Space.S)
+        self._row.setSpacing(Space.M)
+        self._row.addWidget(self._text)
+        self._row.addWidget(self.button)
         self._timer = QTimer(self, singleShot=True, interval=SHOWN_MS)
         self._timer.timeout.connect(self.hide)
         parent.installEventFilter(self)
@@ -63,7 +64,12 @@ class Toast(QFrame):
         return super().eventFilter(watched, event)
 
     def _place(self) -> None:
+        room = self._page.width() - 2 * Space.L
+        self._text.setWordWrap(False)
         self.adjustSize()
+        if self.width() > room:  # a name from outside can be long
+            self._text.setWordWrap(True)
+            self.resize(room, self._row.totalHeightForWidth(room))
         self.move((self._page.width() - self.width()) // 2, self._page.height() - self.height() - Space.L)
 
     def _on_button(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -65,7 +65,7 @@ from ui.library.labels import fit_and_speed
 from ui.library.library_page import FIND, LibraryPage
 from ui.platform.desktop_entry import DesktopEntry
 from ui.platform.gui_thread import GuiThread
-from ui.server.endpoint import Endpoint
+from ui.server.endpoint import Endpoint, EndpointState
 from ui.server.server_page import ServerPage
 from ui.settings.settings_page import THEMES, SettingsPage
 from ui.settings.window_settings import WindowSettings
@@ -277,6 +277,7 @@ class MainWindow(QMainWindow):
         self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state.snapshot))
         self.speed_bar.why_wanted.connect(lambda: self.show_page("speed"))
         self.rail.chosen.connect(self.show_page)
+        self.endpoint.changed.connect(self._on_endpoint)
         self.desk.running_changed.connect(self.background.on_running)
         self.link.downloads_changed.connect(self.background.on_downloads)
         self.background.notices.opened.connect(self.bring_forward)
@@ -414,13 +415,8 @@ class MainWindow(QMainWindow):
     def open_palette(self) -> None:
         """Let commands, models, settings and chats be found by a few letters."""
         models = [model.name for model in self.watch.models]
-        settings = self._made_settings().names
         add = self.palette_card.open(
-            [
-                *self.commands,
-                *(Command(name, partial(self._on_use, name), (), tr("Model")) for name in models),
-                *(Command(name, partial(self._show_setting, name), (), tr("Setting")) for name in settings),
-            ]
+            [*self.commands, *(Command(name, partial(self._on_use, name), (), tr("Model")) for name in models)]
         )
         kind = tr("Chat")
 
@@ -428,18 +424,21 @@ class MainWindow(QMainWindow):
             beside = None if self.desk.is_open(chat.id) else partial(self.open_beside, chat.id)
             return Command(chat.title, partial(self._open_chat, chat.id), (), kind, beside)
 
-        self.archive.chats(lambda chats: add([made(chat) for chat in chats]))
+        def rest(chats: Sequence[ChatSummary]) -> Iterator[Command]:
+            for name in self._begun_settings().names():
+                yield Command(name, partial(self._show_setting, name), (), tr("Setting"))
+            yield from map(made, chats)
+
+        self.archive.chats(lambda chats: add(rest(chats)))
 
     def open_beside_palette(self) -> None:
         """Let a chat be found that is opened beside the one in use."""
         add = self.palette_card.open([], tr("Search the chat to open beside this one"))
         self.archive.chats(
             lambda chats: add(
-                [
-                    Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat"))
-                    for chat in chats
-                    if not self.desk.is_open(chat.id)
-                ]
+                Command(chat.title, partial(self.open_beside, chat.id), (), tr("Chat"))
+                for chat in chats
+                if not self.desk.is_open(chat.id)
             )
         )
 
@@ -458,7 +457,9 @@ class MainWindow(QMainWindow):
 
     def _show_setting(self, name: str) -> None:
         self.show_page("settings")
-        self._made_settings().show_setting(name)
+        settings = self._begun_settings()
+        settings.complete()
+        settings.show_setting(name)
 
     def _find_models(self) -> None:
         self.show_page("library")
@@ -473,8 +474,10 @@ class MainWindow(QMainWindow):
     def show_page(self, page: str) -> None:
         """Show one of the rail's pages."""
         if page == "settings":
-            settings = self._made_settings()
+            settings = self._begun_settings()
+            settings.set_devices(self.watch.state.devices)
             self._turn_to(settings)
+            settings.prepare()
             settings.look()
             settings.setFocus()
         elif page != "chat":
@@ -524,12 +527,6 @@ class MainWindow(QMainWindow):
             self.settings.restart_wanted.connect(self.restart_wanted)
             self._pages.addWidget(self.settings)
         return self.settings
-
-    def _made_settings(self) -> SettingsPage:
-        settings = self._begun_settings()
-        settings.complete()
-        settings.set_devices(self.watch.state.devices)
-        return settings
 
     def _made_speed(self) -> SpeedPage:
         if self.speed is None:
@@ -605,6 +602,16 @@ class MainWindow(QMainWindow):
                 trouble.sentence, "danger", (tr("Show the model"), lambda: self._show_model(model))
             ),
         )
+
+    def _on_endpoint(self, state: EndpointState) -> None:
+        """Say that other programs are shut out against the user's wish: at the start nobody looks at its page."""
+        if state.problem and self._shown_page != "server":
+            words = tr("Other programs cannot use this server. {problem}", problem=state.problem)
+            self._first.server_banner.say(words, "warning", (tr("Show the server"), self._show_endpoint))
+
+    def _show_endpoint(self) -> None:
+        self._first.server_banner.hide()
+        self.show_page("server")
 
     def use_recommended_engine(self) -> None:
         """Restart the private server as it is recommended: it does not start as it was set up."""

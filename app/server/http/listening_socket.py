@@ -11,9 +11,12 @@ from collections.abc import Sequence
 
 from app.environment.exit_codes import ExitCode
 from core.values.errors import BadOption, SlipstreamError
+from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 
 BACKLOG = 1_024
 _TRIED_PORTS = 100
+_FIRST_OPEN = 1_024  # those below are for the system's own servers
 
 
 class PortTaken(SlipstreamError):
@@ -27,6 +30,10 @@ class PortTaken(SlipstreamError):
     def __init__(self, message: str, free: int | None = None) -> None:
         super().__init__(message)
         self.free = free
+
+
+class PortForbidden(BadOption):
+    """The system does not let this account use the port; another one may be had."""
 
 
 def is_socket_path(host: str) -> bool:
@@ -76,8 +83,16 @@ def listen(host: str, port: int) -> socket.socket:
         if is_socket_path(host):
             raise BadOption(f"The server cannot listen on {host}: {error.strerror or error}.") from None
         if error.errno == errno.EACCES:
-            raise BadOption(f"Port {port} may not be used by this account: choose one above 1023.") from None
-        raise BadOption(f"The server cannot listen on {host} port {port}: {error.strerror or error}.") from None
+            other = "one above 1023" if port < _FIRST_OPEN else "another with --port"
+            raise PortForbidden(f"Port {port} may not be used by this account: choose {other}.") from None
+        raise BadOption(
+            Sentence(
+                "The server cannot listen on {host} port {port}: {reason}.",
+                host=host,
+                port=str(port),
+                reason=system_reason(error),
+            )
+        ) from None
 
 
 def _open(host: str, port: int) -> socket.socket:

@@ -10,6 +10,9 @@ from app.client.discovery import announce
 from app.doctor.report import BandwidthFacts
 from app.library.hub_access import LibraryError
 from app.library_service.machine import MachineService
+from app.library_service.outbox import Stop
+from app.library_service.service import LibraryService
+from core.values.errors import SlipstreamError
 from models.library import requests as ask
 from models.library.values import MeasuringStep, Trouble
 from tests.support.library_client import LibraryClient
@@ -47,19 +50,32 @@ def test_a_benchmark_is_stopped_with_all_that_it_started(library: LibraryClient)
 
 
 def test_the_machine_is_measured_until_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    service = MachineService()
+    service, stop = MachineService(), Stop()
 
     def kernels(measure_again: bool, should_stop: Callable[[], bool]) -> None:
-        service.stop()  # as a click in the window while the processor is measured
+        stop.set()  # as a click in the window while the processor is measured
         assert should_stop()
 
     monkeypatch.setattr("app.library_service.machine.check_bandwidth", lambda **asked: BandwidthFacts(1e9, 2))
     monkeypatch.setattr("app.library_service.machine.check_kernels", kernels)
     monkeypatch.setattr("app.library_service.machine.other_work", lambda: None)
     with pytest.raises(LibraryError, match="was stopped"):
-        service.measure()
+        service.measure(stop)
     monkeypatch.setattr("app.library_service.machine.check_kernels", lambda measure_again, should_stop: None)
-    service.measure()
+    service.measure(Stop())
+
+
+@pytest.mark.parametrize(
+    "request_", [ask.Verify("ember-q8_0"), ask.RunBench("engine"), ask.TestPair("ember-q8_0"), ask.MeasureMachine()]
+)
+def test_what_is_stopped_before_its_thread_begins_does_not_begin(open_library, request_: object) -> None:
+    service = LibraryService()
+    begin, later = service.take(request_), service.take(ask.ListBenches())
+    service.answer(ask.StopMeasuring())
+    service.answer(ask.StopPairTest())
+    with pytest.raises(SlipstreamError, match="stopped"):
+        list(begin())
+    assert later() != ()
 
 
 @pytest.mark.parametrize(

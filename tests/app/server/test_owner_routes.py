@@ -75,6 +75,7 @@ def test_a_port_that_is_taken_is_said_with_one_that_is_free(server):
     error = refused.json()["error"]
     assert (refused.status_code, error["code"], error["param"]) == (400, "port_taken", "port")
     assert f"port {port}." in error["message"]
+    assert f"Port {error['free_port']} is free." in error["message"]
     assert server.http.get("/slipstream/endpoint").json()["open"] is False
 
 

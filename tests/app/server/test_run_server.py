@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -21,7 +22,7 @@ from app.environment.early_interrupts import EarlyInterrupts
 from app.environment.exit_codes import ExitCode
 from app.server import main
 from app.server.http.keys import ApiKeys
-from app.server.http.listening_socket import PortTaken, listen
+from app.server.http.listening_socket import PortForbidden, PortTaken, listen
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
 from core.values.messages import EnginePhase, EngineState
@@ -246,6 +247,16 @@ def test_settings_that_cannot_be_used_are_refused_with_a_sentence(fields):
 def test_what_is_no_host_of_ours_is_refused_with_a_sentence(host):
     with pytest.raises(BadOption, match="listen on"):
         listen(host, 0)
+
+
+@pytest.mark.parametrize(("port", "way_out"), [(80, "choose one above 1023"), (8642, "choose another with --port")])
+def test_a_port_that_the_system_keeps_to_itself_is_refused_with_a_way_out(monkeypatch, port, way_out):
+    def bind(self, address):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", bind)
+    with pytest.raises(PortForbidden, match=way_out):
+        listen("127.0.0.1", port)
 
 
 def test_a_port_is_taken_for_a_second_server_even_before_it_serves():

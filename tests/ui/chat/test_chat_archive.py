@@ -124,6 +124,20 @@ def test_writes_that_failed_are_tried_again_in_order(desks, tmp_path: Path, monk
     store.close()
 
 
+def test_what_can_be_neither_read_nor_written_stops_nothing_else(desks, tmp_path: Path) -> None:
+    desk = desks(tmp_path / "chats.db")
+    desk.archive.save_chat(Chat(1, "Foxes", 10**30, 1))  # more than a file of chats can hold
+    desk.archive.save_chat(Chat(2, "Wolves", 1, 1))
+    answers: list[object] = []
+    desk.archive.ask(lambda store: 1 // 0, answers.append, 7)
+    assert [chat.title for chat in desk.ask(desk.archive.chats)] == ["Wolves"]  # type: ignore[attr-defined]
+    assert answers == [7]
+    assert [str(problem).partition("(")[0] for problem in desk.problems] == [
+        "Something could not be saved ",
+        "The chats could not be read ",
+    ]
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [

@@ -255,6 +255,17 @@ def test_a_damaged_chat_leaves_the_others(exchange: Exchange, run, tmp_path: Pat
     )
 
 
+def test_a_chat_with_impossible_numbers_stops_nothing(exchange: Exchange, run, tmp_path: Path) -> None:
+    def entry(number: int, at_ms: int, **more: object) -> dict[str, object]:
+        said = {"id": 1, "role": "user", "content": "Hi", "created_ms": at_ms, **more}
+        return {"id": number, "created_ms": at_ms, "updated_ms": at_ms, "title": "Foxes", "messages": [said]}
+
+    chats = [entry(3, 10**17), entry(4, 10**40), entry(5, 1, thinking_ms=10**30), entry(6, 1)]
+    (tmp_path / "a.json").write_bytes(as_bytes({"format": "slipstream-chats", "version": 1, "chats": chats}))
+    assert run(exchange.take_in, tmp_path / "a.json") == "3 chats imported. Left out: 1 damaged chat."
+    assert run(exchange.write, tmp_path / "all.zip") == "3 chats written to all.zip."
+
+
 def test_times_are_read_in_any_unit() -> None:
     assert {milliseconds(1_700_000_000.0 * factor) for factor in (1, 1e3, 1e6, 1e9)} == {1_700_000_000_000}
     assert milliseconds("soon") == milliseconds(-1) == milliseconds(True) == 0
@@ -319,9 +330,12 @@ def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindo
     (tmp_path / "conversations.json").write_bytes(as_bytes(CHATGPT))
     history = window.history
     history.import_wanted.emit(tmp_path / "conversations.json")
+    assert history.note.button.isVisible()
     assert history.note.button.text() == "Stop"
+    assert not any(action.isEnabled() for action in history.more_menu().actions()), "one at a time"
     qtbot.waitUntil(lambda: history.note.words.text().startswith("1 chat imported"))
     qtbot.waitUntil(lambda: history.model.n_chats == 1)
+    assert all(action.isEnabled() for action in history.more_menu().actions())
     history.note.button.click()
     assert history.note.isHidden()
     history.import_wanted.emit(tmp_path / "conversations.json")

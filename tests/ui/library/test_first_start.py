@@ -56,7 +56,7 @@ def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
     if is_known:
         remember_probe(models_folder.parents[1] / "cache")
     card = shown(qtbot, hub, window)
-    assert "of memory" in card.machine.text()
+    qtbot.waitUntil(lambda: "of memory" in card.machine.text())
     assert "a second" in card.speed.text()
     offers = [offer for offer in card.offers if not offer.isHidden()]
     assert [offer.choice for offer in offers] == [

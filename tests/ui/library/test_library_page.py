@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QMessageBox
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMessageBox
 
 from app.client.discovery import announce
 from app.client.server_process import library_command
@@ -424,12 +424,23 @@ def test_a_gated_repository_has_the_usual_model_chosen_and_leads_to_the_settings
     dialog.log_in.click()
     qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text())
     assert dialog.token.text() == "hf_bad", "what is refused can be mended"
+    said = [label for label in dialog.findChildren(QLabel) if label.isVisible() and label.wordWrap()]
+    qtbot.waitUntil(lambda: all(label.height() >= label.heightForWidth(label.width()) for label in said))
     dialog.problem.hide()
     qtbot.keyClick(dialog.token, Qt.Key.Key_Return)  # saves, and does not forget the token
     qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text() and dialog.problem.isVisible())
     dialog.token.clear()
     dialog.save.click()
     qtbot.waitUntil(lambda: not page.window().findChildren(HubDialog))
+
+
+def test_a_dialog_that_is_closed_before_its_answer_is_told_nothing(qtbot, page: LibraryPage) -> None:
+    window, answers = page.window(), list[object]()
+    page.settings_button.click()
+    (dialog,) = window.findChildren(HubDialog)
+    dialog.close_button.click()
+    window.link.ask(ask.ShowHub(), answers.append)  # answered behind the dialog's
+    qtbot.waitUntil(lambda: answers != [] and window.findChildren(HubDialog) == [])
 
 
 def test_a_small_window_shows_one_side_at_a_time_and_the_keyboard_leads_through(
@@ -481,6 +492,9 @@ def test_the_recommended_row_is_in_sight_in_a_small_window(
     bar.sliderMoved.emit(0)
     window.resize(720, 500)
     assert bar.value() == 0
+    window.resize_text(150)  # then there is no room for all of it, and nothing lies on anything else
+    qtbot.waitUntil(lambda: pane.facts.height() >= pane.facts.minimumSizeHint().height())
+    window.resize_text(100)
 
 
 def test_a_model_file_that_is_dropped_or_opened_is_used_where_it_is(qtbot, window: MainWindow, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QMessageBox
 
+from tests.ui.pages.conftest import agree
 from ui.client.api import Api
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
 from ui.jobs.jobs_page import AGAIN, DRAFTS, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
@@ -71,9 +72,13 @@ def test_a_job_is_paused_goes_on_and_is_cancelled(qtbot, page: JobsPage, tmp_pat
     qtbot.waitUntil(lambda: "paused" in row_of(page, name).line.text())
     row_of(page, name).buttons["Resume"].click()
     qtbot.waitUntil(lambda: "at work" in row_of(page, name).line.text())
+    # What was answered before it is cancelled is kept, and its removal is asked for first.
+    qtbot.waitUntil(lambda: not row_of(page, name).line.text().startswith("at work  ·  0 of"))
     row_of(page, name).buttons["Cancel"].click()
-    qtbot.waitUntil(lambda: "cancelled" in row_of(page, name).line.text())
+    qtbot.waitUntil(lambda: "Remove" in row_of(page, name).buttons)
+    assert row_of(page, name).line.text().startswith("cancelled  ·  ")
     row_of(page, name).buttons["Remove"].click()
+    agree(page)
     qtbot.waitUntil(lambda: row_of(page, name) is None)
 
 
@@ -145,6 +150,26 @@ def test_a_file_on_its_way_can_be_taken_back(qtbot, page: JobsPage, tmp_path: Pa
     assert page.problem.isHidden()
 
 
+def test_a_file_that_is_taken_back_as_it_arrives_leaves_no_job(
+    qtbot, page: JobsPage, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, ask = requests(tmp_path, 1), api.ask
+
+    def asked(method: str, path_: str, *more: object) -> None:
+        ask(method, path_, *more)
+        if (method, path_) == ("POST", "/v1/batches"):
+            row_of(page, path.name).buttons["Cancel"].click()
+
+    monkeypatch.setattr(api, "ask", asked)
+    removed: list[object] = []
+    page.run_file(path)
+    qtbot.waitUntil(lambda: row_of(page, path.name) is None)
+    ask("GET", "/v1/batches", None, lambda found: removed.append(found["data"]), removed.append)
+    qtbot.waitUntil(lambda: removed != [])
+    qtbot.waitUntil(lambda: row_of(page, path.name) is None)
+    assert page.problem.isHidden()
+
+
 def test_results_on_their_way_to_a_file_can_be_given_up(qtbot, page: JobsPage, tmp_path: Path) -> None:
     page.run_file(requests(tmp_path, 3))
     qtbot.waitUntil(lambda: (row := row_of(page, "3 requests.jsonl")) is not None and SAVE in row.buttons)
@@ -204,6 +229,24 @@ def test_many_buttons_stand_below_the_words_where_it_is_narrow(qtbot) -> None:
     rows.resize(420, 200)
     qtbot.waitUntil(lambda: not beside())
     assert view.title.width() > 300
+
+
+def test_the_keyboard_stays_where_a_button_was_pressed(qtbot) -> None:
+    rows = ActionRows("Jobs", "None")
+    qtbot.addWidget(rows)
+
+    def show(*shown: tuple[str, tuple[str, ...]]) -> None:
+        rows.show_rows([ActionRow(key, key, "at work", actions) for key, actions in shown])
+
+    show(("one", ("Pause", "Cancel")), ("two", ("Pause", "Cancel")))
+    rows.show()
+    rows.activateWindow()
+    qtbot.waitUntil(rows.isActiveWindow)
+    rows.rows["one"].buttons["Pause"].setFocus()
+    show(("one", ("Resume", "Cancel")), ("two", ("Pause", "Cancel")))
+    assert rows.focusWidget() is rows.rows["one"].buttons["Resume"]
+    show(("two", ("Pause", "Cancel")))
+    assert rows.focusWidget() is rows.rows["two"].buttons["Pause"]
 
 
 def test_a_deep_answer_shows_its_stages() -> None:

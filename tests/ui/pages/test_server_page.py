@@ -15,6 +15,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit
 
 from app.client.server_process import ServerProcess
+from app.environment.paths import config_folder
 from tests.support.lending import TOKEN, TestWorker
 from tests.ui.pages.conftest import agree, free_port
 from ui.client.api import Api
@@ -136,6 +137,35 @@ def test_a_taken_port_is_said_where_another_is_chosen(qtbot, page: ServerPage, r
     assert f"port {taken}" in view.problem.words.text()
     assert not view.switch.isChecked()
     assert view.port.isVisible()
+    assert view.problem.button.text().startswith("Use port ")
+    view.problem.button.click()  # the port that it names
+    qtbot.waitUntil(lambda: view.address.field.text() != "")
+    assert view.problem.isHidden()
+    assert view.port.value() != taken
+    assert models(view) == 200
+    view.switch.click()
+    qtbot.waitUntil(lambda: view.address.field.text() == "")
+
+
+def test_what_another_port_would_not_mend_is_tried_again(qtbot, served: MainWindow, api: Api) -> None:
+    in_its_way = config_folder() / "endpoint-key"
+    in_its_way.unlink(missing_ok=True)
+    in_its_way.mkdir()
+    served.endpoint.change(is_open=True, is_lan=False, port=free_port(), origins=())
+    banner = served.chats.pages[0].server_banner
+    qtbot.waitUntil(lambda: banner.text.startswith("Other programs cannot use this server. The key cannot be kept in"))
+    banner.action.click()
+    view = served.server.connect_view
+    assert banner.text == ""
+    assert "cannot be kept" in view.problem.words.text()
+    assert "another port" not in view.problem.words.text()
+    in_its_way.rmdir()
+    assert view.problem.button.text() == "Try again"
+    view.problem.button.click()
+    qtbot.waitUntil(lambda: view.address.field.text() != "")
+    assert models(view) == 200
+    view.switch.click()
+    qtbot.waitUntil(lambda: view.address.field.text() == "")
 
 
 def test_a_key_is_made_shown_once_and_revoked(qtbot, page: ServerPage) -> None:
@@ -154,12 +184,16 @@ def test_a_key_is_made_shown_once_and_revoked(qtbot, page: ServerPage) -> None:
     assert not view.made.isVisible()
 
 
-def test_requests_are_seen_and_cancelled_and_models_unloaded(qtbot, served: MainWindow, page: ServerPage) -> None:
+def test_requests_are_seen_and_cancelled_and_models_unloaded(
+    qtbot, served: MainWindow, page: ServerPage, api: Api
+) -> None:
     page.show_tab("Activity")
     activity = page.activity
     qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
     qtbot.waitUntil(lambda: activity.log.toPlainText() != "" or activity.log.placeholderText() != "")
-    served.desk.send("Count from one to a thousand.")
+    # A reply that may end by itself could be over before it is seen.
+    endless = {"prompt": "Count.", "max_tokens": 900, "ignore_eos": True}
+    api.ask("POST", "/v1/completions", endless, lambda found: None, lambda sentence: None)
     qtbot.waitUntil(lambda: activity.requests.rows != {})
     (row,) = activity.requests.rows.values()
     assert row.title.text() == "This window  ·  ember-q8_0"
@@ -170,6 +204,7 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(qtbot, served: Main
     served.watch.load("nowhere")
     qtbot.waitUntil(activity.problem.isVisible)
     assert "is not here any more" in activity.problem.text()
+    assert served.page.server_banner.action.text() == "Choose another model"
     activity.model.setCurrentText("ember-q8_0")
     activity.load.click()
     qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)

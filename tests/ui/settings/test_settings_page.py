@@ -30,6 +30,7 @@ def page(window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     window.show_page("settings")
     assert window.settings is not None
+    window.settings.complete()
     return window.settings
 
 
@@ -74,13 +75,17 @@ def test_the_language_is_kept_for_the_next_start(page: SettingsPage, tmp_path: P
     ]
 
 
-def test_the_page_is_made_in_pieces_before_it_is_wanted(qtbot, window: MainWindow) -> None:
-    window.prepare_pages()
-    assert window.settings is not None
-    qtbot.waitUntil(lambda: "All settings of this page" in window.settings.names)
-    whole = window.settings.names
+@pytest.mark.parametrize("act", [MainWindow.prepare_pages, lambda window: window.show_page("settings")])
+def test_the_page_is_made_in_pieces_before_it_is_wanted_and_when_it_is(qtbot, window: MainWindow, act) -> None:
+    act(window)
+    page = window.settings
+    assert page is not None
+    assert page.sections == []
+    qtbot.waitUntil(lambda: len(page.sections) == 7)
+    whole = list(page.names())
+    assert "All settings of this page" in whole
     window.show_page("settings")
-    assert window.settings.names == whole
+    assert list(page.names()) == whole
 
 
 @pytest.mark.parametrize("name", ["theme", "accent", "textSize", "engine/slots", "sidebar", "geometry"])
@@ -147,10 +152,11 @@ def test_serve_understands_every_choice(name: str) -> None:
 
 
 def test_every_setting_can_be_reached_with_the_keyboard(window: MainWindow, page: SettingsPage) -> None:
-    for name in page.names:
+    names = list(page.names())
+    for name in names:
         page.show_setting(name)
         assert page.isAncestorOf(window.focusWidget())
-    assert len(set(page.names)) == len(page.names)
+    assert len(set(names)) == len(names)
 
 
 def test_the_desktops_menus_and_the_start_at_login(qtbot, page: SettingsPage, tmp_path: Path) -> None:

@@ -99,7 +99,8 @@ def _picture(one: Attachment) -> QWidget:
     image = picture_of(one, PICTURE)
     if image.isNull():
         label.setText(tr("This image cannot be shown."))
-    label.setPixmap(QPixmap.fromImage(image))
+    else:
+        label.setPixmap(QPixmap.fromImage(image))
     return label
 
 

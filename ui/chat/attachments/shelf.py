@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QImage, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from models.formatting.system_error import system_reason
 from ui.chat.attachments.chip import Chip
@@ -21,7 +21,7 @@ from ui.language import tr
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import ScrollColumn
+from ui.widgets.page_layout import ScrollColumn, plain_label
 
 MOST = 20  # files with one message
 COUNTED = 100_000  # letters: the tokens of a longer text follow from its beginning
@@ -47,9 +47,7 @@ class Shelf(QWidget):
         self._not_kept.connect(self.tell)
         self._palette = LIGHT
         self._chips: dict[Chip, FileReading | None] = {}
-        self.problem = QLabel()
-        self.problem.setProperty("tone", "field problem")
-        self.problem.setWordWrap(True)
+        self.problem = plain_label(tone="field problem")
         self.dismiss = IconButton("close", tr("Dismiss"), size=12)
         self.dismiss.clicked.connect(lambda: self.tell(""))
         self._problem_row = QWidget()

@@ -76,7 +76,7 @@ class Exchange(QObject):
                 return None
             try:
                 take_in(store, said["chat"], self._ids, taken)
-            except (KeyError, TypeError, ValueError, sqlite3.IntegrityError):
+            except (AttributeError, KeyError, OverflowError, TypeError, ValueError, sqlite3.IntegrityError):
                 taken.left_out["damaged chat"] += 1
             return float(said["progress"])
 

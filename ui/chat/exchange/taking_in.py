@@ -15,6 +15,8 @@ from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Ti
 from ui.client.speeds import speed_of
 from ui.language import tr
 
+_LATEST_MS = 253_402_300_800_000  # the end of the year 9999
+
 
 @dataclass(slots=True)
 class Taken:
@@ -139,7 +141,7 @@ def _of_ours(whole: dict[str, Any], ids: Ids) -> tuple[Chat, list[Message]] | No
     if not messages:
         return None
     settings = ChatSettings.from_json(json.dumps(whole.get("settings")))
-    created, updated = (_whole(whole.get(name)) or now_ms() for name in ("created_ms", "updated_ms"))
+    created, updated = (_time(whole.get(name)) or now_ms() for name in ("created_ms", "updated_ms"))
     leaf = numbers.get(whole.get("leaf_id") or 0, messages[-1].id)
     return Chat(chat_id, str(whole.get("title") or tr("Chat")), created, updated, settings, leaf), messages
 
@@ -152,7 +154,7 @@ def _message(one: dict[str, Any], numbers: dict[int, int], chat_id: int) -> Mess
         numbers.get(one.get("parent_id") or 0),
         Role(one["role"]),
         str(one.get("content") or ""),
-        _whole(one.get("created_ms")),
+        _time(one.get("created_ms")),
         Status(status) if status in set(Status) and status != Status.STREAMING else Status.STOPPED,
         _text(one.get("problem")),
         _text(one.get("finish_reason")),
@@ -166,8 +168,10 @@ def _message(one: dict[str, Any], numbers: dict[int, int], chat_id: int) -> Mess
     )
 
 
-def _whole(number: object) -> int:
-    return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
+def _time(number: object) -> int:
+    """Return a time in milliseconds since 1970, 0 for what is none that a date can say."""
+    is_time = isinstance(number, int) and not isinstance(number, bool) and 0 < number < _LATEST_MS
+    return number if is_time else 0  # type: ignore[return-value]
 
 
 def _text(value: object) -> str | None:

@@ -43,6 +43,7 @@ from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, NoteCard
+from ui.widgets.page_layout import plain_label
 
 SEARCH_PAUSE_MS = 120
 IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)")
@@ -108,9 +109,7 @@ class HistoryPanel(QFrame):
         self.archive.setCheckable(True)
         self.archive.setToolTip(tr("Chats that you have put away"))
         self.archive.toggled.connect(self._on_archive)
-        self.nothing = QLabel()
-        self.nothing.setProperty("tone", "caption")
-        self.nothing.setWordWrap(True)
+        self.nothing = plain_label(tone="caption")
         self.nothing.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.more = IconButton("more", tr("Import and export chats"))
         self.more.clicked.connect(lambda: self.more_menu().popup(self.more.mapToGlobal(self.more.rect().bottomLeft())))
@@ -249,7 +248,8 @@ class HistoryPanel(QFrame):
             tr("Take out of the archive") if chat.is_archived else tr("Archive"),
             lambda: self.put_away.emit(chat.id, not chat.is_archived),
         )
-        menu.addAction(tr("Export…"), lambda: self._ask_where(chat.title, chat.id))
+        export = menu.addAction(tr("Export…"), lambda: self._ask_where(chat.title, chat.id))
+        export.setEnabled(self._is_over)
         menu.addAction(tr("Delete\tDel"), self._delete_current)
         return menu
 
@@ -259,12 +259,15 @@ class HistoryPanel(QFrame):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(tr("Import chats…"), self._ask_what)
         menu.addAction(tr("Export all chats…"), lambda: self._ask_where(tr("Slipstream chats"), None))
+        for action in menu.actions():
+            action.setEnabled(self._is_over)  # one at a time
         return menu
 
     def show_exchange(self, words: str, is_over: bool) -> None:
         """Say how far an import or export is, or what became of it."""
         self._is_over = is_over
         self.note.button.setText("OK" if is_over else tr("Stop"))
+        self.note.button.show()
         self.note.say(words)
 
     def _on_note(self) -> None:

@@ -23,6 +23,7 @@ from ui.theme.icons import pixmap
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import plain_label
 
 FIT = tr("Make it fit…")
 PATIENCE = 0.7  # seconds of silence until the view says what is going on
@@ -240,8 +241,7 @@ class _Problem(QFrame):
         super().__init__()
         self.setObjectName("problemCard")
         self._icon = QLabel()
-        self._text = QLabel()
-        self._text.setWordWrap(True)
+        self._text = plain_label(tone="")
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.retry = QPushButton()
         row = QHBoxLayout(self)

@@ -29,6 +29,7 @@ from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.fields import CheckField
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import plain_label
 
 _BAR = 8  # pixels, as the dots beside the words
 _LEAST = 2.0  # pixels of a phase that took any time at all
@@ -115,10 +116,8 @@ class ReceiptCard(QFrame):
         self._legend.setVerticalSpacing(Space.XS)
         self._legend.setColumnStretch(3, 1)
         self.facts = FactsGrid(can_halve=True)
-        self.why, self.help = QLabel(), QLabel()
-        self.help.setProperty("tone", "muted")
+        self.why, self.help = plain_label(tone=""), plain_label()
         for label in (self.why, self.help):
-            label.setWordWrap(True)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.L, Space.M, Space.L, Space.M)

@@ -10,7 +10,6 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -29,7 +28,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import open_size
+from ui.widgets.page_layout import open_size, plain_label
 
 WIDTH, HEIGHT, LIST = 720, 520, 190
 MOST_OF_NAME = 40  # letters
@@ -74,10 +73,7 @@ class PromptsDialog(QDialog):
         self.text.setAccessibleName(tr("Text of the prompt"))
         self.text.setPlaceholderText(tr("Translate into {{language}}:"))
         self.text.setTabChangesFocus(True)
-        self.note = QLabel(HINT)
-        self.note.setProperty("tone", "caption")
-        self.note.setWordWrap(True)
-        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        self.note = plain_label(HINT, "caption")
         self.save, self.delete, self.close_button = (
             QPushButton(tr("Save")),
             QPushButton(tr("Delete")),
@@ -177,6 +173,7 @@ class PromptsDialog(QDialog):
         if not prompt.id:
             self.list.setCurrentRow(-1)
         self.name.setText(prompt.name)
+        self.name.setCursorPosition(0)
         self.kind.setCurrentText(INSTRUCTIONS if prompt.is_system else MESSAGE)
         if prompt.model and self.model.findData(prompt.model) < 0:
             self.model.addItem(tr("In every new chat with {model}", model=one_line(prompt.model)), prompt.model)

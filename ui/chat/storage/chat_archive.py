@@ -165,7 +165,8 @@ class ChatArchive:
             answer = otherwise
             try:
                 answer = ask(store)
-            except sqlite3.Error as error:
+            except Exception as error:
+                # Whatever one question meets: this thread must live, since it saves all chats.
                 self._tell(tr("The chats could not be read ({error}).", error=error))
             self._post(lambda: then(answer))
 
@@ -209,6 +210,10 @@ class ChatArchive:
             except sqlite3.Error as error:
                 self._failed(error)
                 return
+            except Exception as error:
+                # It holds what no file of chats can hold: the others must be written all the same.
+                self._unsaved.popleft()
+                self._tell(tr("Something could not be saved ({error}).", error=error))
             else:
                 self._unsaved.popleft()
                 self._worked()

@@ -24,9 +24,10 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size
+from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
 
 WIDTH, HEIGHT, EXTRA_HEIGHT = 600, 480, 68
+NAME_WIDTH = 240
 LEAST_NAME = 120  # of a long name: the buttons behind it stay in sight
 EXTRA = tr("One on a line: TOKEN=abc for a command, Authorization: Bearer abc for an address")
 NOTE = tr(
@@ -44,26 +45,22 @@ class ToolsDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Tools"))
         open_size(self, WIDTH, HEIGHT, parent)
-        title, note = QLabel(tr("Tools")), QLabel(NOTE)
+        title, note = QLabel(tr("Tools")), plain_label(NOTE)
         title.setProperty("tone", "title")
-        note.setProperty("tone", "muted")
-        note.setWordWrap(True)
         self.rows: dict[str, ServerRow] = {}
         body = QWidget()
         self._list = QVBoxLayout(body)
         self._list.setContentsMargins(0, 0, Space.S, 0)
         self._list.setSpacing(Space.M)
-        self.empty = QLabel(tr("None yet: add one below, by its command or its address."))
-        self.empty.setProperty("tone", "caption")
-        self.empty.setWordWrap(True)
+        self.empty = plain_label(tr("None yet: add one below, by its command or its address."), "caption")
         self._list.addWidget(self.empty)
         self._list.addStretch()
         area = ScrollColumn(body)
         self.name, self.at, self.add = QLineEdit(), QLineEdit(), QPushButton(tr("Add"))
         self.name.setPlaceholderText(tr("Name"))
         self.name.setAccessibleName(tr("Name of the server"))
-        self.name.setMaximumWidth(scaled(120))
-        self.at.setPlaceholderText(tr("Command, as uvx mcp-server-time, or address, as http://127.0.0.1:8000/mcp"))
+        self.name.setMaximumWidth(scaled(NAME_WIDTH))
+        self.at.setPlaceholderText(tr("uvx mcp-server-time, or http://127.0.0.1:8000/mcp"))
         self.at.setAccessibleName(tr("Command or address"))
         self.add.setProperty("kind", "primary")
         self.extra = QPlainTextEdit()
@@ -77,16 +74,16 @@ class ToolsDialog(QDialog):
         self.more.setToolTip(tr("Keys and other values that the server needs"))
         self.close_button = QPushButton(tr("Close"))
         self.close_button.setAutoDefault(False)
-        self.problem = QLabel()
-        self.problem.setProperty("tone", "field problem")
-        self.problem.setWordWrap(True)
+        self.problem = plain_label(tone="field problem")
         self.problem.hide()
-        form, foot = QHBoxLayout(), QHBoxLayout()
-        for widget, stretch in ((self.name, 0), (self.at, 1), (self.add, 0)):
-            form.addWidget(widget, stretch)
+        form, foot = QVBoxLayout(), QHBoxLayout()
+        form.setSpacing(Space.S)
+        form.addWidget(self.name)
+        form.addWidget(self.at)
         foot.addWidget(self.more)
         foot.addStretch()
         foot.addWidget(self.close_button)
+        foot.addWidget(self.add)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
         column.setSpacing(Space.M)

@@ -13,6 +13,7 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import plain_label
 
 LABEL_WIDTH = 150
 PROMPT_HEIGHT = 88
@@ -122,12 +123,10 @@ class SettingRow(QWidget):
         self.field.setAccessibleName(words.label)
         self.field.setAccessibleDescription(words.help)
         self.field.setToolTip(words.help)
-        self.label, self.problem = QLabel(words.label), QLabel()
+        self.label, self.problem = QLabel(words.label), plain_label(tone="field problem")
         self.label.setToolTip(words.help)
         self.label.setBuddy(self.field)
         self.label.setFixedWidth(scaled(LABEL_WIDTH))
-        self.problem.setProperty("tone", "field problem")
-        self.problem.setWordWrap(True)
         self.problem.hide()
         self.reset = TextButton(tr("Reset"), tr("Reset {label}", label=words.label))
         self.reset.setAutoDefault(False)

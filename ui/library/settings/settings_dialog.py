@@ -16,7 +16,7 @@ from ui.library.settings.setting_row import SettingRow
 from ui.library.settings.setting_words import LOADING, REPLIES, SettingWords
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size
+from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
 
 WIDTH, HEIGHT = 560, 640
 LOADING_NOTE = tr("These take effect when the model is loaded next.")
@@ -56,7 +56,7 @@ class SettingsDialog(QDialog):
         self.save.clicked.connect(self._on_save)
         self._lay_out()
         self._enable(False)
-        link.ask(ask.GetSettings(model), self._on_sheet, self._on_trouble)
+        link.ask(ask.GetSettings(model), self._on_sheet, self._on_trouble, asker=self)
 
     def _lay_out(self) -> None:
         form = QVBoxLayout(self.form)
@@ -89,10 +89,8 @@ class SettingsDialog(QDialog):
         column.addLayout(foot)
 
     def _add_section(self, form: QVBoxLayout, title: str, note: str, words: Mapping[str, SettingWords]) -> None:
-        name, what = QLabel(title), QLabel(note)
+        name, what = QLabel(title), plain_label(note, "caption")
         name.setProperty("tone", "strong")
-        what.setProperty("tone", "caption")
-        what.setWordWrap(True)
         form.addWidget(name)
         form.addWidget(what)
         for setting, its_words in words.items():
@@ -124,9 +122,8 @@ class SettingsDialog(QDialog):
             return
         self.problem.hide()
         self.save.setEnabled(False)
-        self._link.ask(
-            ask.ChangeSettings(self._model, changes), lambda sheet: self._on_answer(sheet, changes), self._on_trouble
-        )
+        wish = ask.ChangeSettings(self._model, changes)
+        self._link.ask(wish, lambda sheet: self._on_answer(sheet, changes), self._on_trouble, asker=self)
 
     def _on_answer(self, sheet: SettingsSheet, changes: tuple[SettingText, ...]) -> None:
         if not sheet.is_refused:
