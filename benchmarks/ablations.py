@@ -134,7 +134,7 @@ def _risk_anything() -> AbstractContextManager[object]:
 RULES: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "risk budget": _risk_anything,
     "caution that grows with the loss": lambda: patch.object(RiskBudget, "required_return", lambda self, proposer: 1.0),
-    "probes": lambda: patch.object(ProposerChoice, "_probe", lambda self, *_: None),
+    "probes": lambda: patch.object(ProposerChoice, "_probe", lambda self, *_: set()),
     "rests": lambda: patch.object(Backoff, "back_off", lambda self, longest: None),
     "worth of evidence": lambda: patch.object(AcceptanceTable, "resolution", 0.0),
     "worth of a second": lambda: patch.object(DraftState, "learn_speed", lambda self, n_new, plain_step, spent: None),

@@ -305,7 +305,7 @@ def test_the_menu_of_models_says_whether_they_fit_and_how_fast(
     remember_probe(models_folder.parents[1] / "cache")
     window.watch.start()
     picker = window.page.picker
-    qtbot.waitUntil(lambda: window.watch.models and "fits  ·  ≈ " in picker.figure_of("ember-q8_0"))
+    qtbot.waitUntil(lambda: bool(window.watch.models) and "fits  ·  ≈ " in picker.figure_of("ember-q8_0"))
 
     def shown() -> list[str]:
         return [action.text() for action in picker.menu.actions()]
