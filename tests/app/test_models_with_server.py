@@ -260,7 +260,7 @@ def test_a_download_of_the_terminal_is_in_the_window(models, window) -> None:
         "was_there": False,
     }
     assert file.read_bytes() == EMBER.read_bytes()
-    assert phases(window) == ["done"]
+    window.wait_for(lambda: phases(window) == ["done"])
     window.wait_for(lambda: window.heard("models"))
     assert "is there already" in models("pull", f"{REPO}:Q8_0")[1]
 

@@ -246,14 +246,10 @@ class LlamaReply:
     def chunk(self, news: ChoiceUpdate) -> bytes:
         """Return the event for what is new of a text."""
         shown, text = self.take(news), self._texts[news.index]
-        if news.end is not None:
-            return encode_event(self.whole(news.index) | {"content": shown, "tokens": self._ids(news.logprobs)})
-        if not shown and not news.logprobs and news.read is None:
-            return b""
         event: dict[str, Any] = {
             "index": news.index,
-            "content": shown,
-            "tokens": self._ids(news.logprobs),
+            "content": "",
+            "tokens": [],
             "stop": False,
             "id_slot": -1,
             "tokens_predicted": text.n_tokens,
@@ -261,6 +257,13 @@ class LlamaReply:
         }
         if news.read is not None:
             event["prompt_progress"] = prompt_progress(news.read)
+        if news.end is not None:
+            # Where all of it comes at once, what was read is still told.
+            told = b"" if news.read is None else encode_event(event)
+            return told + encode_event(self.whole(news.index) | {"content": shown, "tokens": self._ids(news.logprobs)})
+        if not shown and not news.logprobs and news.read is None:
+            return b""
+        event |= {"content": shown, "tokens": self._ids(news.logprobs)}
         if self._body.n_probs and news.logprobs:
             event["completion_probabilities"] = [_probability(one) for one in news.logprobs]
         if self._body.timings_per_token:

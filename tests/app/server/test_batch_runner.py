@@ -16,6 +16,7 @@ from app.server.batches.batch_runner import BatchRunner
 from app.server.batches.file_store import FileStore, Record
 from app.server.calls.generation import new_id
 from tests.support.disks import fill_up, small_disk
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.anyio
 N_LINES = 3
@@ -80,7 +81,7 @@ def check(machine: Machine, found: Record) -> None:
     assert machine.n_asked == N_LINES
     assert len(machine.files.path(found["output_file_id"]).read_text().splitlines()) == N_LINES
     assert len([one for one in machine.files.all() if one["purpose"] == "batch_output"]) == 1
-    assert not list(machine.folder.rglob("*.results"))
+    until(lambda: not list(machine.folder.rglob("*.results")))
 
 
 @pytest.fixture
