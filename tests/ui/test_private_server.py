@@ -11,7 +11,7 @@ import pytest
 from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import Api
 from ui.client.private_server import PrivateServer, last_line
-from ui.client.server_watch import ServerWatch
+from ui.client.server_watch import CALM_MS, ServerWatch
 from ui.widgets.banner import Banner
 from ui.window.server_link import ServerLink
 
@@ -124,6 +124,23 @@ def test_the_watch_asks_again_after_a_missed_answer(qtbot, server: FakeServer, l
     qtbot.waitUntil(lambda: missed != [])
     api.connect_to(server.url, None)
     qtbot.waitUntil(lambda: watch.state.phase == "ready")
+    watch.stop()
+
+
+@pytest.mark.parametrize("is_asking", [False, True])
+def test_the_watch_asks_once_more_when_replies_have_ended(
+    qtbot, server: FakeServer, lonely_api: Api, is_asking: bool
+) -> None:
+    lonely_api.connect_to(server.url, None)
+    watch = ServerWatch(lonely_api)
+    watch.start()
+    qtbot.waitUntil(lambda: watch.state.phase == "ready")
+    with qtbot.waitSignal(watch.looked):
+        watch.set_live(True)
+    if is_asking:
+        watch.look()
+    with qtbot.waitSignals([watch.looked] * (1 + is_asking), timeout=CALM_MS - 1000):
+        watch.set_live(False)
     watch.stop()
 
 

@@ -63,11 +63,13 @@ class ServerWatch(QObject):
         self._take(ServerState(phase="gone" if is_gone else "unknown"))
 
     def set_live(self, is_live: bool) -> None:
-        """Ask often while replies are on their way."""
+        """Ask often while replies are on their way, and once when they have ended: for the figures of the last one."""
         self._is_live = is_live
         self._keep_pace()
-        if is_live:
+        if is_live or not self._is_asking:
             self.look()
+        else:
+            QTimer.singleShot(LIVE_MS, self, self.look)  # the answer to come may be older than the end
 
     def look(self) -> None:
         """Ask now, unless an answer is still to come."""
