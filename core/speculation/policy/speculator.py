@@ -300,22 +300,26 @@ class Speculator:
 
     def learn(self, evaluated: Series[Evaluated], times: StepTimes | None) -> None:
         """Learn from a step, before its sequences are forgotten; ``times`` None: it read prompts too."""
-        began = self._clock()
-        for observer in self._observers:
-            observer.observe(evaluated)
+        observing = self._observe(evaluated) if self._observers else 0.0
         if self._is_at_rest:
             self._count_rest(times.decode if times is not None else 0.0)
             return
         self._settle_rest()
-        if self._observers:
-            # No risk: it costs the same whatever is drafted.
-            self._seconds += self._clock() - began
+        # No risk: it costs the same whatever is drafted.
+        self._seconds += observing
         found = [self._learn_from(one) for one in evaluated if one.choices]
         outcomes = [outcome for outcome in found if outcome is not None]
         if times is not None and found:
             self._book(times, outcomes)
         self._seconds, self._growth.times = 0.0, []
         self._drafts, self._cut_away = {}, {}
+
+    def _observe(self, evaluated: Series[Evaluated]) -> float:
+        """Let those who use the target's states take them; return the seconds of that."""
+        began = self._clock()
+        for observer in self._observers:
+            observer.observe(evaluated)
+        return self._clock() - began
 
     def _learn_from(self, one: Evaluated) -> _Outcome | None:
         """Learn from what the target chose for a sequence; None where that is not known, or learnt later."""
