@@ -21,24 +21,22 @@ def client(server):
         yield client
 
 
-def test_a_message_says_what_a_chat_says(server, client):
+def test_a_message_says_what_a_chat_says_whole_and_as_a_stream(server, client):
     chat = server.chat("Tell me a story about a fox.", max_tokens=24)
     told = client.messages.create(**STORY, extra_body=GREEDY)
-    assert told.content[0].text == chat.choices[0].message.content
-    assert (told.stop_reason, told.model, told.role) == ("max_tokens", MODEL, "assistant")
-    usage = told.usage
-    assert usage.input_tokens + usage.cache_read_input_tokens == chat.usage.prompt_tokens
-    assert usage.output_tokens == 24
-
-
-def test_a_stream_has_the_same_text_and_figures(client):
-    whole = client.messages.create(**STORY, extra_body=GREEDY)
     with client.messages.stream(**STORY, extra_body=GREEDY) as stream:
+        assert stream.response.headers["request-id"].startswith("req-")
         kinds = [event.type for event in stream]
         final = stream.get_final_message()
-    assert final.content[0].text == whole.content[0].text
-    assert final.usage.output_tokens == 24
     assert (kinds[0], kinds[-1]) == ("message_start", "message_stop")
+    for one in (told, final):
+        assert one.content[0].text == chat.choices[0].message.content
+        assert (one.stop_reason, one.model, one.role) == ("max_tokens", MODEL, "assistant")
+        assert one.usage.input_tokens + one.usage.cache_read_input_tokens == chat.usage.prompt_tokens
+        assert one.usage.output_tokens == 24
+    model = client.models.retrieve(MODEL)
+    assert (model.type, model.id, model.display_name) == ("model", MODEL, MODEL)
+    assert model.created_at.year >= 2024
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -58,14 +56,6 @@ def test_a_conversation_goes_on_with_the_result_of_a_tool(client, stream):
     second = client.messages.create(messages=messages, **fields)
     assert second.content[0].text
     assert second.usage.cache_read_input_tokens > second.usage.input_tokens
-
-
-def test_a_model_and_the_id_of_a_request_are_told(client):
-    model = client.models.retrieve(MODEL)
-    assert (model.type, model.id, model.display_name) == ("model", MODEL, MODEL)
-    assert model.created_at.year >= 2024
-    with client.messages.stream(**STORY, extra_body=GREEDY) as stream:
-        assert stream.response.headers["request-id"].startswith("req-")
 
 
 def test_a_tool_can_be_forced_and_forbidden(client):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -201,20 +201,7 @@ FULL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("/v1/rerank", {"query": "a", "documents": ["b", {"text": "c"}]}),
 )
 INSIDE = (
-    "null",
-    "true",
-    "-1",
-    "1e308",
-    "NaN",
-    "1e999",
-    '""',
-    '"\\ud800"',
-    '"x"',
-    "[]",
-    "[null]",
-    '[["x"]]',
-    "{}",
-    "[5]",
+    *("null", "true", "-1", "1e308", "NaN", "1e999", '""', '"\\ud800"', '"x"', "[]", "[null]", '[["x"]]', "{}", "[5]"),
 )
 
 
@@ -300,7 +287,7 @@ def changed(value: Any, place: tuple[Any, ...], to: str) -> str:
     return json.dumps(copy).replace('"@here@"', to)
 
 
-def cases_inside() -> Iterator[Case]:
+def cases_inside(_: RunningServer) -> Iterator[Case]:
     for path, body in FULL:
         yield Case(path, "", "", json.dumps(body))
         for place in places(body):
@@ -312,18 +299,12 @@ def cases_inside() -> Iterator[Case]:
 
 
 @pytest.mark.slow
-def test_no_value_inside_a_field_breaks_a_route(server: RunningServer) -> None:
-    every = list(cases_inside())
-    assert len(every) > 3_000
-    assert problems(server, every) == []
-    assert not any(slot["is_processing"] for slot in server.http.get("/slots").json())
-    assert server.chat(max_tokens=1).choices[0].finish_reason == "length"
-
-
-@pytest.mark.slow
-def test_no_value_of_any_field_breaks_a_route(server: RunningServer) -> None:
-    every = list(cases(server))
-    assert len(every) > 5_000
+@pytest.mark.parametrize(("made", "least"), [(cases, 5_000), (cases_inside, 3_000)])
+def test_no_value_of_a_field_or_inside_one_breaks_a_route(
+    server: RunningServer, made: Callable[[RunningServer], Iterator[Case]], least: int
+) -> None:
+    every = list(made(server))
+    assert len(every) > least
     assert problems(server, every) == []
     assert not any(slot["is_processing"] for slot in server.http.get("/slots").json())
     assert server.chat(max_tokens=1).choices[0].finish_reason == "length"

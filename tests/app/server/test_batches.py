@@ -121,8 +121,8 @@ def test_a_deep_reply_in_a_batch_says_how_far_it_is(server):
     assert tokens[-1] > 0
 
 
-def test_files_are_listed_read_and_deleted(server):
-    client = server.client
+def test_files_are_listed_read_and_deleted_and_need_a_purpose(server):
+    client, upload = server.client, {"file": ("a.jsonl", b"one\n")}
     file = client.files.create(file=("a.jsonl", b"one\n"), purpose="batch")
     assert client.files.retrieve(file.id).bytes == 4
     assert client.files.content(file.id).text == "one\n"
@@ -130,6 +130,12 @@ def test_files_are_listed_read_and_deleted(server):
     assert client.files.delete(file.id).deleted
     with pytest.raises(openai.NotFoundError):
         client.files.content(file.id)
+    assert server.http.post("/v1/files", files=upload).json()["error"]["param"] == "purpose"
+    assert server.http.post("/v1/files", files=upload, data={"purpose": "vision"}).status_code == 400
+    assert server.http.post("/v1/files", files={"purpose": (None, "batch")}).json()["error"]["param"] == "file"
+    assert server.http.post("/v1/files", json={}).status_code == 415
+    page = {"Origin": "https://pages.example"}
+    assert server.http.post("/v1/files", files=upload, data={"purpose": "batch"}, headers=page).status_code == 403
 
 
 def files_on(disk: Path) -> list[Path]:
@@ -206,28 +212,16 @@ def test_a_batch_goes_on_after_the_server_was_killed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("fields", "param"),
+    ("wrong", "param"),
     [
-        ({"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h"}, "input_file_id"),
-        ({"input_file_id": "../../x", "endpoint": "/v1/chat/completions", "completion_window": "24h"}, "input_file_id"),
-        ({"input_file_id": "file-1", "endpoint": "/v1/audio", "completion_window": "24h"}, "endpoint"),
-        (
-            {"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "1h"},
-            "completion_window",
-        ),
-        ({"endpoint": "/v1/chat/completions", "completion_window": "24h"}, "input_file_id"),
+        ({}, "input_file_id"),
+        ({"input_file_id": "../../x"}, "input_file_id"),
+        ({"input_file_id": None}, "input_file_id"),
+        ({"endpoint": "/v1/audio"}, "endpoint"),
+        ({"completion_window": "1h"}, "completion_window"),
     ],
 )
-def test_a_batch_that_cannot_be_run_is_refused_by_name(server, fields, param):
-    answer = server.http.post("/v1/batches", json=fields)
+def test_a_batch_that_cannot_be_run_is_refused_by_name(server, wrong, param):
+    fields = {"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+    answer = server.http.post("/v1/batches", json=fields | wrong)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
-
-
-def test_an_upload_needs_a_file_and_a_purpose(server):
-    upload = {"file": ("a.jsonl", b"x")}
-    assert server.http.post("/v1/files", files=upload).json()["error"]["param"] == "purpose"
-    assert server.http.post("/v1/files", files=upload, data={"purpose": "vision"}).status_code == 400
-    assert server.http.post("/v1/files", files={"purpose": (None, "batch")}).json()["error"]["param"] == "file"
-    assert server.http.post("/v1/files", json={}).status_code == 415
-    page = {"Origin": "https://pages.example"}
-    assert server.http.post("/v1/files", files=upload, data={"purpose": "batch"}, headers=page).status_code == 403

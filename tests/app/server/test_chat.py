@@ -22,11 +22,9 @@ def text_of(stream) -> str:
 def test_a_chat_is_answered_with_text_usage_and_timings(server):
     answer = server.chat()
     choice = answer.choices[0]
-    assert choice.message.role == "assistant"
+    assert (choice.message.role, choice.finish_reason) == ("assistant", "length")
     assert "fox" in choice.message.content
-    assert choice.finish_reason == "length"
-    assert answer.object == "chat.completion"
-    assert answer.model == "ember-q8_0"
+    assert (answer.object, answer.model) == ("chat.completion", MODEL)
     assert answer.system_fingerprint.startswith("fp_")
     assert answer.usage.completion_tokens == 24
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + 24
@@ -46,10 +44,6 @@ def test_a_chat_is_answered_with_text_usage_and_timings(server):
     assert timings["decode_per_second"] > 0
     assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
     assert timings["bytes_per_token"] > 1_000_000
-
-
-def test_a_model_ends_its_turn_by_itself(server):
-    assert server.chat("Who are you?", max_tokens=200).choices[0].finish_reason == "stop"
 
 
 def test_a_stream_gives_the_same_text_as_the_whole_answer(server):
@@ -90,13 +84,9 @@ def test_the_asynchronous_client_runs_streams_side_by_side(server):
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=server.process.api_key) as client:
 
             async def one(name: str) -> str:
-                stream = await client.chat.completions.create(
-                    model="ember",
-                    messages=[{"role": "user", "content": f"Tell me a story about {name}."}],
-                    max_tokens=20,
-                    temperature=0,
-                    stream=True,
-                )
+                messages = [{"role": "user", "content": f"Tell me a story about {name}."}]
+                fields = {"max_tokens": 20, "temperature": 0, "stream": True}
+                stream = await client.chat.completions.create(model="ember", messages=messages, **fields)
                 return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
             return await asyncio.gather(*(one(name) for name in ("a fox", "a bear", "a cat", "a boat")))
@@ -106,32 +96,19 @@ def test_the_asynchronous_client_runs_streams_side_by_side(server):
     assert len(set(texts)) > 1
 
 
-def test_n_choices_have_seeds_that_count_up(server):
-    answer = server.chat(n=3, temperature=1.0, seed=40)
-    alone = [server.chat(temperature=1.0, seed=40 + i).choices[0].message.content for i in range(3)]
+@pytest.mark.parametrize("seed", [40, 2**64 - 1])
+def test_n_choices_have_seeds_that_count_up_also_as_a_stream(server, seed):
+    asked = {"n": 3, "temperature": 1.0, "seed": seed}
+    answer, chunks = server.chat(**asked), list(server.chat(stream=True, **asked))
+    alone = [server.chat(temperature=1.0, seed=(seed + i) % 2**64).choices[0].message.content for i in range(3)]
+    assert len(set(alone)) > 1
     assert [choice.index for choice in answer.choices] == [0, 1, 2]
     assert [choice.message.content for choice in answer.choices] == alone
     assert answer.usage.completion_tokens == 72
-
-
-def test_n_choices_are_streamed_by_index(server):
-    chunks = list(server.chat(n=2, temperature=1.0, stream=True))
-    for index in (0, 1):
+    for index in range(3):
         mine = [chunk.choices[0] for chunk in chunks if chunk.choices[0].index == index]
-        assert mine[0].delta.role == "assistant"
-        assert mine[-1].finish_reason == "length"
-        assert "".join(choice.delta.content or "" for choice in mine)
-
-
-def test_the_choices_after_the_largest_seed_go_on_from_the_smallest(server):
-    answer = server.chat(n=2, temperature=1.0, seed=2**64 - 1)
-    first, zero = (server.chat(temperature=1.0, seed=seed).choices[0].message.content for seed in (2**64 - 1, 0))
-    assert [choice.message.content for choice in answer.choices] == [first, zero]
-
-
-def test_a_seed_gives_the_same_text_again_and_another_seed_another(server):
-    first, again, other = (server.chat(temperature=1.2, seed=seed).choices[0].message.content for seed in (5, 5, 6))
-    assert first == again != other
+        assert (mine[0].delta.role, mine[-1].finish_reason) == ("assistant", "length")
+        assert "".join(choice.delta.content or "" for choice in mine) == alone[index]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -141,13 +118,10 @@ def test_a_stop_string_is_found_across_token_borders(server, stream):
     cut = whole.index(" draft") + 3  # begins inside one token and ends inside the next
     stop = whole[cut : cut + 8]
     answer = server.chat(question, max_tokens=40, stop=["never there", stop], stream=stream)
-    if stream:
-        chunks = list(answer)
-        text, reason = text_of(chunks), chunks[-1].choices[0].finish_reason
-    else:
-        text, reason = answer.choices[0].message.content, answer.choices[0].finish_reason
+    chunks = list(answer) if stream else []
+    text = text_of(chunks) if stream else answer.choices[0].message.content
     assert text == whole[: whole.index(stop)]
-    assert reason == "stop"
+    assert (chunks[-1] if stream else answer).choices[0].finish_reason == "stop"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -187,46 +161,24 @@ def test_a_tool_call_comes_as_a_tool_call(server, stream):
 
 
 def test_the_result_of_a_tool_goes_back_to_the_model(server):
-    call = server.chat("What is the weather in Paris?", tools=TOOLS, max_tokens=80).choices[0].message
+    asked = {"role": "user", "content": "What is the weather in Paris?"}
+    call = server.chat(asked["content"], tools=TOOLS, max_tokens=80).choices[0].message
+    result = {"role": "tool", "tool_call_id": call.tool_calls[0].id, "content": '{"weather": "sunny"}'}
     answer = server.client.chat.completions.create(
-        model="ember",
-        messages=[
-            {"role": "user", "content": "What is the weather in Paris?"},
-            call.model_dump(),
-            {"role": "tool", "tool_call_id": call.tool_calls[0].id, "content": '{"weather": "sunny"}'},
-        ],
-        tools=TOOLS,
-        temperature=0,
-        max_tokens=60,
+        model="ember", messages=[asked, call.model_dump(), result], tools=TOOLS, temperature=0, max_tokens=60
     )
     assert answer.choices[0].message.content
+    forbidden = server.chat(asked["content"], tools=TOOLS, tool_choice="none", max_tokens=40)
+    assert forbidden.choices[0].message.tool_calls is None
 
 
-def test_without_a_choice_of_tools_the_text_is_left_alone(server):
-    answer = server.chat("What is the weather in Paris?", tools=TOOLS, tool_choice="none", max_tokens=40)
-    assert answer.choices[0].message.tool_calls is None
-
-
-def test_content_can_be_parts_and_the_developer_speaks_as_the_system(server):
-    def ask(messages):
-        return server.client.chat.completions.create(model="ember", messages=messages, max_tokens=1).usage.prompt_tokens
-
-    parts = [{"type": "text", "text": "Who "}, {"type": "text", "text": "are you?"}]
-    plain = ask([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who are you?"}])
-    assert plain == ask([{"role": "developer", "content": "Be brief."}, {"role": "user", "content": parts}])
-
-
-def test_tokens_of_an_earlier_answer_come_from_the_cache(server):
-    server.chat("A prompt that nobody else sends: twelve wooden boats.")
-    again = server.chat("A prompt that nobody else sends: twelve wooden boats.")
-    assert again.usage.prompt_tokens_details.cached_tokens > 0
-    assert again.timings["cached_tokens"] == again.usage.prompt_tokens_details.cached_tokens
+def test_what_comes_from_the_cache_is_told_and_where_a_prompt_parts_from_an_earlier_one(server):
+    ask = "A prompt that nobody else sends: {}.".format
+    server.chat(ask("thirteen wooden boats"))
+    again = server.chat(ask("thirteen wooden boats"))
+    assert again.timings["cached_tokens"] == again.usage.prompt_tokens_details.cached_tokens > 0
     assert again.timings["cache_miss"] is None
-
-
-def test_a_prompt_that_parts_from_an_earlier_one_is_told_where(server):
-    server.chat("A prompt that nobody else sends: thirteen wooden boats.")
-    other = server.chat("A prompt that nobody else sends: thirteen golden coins.")
+    other = server.chat(ask("thirteen golden coins"))
     miss = other.timings["cache_miss"]
     assert miss["position"] == other.timings["cached_tokens"]
     assert "boats" in miss["stored"]
@@ -311,17 +263,19 @@ def test_hints_are_taken_and_change_nothing(server):
     assert told.usage.prompt_tokens == plain.usage.prompt_tokens
 
 
-def test_a_refusal_that_comes_back_as_a_part_is_text(server):
-    def n_tokens(said: object) -> int:
-        messages = [*USER, {"role": "assistant", "content": said}, *USER]
+def test_messages_are_counted_as_llama_server_does_and_parts_are_text(server):
+    def count(*messages: dict) -> int:
         return server.http.post("/chat/completions/input_tokens", json={"messages": messages}).json()["input_tokens"]
 
-    assert n_tokens([{"type": "refusal", "refusal": "No fox."}]) == n_tokens("No fox.")
+    def said(content: object, role: str = "assistant") -> dict:
+        return {"role": role, "content": content}
 
-
-def test_messages_are_counted_as_llama_server_does(server):
-    counted = server.http.post("/chat/completions/input_tokens", json={"messages": USER}).json()
-    assert counted["input_tokens"] == server.chat(USER[0]["content"], max_tokens=1).usage.prompt_tokens
+    assert count(*USER) == server.chat(USER[0]["content"], max_tokens=1).usage.prompt_tokens
+    refusal = [{"type": "refusal", "refusal": "No fox."}]
+    assert count(*USER, said(refusal), *USER) == count(*USER, said("No fox."), *USER)
+    parts = [{"type": "text", "text": "Who "}, {"type": "text", "text": "are you?"}]
+    plain = count(said("Be brief.", "system"), said("Who are you?", "user"))
+    assert plain == count(said("Be brief.", "developer"), said(parts, "user"))
 
 
 @pytest.mark.parametrize("field", [{"functions": []}, {"skip_special_tokens": False}, {"min_tokens": 3}, {"top_a": 1}])
@@ -383,38 +337,24 @@ def test_a_prompt_that_is_too_long_is_refused_with_both_numbers(server, stream):
     assert caught.value.body["n_prompt_tokens"] > 1024
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "told"),
-    [
-        ("/completion", {"prompt": "fox " * 3000}, {"type": "exceed_context_size_error", "n_ctx": 1024}),
-        (
-            "/v1/messages",
-            {"max_tokens": 8, "messages": [{"role": "user", "content": "fox " * 3000}]},
-            {"type": "invalid_request_error"},
-        ),
-    ],
-)
-def test_a_prompt_that_is_too_long_is_told_in_the_words_that_each_protocols_clients_look_for(server, path, body, told):
-    answer = server.http.post(path, json=body)
-    error = answer.json()["error"]
+def test_a_prompt_that_is_too_long_is_told_in_the_words_that_each_protocols_clients_look_for(server):
+    long = "fox " * 3000
+    answer = server.http.post("/completion", json={"prompt": long})
     assert answer.status_code == 400
-    assert told.items() <= error.items()
-    if path == "/v1/messages":
-        assert re.fullmatch(r"prompt is too long: \d+ tokens > 1024 maximum", error["message"])
+    assert {"type": "exceed_context_size_error", "n_ctx": 1024}.items() <= answer.json()["error"].items()
+    answer = server.http.post("/v1/messages", json={"max_tokens": 8, "messages": [{"role": "user", "content": long}]})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
+    assert re.fullmatch(r"prompt is too long: \d+ tokens > 1024 maximum", error["message"])
 
 
-def test_a_client_that_leaves_frees_its_slot(server):
-    def leave_in_the_middle() -> None:
-        body = {"messages": USER, "stream": True, "ignore_eos": True, "seed": 1}
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_leaves_frees_its_slot(server, stream):
+    body = {"messages": USER, "ignore_eos": True, "seed": 1, "n": 1 if stream else 8, "stream": stream}
+    if stream:
         with server.http.stream("POST", "/v1/chat/completions", json=body) as answer:
             next(answer.iter_bytes())
-
-    leave_in_the_middle()
-    server.wait_until(lambda state: state["active"] == 0, seconds=5)
-
-
-def test_a_client_that_leaves_before_its_answer_frees_its_slot(server):
-    body = {"messages": USER, "ignore_eos": True, "seed": 1, "n": 8}
-    with pytest.raises(httpx.ReadTimeout), httpx.Client(headers=server.headers) as client:
-        client.post(f"{server.url}/v1/chat/completions", json=body, timeout=0.3)
+    else:
+        with pytest.raises(httpx.ReadTimeout), httpx.Client(headers=server.headers) as client:
+            client.post(f"{server.url}/v1/chat/completions", json=body, timeout=0.3)
     server.wait_until(lambda state: state["active"] + state["queued"] == 0, seconds=5)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from app.server.templates.chat_template import TemplateFailed, TemplateRenderer
@@ -34,37 +35,6 @@ def call(arguments) -> dict:
     return {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": function}]}
 
 
-def test_a_plain_template():
-    assert render(CHATML) == "<|user|>Hi\n<|assistant|>"
-
-
-def test_variables_can_have_any_name():
-    assert render(CHATML, self=1, args=2, context=3) == "<|user|>Hi\n<|assistant|>"
-
-
-def test_the_developer_speaks_as_the_system():
-    assert render(CHATML, [{"role": "developer", "content": "Be brief."}]).startswith("<|system|>Be brief.")
-
-
-def test_a_template_without_a_system_turn_gets_it_in_the_first_words_of_the_user():
-    source = (
-        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
-        "<{{ m.role }}>{{ m.content }}{% endfor %}"
-    )
-    messages = [{"role": "system", "content": "Be brief."}, USER]
-    assert render(source, messages) == "<user>Be brief.\n\nHi"
-
-
-def test_content_that_is_null_is_empty_where_the_template_cannot_read_it():
-    source = "{% for m in messages %}{{ m.content + '|' }}{% for c in m.tool_calls %}{{ c.function.name }}{% endfor %}"
-    assert render(source + "{% endfor %}", [USER, call("{}")]) == "Hi||add"
-
-
-def test_arguments_are_an_object_where_the_template_writes_them_as_json():
-    source = "{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}"
-    assert render(source + "{% endfor %}", [call('{"a": 1}')]) == '{"a": 1}'
-
-
 @pytest.mark.parametrize("arguments", ['{"a":1,\n "b": [ ]}', '{"a": "cut he'])
 def test_arguments_are_rendered_as_the_model_wrote_them(arguments):
     loop = "{% for m in messages %}{% for c in m.tool_calls %}"
@@ -74,28 +44,44 @@ def test_arguments_are_rendered_as_the_model_wrote_them(arguments):
     assert render(keys, [USER, call(arguments)]) == ("ab" if arguments.endswith("}") else "")
 
 
-def test_arguments_are_text_where_the_template_writes_them_as_they_are():
-    source = "{% for m in messages %}{% for c in m.tool_calls %}{{ '<' + c.function.arguments + '>' }}{% endfor %}"
-    assert render(source + "{% endfor %}", [call({"a": "é"})]) == '<{"a": "é"}>'
+NO_SYSTEM = (
+    "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    "<{{ m.role }}>{{ m.content }}{% endfor %}"
+)
+CALLED = "{% for c in m.tool_calls %}"
 
 
-def test_content_is_a_list_of_parts_where_the_template_reads_only_that():
-    source = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}"
-    assert render(source) == "Hi"
+def looped(inner: str) -> str:
+    return f"{{% for m in messages %}}{inner}{{% endfor %}}"
 
 
-def test_json_is_plain_and_html_is_not_escaped():
-    assert render("{{ {'b': '<é>', 'a': 1} | tojson }}") == '{"b": "<é>", "a": 1}'
-    assert render("{{ {'a': 1} | tojson(indent=1) }}") == '{\n "a": 1\n}'
-
-
-def test_tags_of_training_templates_are_passed_over():
-    source = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% break %}{% endfor %}"
-    assert render(source) == "Hi"
-
-
-def test_the_date_can_be_told():
-    assert render("{{ strftime_now('%Y') }}") == time.strftime("%Y")
+@pytest.mark.parametrize(
+    ("source", "messages", "text"),
+    [
+        (CHATML, [USER], "<|user|>Hi\n<|assistant|>"),
+        (CHATML, [{"role": "developer", "content": "Be brief."}], "<|system|>Be brief.\n<|assistant|>"),
+        # A template without a system turn gets it in the first words of the user.
+        (NO_SYSTEM, [{"role": "system", "content": "Be brief."}, USER], "<user>Be brief.\n\nHi"),
+        # Content that is null is empty where the template cannot read it; where it reads only parts, it gets parts.
+        (
+            looped(f"{{{{ m.content + '|' }}}}{CALLED}{{{{ c.function.name }}}}{{% endfor %}}"),
+            [USER, call("{}")],
+            "Hi||add",
+        ),
+        (looped("{% for p in m.content %}{{ p.text }}{% endfor %}"), [USER], "Hi"),
+        # Arguments are an object where the template writes them as JSON, and text where it writes them as they are.
+        (looped(CALLED + "{{ c.function.arguments | tojson }}{% endfor %}"), [call('{"a": 1}')], '{"a": 1}'),
+        (looped(CALLED + "{{ '<' + c.function.arguments + '>' }}{% endfor %}"), [call({"a": "é"})], '<{"a": "é"}>'),
+        # JSON is plain and HTML is not escaped.
+        ("{{ {'b': '<é>', 'a': 1} | tojson }}", [USER], '{"b": "<é>", "a": 1}'),
+        ("{{ {'a': 1} | tojson(indent=1) }}", [USER], '{\n "a": 1\n}'),
+        # Tags of training templates are passed over.
+        (looped("{% generation %}{{ m.content }}{% endgeneration %}{% break %}"), [USER], "Hi"),
+        ("{{ strftime_now('%Y') }}", [USER], time.strftime("%Y")),
+    ],
+)
+def test_a_template_gets_what_it_can_read(source, messages, text):
+    assert render(source, messages, self=1, args=2, context=3) == text, "variables can have any name"
 
 
 def run(source: str | None, seconds: float = 60.0, **variables) -> str:
@@ -142,19 +128,17 @@ def test_a_hostile_or_broken_template_ends_in_a_sentence(source, reason):
     assert caught.value.answer.status == 500
 
 
-def test_a_template_may_refuse_the_messages():
-    with pytest.raises(BadRequest, match="roles must alternate"):
-        run("{% if messages %}{{ raise_exception('roles must alternate') }}{% endif %}")
-
-
-def test_tools_are_refused_where_the_template_has_no_place_for_them():
-    with pytest.raises(BadRequest, match="no place"):
-        run(CHATML, tools=[{"type": "function", "function": {"name": "f"}}])
-
-
-def test_a_model_without_a_template_cannot_chat():
-    with pytest.raises(BadRequest, match="no chat template"):
-        run(None)
+@pytest.mark.parametrize(
+    ("source", "variables", "reason"),
+    [
+        ("{% if messages %}{{ raise_exception('roles must alternate') }}{% endif %}", {}, "roles must alternate"),
+        (CHATML, {"tools": [{"type": "function", "function": {"name": "f"}}]}, "no place"),
+        (None, {}, "no chat template"),
+    ],
+)
+def test_messages_that_a_template_does_not_take_are_a_bad_request(source, variables, reason):
+    with pytest.raises(BadRequest, match=reason):
+        run(source, **variables)
 
 
 def test_the_next_prompt_is_rendered_after_a_time_out_and_after_a_caller_that_left():
@@ -179,8 +163,11 @@ def test_a_process_that_died_is_replaced():
     async def again() -> str:
         renderer = TemplateRenderer()
         await renderer.start()
-        renderer._process.kill()
-        await renderer._process.wait()
+        (process,) = (one for one in psutil.Process().children() if "template_process" in " ".join(one.cmdline()))
+        process.kill()
+        while psutil.pid_exists(process.pid):
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # so that what has ended is known here too
         text = await renderer.render(loaded("b", CHATML), {"messages": [USER]})
         await renderer.close()
         return text

@@ -35,27 +35,19 @@ WEATHER = tool("get_weather", city={"type": "string", "maxLength": 20})
 DICE = tool("roll_dice", sides={"enum": [6, 20]}, count={"type": "integer", "minimum": 1, "maximum": 4})
 
 
-def test_json_mode_gives_an_object(server):
+def test_json_mode_a_type_of_the_client_and_a_stream_are_constrained(server):
     for seed in range(3):
         answer = server.chat(temperature=0.9, seed=seed, max_tokens=400, response_format={"type": "json_object"})
         assert isinstance(json.loads(answer.choices[0].message.content), dict)
         assert answer.choices[0].finish_reason == "stop"
-
-
-def test_the_client_parses_its_own_types(server):
-    """pydantic's schemas have references and definitions."""
+    # pydantic's schemas have references and definitions.
     answer = server.client.chat.completions.parse(
         model="ember", messages=USER, response_format=Person, temperature=0, max_tokens=400
     )
-    person = answer.choices[0].message.parsed
-    assert isinstance(person, Person)
-
-
-def test_a_stream_is_constrained_too(server):
+    assert isinstance(answer.choices[0].message.parsed, Person)
     schema = {"name": "list", "schema": {"type": "array", "items": {"enum": ["tea", "jam"]}, "maxItems": 4}}
-    chunks = server.chat(
-        stream=True, max_tokens=100, response_format={"type": "json_schema", "json_schema": schema | {"strict": True}}
-    )
+    form = {"type": "json_schema", "json_schema": schema | {"strict": True}}
+    chunks = server.chat(stream=True, max_tokens=100, response_format=form)
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert set(json.loads(text)) <= {"tea", "jam"}
 
@@ -122,36 +114,11 @@ def test_a_named_tool_is_called_once(server, stream):
     assert json.loads(call.function.arguments)["sides"] in (6, 20)
 
 
-def test_only_allowed_tools_are_called(server):
+def test_only_allowed_tools_are_called_and_strict_ones_bind_the_arguments(server):
     some = {"mode": "required", "tools": [{"type": "function", "function": {"name": "roll_dice"}}]}
     choice = {"type": "allowed_tools", "allowed_tools": some}
     answer = server.chat("What is the weather in Paris?", tools=[WEATHER, DICE], tool_choice=choice, max_tokens=300)
     assert {call.function.name for call in answer.choices[0].message.tool_calls} == {"roll_dice"}
-
-
-# Wherever a reply is cut, its parser tells calls from text: test_real_templates.py.
-@pytest.mark.parametrize("n_tokens", [3, 8, 20])
-def test_a_call_that_is_cut_is_never_shown_as_text(server, n_tokens):
-    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, n=8, max_tokens=n_tokens)
-    whole = {"get_weather", "roll_dice"}
-    for choice in answer.choices:
-        calls = choice.message.tool_calls or []
-        assert not choice.message.content
-        assert {call.function.name for call in calls} <= whole
-        assert choice.finish_reason == "length" or len(calls) > 0
-    named = [choice for choice in answer.choices if choice.message.tool_calls]
-    assert named or n_tokens < 20, "a call with a name is given as far as it came"
-
-
-def test_a_stream_that_is_cut_in_a_call_shows_no_markup(server):
-    for n_tokens in range(1, 31, 6):
-        chunks = list(server.chat("What is the weather in Paris?", tools=[WEATHER], stream=True, max_tokens=n_tokens))
-        text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
-        assert text == "", n_tokens
-        assert chunks[-1].choices[0].finish_reason in ("length", "tool_calls")
-
-
-def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
     strict = tool("get_weather", strict=True, town={"enum": ["Oslo", "Lima"]})
     answer = server.chat("What is the weather in Paris?", tools=[strict], max_tokens=200)
     (call,) = answer.choices[0].message.tool_calls
@@ -162,17 +129,41 @@ def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
     assert not told.choices[0].message.tool_calls
 
 
+# Wherever a reply is cut, its parser tells calls from text: test_real_templates.py.
+@pytest.mark.parametrize("n_tokens", [3, 8, 20])
+def test_a_call_that_is_cut_is_never_shown_as_text(server, n_tokens):
+    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, n=8, max_tokens=n_tokens)
+    for choice in answer.choices:
+        calls = choice.message.tool_calls or []
+        assert not choice.message.content
+        assert {call.function.name for call in calls} <= {"get_weather", "roll_dice"}
+        assert choice.finish_reason == "length" or len(calls) > 0
+    named = [choice for choice in answer.choices if choice.message.tool_calls]
+    assert named or n_tokens < 20, "a call with a name is given as far as it came"
+    chunks = list(server.chat("What is the weather in Paris?", tools=[WEATHER], stream=True, max_tokens=n_tokens))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == ""
+    assert chunks[-1].choices[0].finish_reason in ("length", "tool_calls")
+
+
+def form(**fields: object) -> dict:
+    return {"response_format": {"type": "json_schema"} | fields}
+
+
+def choice(tool_choice: object, *tools: dict) -> dict:
+    return {"tool_choice": tool_choice, "tools": list(tools or [DICE])}
+
+
+TEXT_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "string"}}}
+
+
 @pytest.mark.parametrize(
     ("fields", "param", "says"),
     [
-        ({"response_format": {"type": "yaml"}}, "response_format.type", "json_object"),
-        ({"response_format": {"type": "json_schema"}}, "response_format", "needs"),
-        ({"response_format": {"type": "text", "schema": {}}}, "response_format", "takes no schema"),
-        (
-            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nope"}}}},
-            "response_format",
-            "Invalid type: nope",
-        ),
+        (form(type="yaml"), "response_format.type", "json_object"),
+        (form(), "response_format", "needs"),
+        (form(type="text", schema={}), "response_format", "takes no schema"),
+        (form(json_schema={"name": "x", "schema": {"type": "nope"}}), "response_format", "Invalid type: nope"),
+        (form(json_schema={"name": "x", "schema": 3}), "response_format.json_schema.schema", "must be a JSON object."),
         ({"regex": "(("}, "regex", "unclosed group"),
         ({"regex": ""}, "regex", "empty"),
         ({"grammar": "root ::= x"}, "grammar", "Rule 'x' not found"),
@@ -180,45 +171,13 @@ def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
         ({"json_schema": 3}, "json_schema", "json_schema must be a JSON object."),
         ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "regex and grammar cannot be followed both"),
         ({"tool_choice": "required"}, "tool_choice", "needs tools"),
-        ({"tool_choice": "sometimes", "tools": [DICE]}, "tool_choice", "required"),
-        (
-            {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": [DICE]},
-            "tool_choice",
-            "'fly', which is not among the tools",
-        ),
-        (
-            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": 3}}},
-            "response_format.json_schema.schema",
-            "response_format.json_schema.schema must be a JSON object.",
-        ),
-        (
-            {"tool_choice": {"type": "function", "name": "roll_dice"}, "tools": [DICE]},
-            "tool_choice.function",
-            "Missing required field: tool_choice.function.",
-        ),
-        (
-            {"tool_choice": {"type": "custom"}, "tools": [DICE]},
-            "tool_choice.type",
-            "tool_choice.type must be 'function'.",
-        ),
-        (
-            {"tool_choice": {"type": "allowed_tools"}, "tools": [DICE]},
-            "tool_choice",
-            "tool_choice allowed_tools needs a mode and a list of some of the tools.",
-        ),
-        (
-            {
-                "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "string"}}}],
-                "tool_choice": "required",
-            },
-            "tools",
-            "The parameters of the function f must be of type object.",
-        ),
-        (
-            {"tools": [tool("f", strict=True, x={"type": "nope"})]},
-            "tools",
-            "The form of the tools cannot be followed: failed to compile JSON schema: Invalid type: nope.",
-        ),
+        (choice("sometimes"), "tool_choice", "required"),
+        (choice({"type": "function", "function": {"name": "fly"}}), "tool_choice", "'fly', which is not among"),
+        (choice({"type": "function", "name": "roll_dice"}), "tool_choice.function", "Missing required field: tool_"),
+        (choice({"type": "custom"}), "tool_choice.type", "tool_choice.type must be 'function'."),
+        (choice({"type": "allowed_tools"}), "tool_choice", "needs a mode and a list of some of the tools."),
+        (choice("required", TEXT_TOOL), "tools", "The parameters of the function f must be of type object."),
+        (choice("auto", tool("f", strict=True, x={"type": "nope"})), "tools", "The form of the tools cannot be"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_with_its_field(server, fields, param, says):

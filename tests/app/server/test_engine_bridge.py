@@ -94,6 +94,11 @@ async def test_a_call_that_lags_finds_everything_at_once(bridge, engine):
     (news,) = collect(await channel.take(), {"a": 0})
     assert news.text == "abc"
     assert news.end is None
+    one = TokenLogprob(Logprob(1, b"a", -0.1), ())
+    events = [Token("a", "", 1, (one,)), Token("a", "ab", 1, (one,))]
+    (news,) = collect(events, {"a": 0})
+    assert news.text == "ab"
+    assert news.logprobs == [one, one]
 
 
 async def test_a_call_that_wants_the_whole_is_woken_once(bridge, engine):
@@ -130,14 +135,12 @@ async def test_states_that_came_before_the_loop_are_not_lost(engine):
     assert [state.phase for state in states] == [EnginePhase.LOADING, EnginePhase.READY]
 
 
-async def test_without_an_engine_nothing_is_left_behind(bridge, engine):
+async def test_without_an_engine_or_with_too_many_requests_nothing_is_left_behind(bridge, engine):
     engine.is_available = False
     with pytest.raises(EngineUnavailable):
         bridge.open([Request("a", "x")], streams=True)
     assert (bridge.n_active, bridge.n_queued) == (0, 0)
-
-
-async def test_too_many_requests_are_refused(bridge, engine):
+    engine.is_available = True
     bridge.open([Request(str(i), "x") for i in range(MAX_REQUESTS)], streams=False)
     with pytest.raises(ApiError) as caught:
         bridge.open([Request("one more", "x")], streams=False)
@@ -166,14 +169,6 @@ def test_a_message_after_the_loop_has_ended_is_dropped(engine):
     asyncio.run(attach())
     engine.tell(EngineState(EnginePhase.EMPTY))
     engine.tell(EngineState(EnginePhase.EMPTY))
-
-
-def test_logprobs_of_several_tokens_are_kept_together():
-    one = TokenLogprob(Logprob(1, b"a", -0.1), ())
-    events = [Token("a", "", 1, (one,)), Token("a", "ab", 1, (one,))]
-    (news,) = collect(events, {"a": 0})
-    assert news.text == "ab"
-    assert news.logprobs == [one, one]
 
 
 async def test_the_last_snapshot_is_kept_until_the_engine_changes(bridge, engine):

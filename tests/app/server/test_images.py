@@ -73,19 +73,10 @@ def test_takes_images_in_the_forms_that_clients_send(seeing: RunningServer, form
     url = data_url(picture(seed=4))
     replies = [ask(seeing, "What is this? ", one).choices[0].message.content for one in (form(url), part(url))]
     assert replies[0] == replies[1]
-
-
-def test_a_response_takes_images_too(seeing: RunningServer) -> None:
-    url = data_url(picture(seed=4))
     content = [{"type": "input_text", "text": "What is this? "}, {"type": "input_image", "image_url": url}]
-    response = seeing.client.responses.create(
-        model=seeing.state["model"],
-        input=[{"role": "user", "content": content}],
-        temperature=0,
-        max_output_tokens=_N,
-        store=False,
-    )
-    assert response.output_text == ask(seeing, "What is this? ", part(url)).choices[0].message.content
+    fields = {"temperature": 0, "max_output_tokens": _N, "store": False}
+    said = [{"role": "user", "content": content}]
+    assert seeing.client.responses.create(model=seeing.state["model"], input=said, **fields).output_text == replies[0]
 
 
 def test_ollamas_client_shows_images(seeing: RunningServer) -> None:
@@ -98,17 +89,14 @@ def test_ollamas_client_shows_images(seeing: RunningServer) -> None:
         assert client.chat(name, [message], options=options).message.content == expected
         assert client.generate(name, "What is it?", images=[file], options=options).response == expected
         assert "vision" in client.show(name).capabilities
-
-
-def test_ollamas_client_hears_that_an_image_is_damaged(seeing: RunningServer) -> None:
-    name, image = seeing.state["model"], picture()[:200]
-    with ollama.Client(host=seeing.url, headers=seeing.headers) as client:
         for system in ("", "Be brief."):
             with pytest.raises(ollama.ResponseError, match="images: The image is damaged"):
-                client.generate(name, "What is it?", system=system, images=[image])
+                client.generate(name, "What is it?", system=system, images=[file[:200]])
 
 
 def test_images_stay_in_their_order(seeing: RunningServer) -> None:
+    marked = ask(seeing, f"{MARK} ", part(data_url(picture())), " <image> <start_of_image>")
+    assert marked.choices[0].finish_reason in ("stop", "length"), "a text that looks like a mark is text"
     one, other = (part(data_url(picture(seed))) for seed in (5, 6))
     first = ask(seeing, "First ", one, " then ", other)
     turned = ask(seeing, "First ", other, " then ", one)
@@ -116,11 +104,6 @@ def test_images_stay_in_their_order(seeing: RunningServer) -> None:
     assert again.choices[0].message.content == first.choices[0].message.content
     assert again.usage.prompt_tokens_details.cached_tokens == first.usage.prompt_tokens - 1
     assert turned.usage.prompt_tokens_details.cached_tokens < 16
-
-
-def test_a_text_that_looks_like_a_mark_is_text(seeing: RunningServer) -> None:
-    reply = ask(seeing, f"{MARK} ", part(data_url(picture())), " <image> <start_of_image>")
-    assert reply.choices[0].finish_reason in ("stop", "length")
 
 
 @pytest.mark.parametrize(
@@ -199,19 +182,12 @@ def web() -> Iterator[str]:
     thread.join()
 
 
-@pytest.mark.parametrize("path", ["/picture", "/moved"])
-def test_fetches_an_image_from_an_address_that_may_be_asked(web: str, path: str) -> None:
-    assert asyncio.run(fetch_image(web + path, lambda address: True)) == picture()
-
-
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [("/nothing", "404"), ("/choices", "300"), ("/large", "20 MB")],
-    ids=["nothing", "redirect without an address", "large"],
-)
-def test_says_why_an_image_could_not_be_fetched(web: str, path: str, words: str) -> None:
-    with pytest.raises(BadRequest, match=words):
-        asyncio.run(fetch_image(web + path, lambda address: True))
+def test_fetches_an_image_from_an_address_that_may_be_asked_or_says_why_not(web: str) -> None:
+    for path in ("/picture", "/moved"):
+        assert asyncio.run(fetch_image(web + path, lambda address: True)) == picture()
+    for path, words in (("/nothing", "404"), ("/choices", "300"), ("/large", "20 MB")):
+        with pytest.raises(BadRequest, match=words):
+            asyncio.run(fetch_image(web + path, lambda address: True))
 
 
 @pytest.mark.parametrize(

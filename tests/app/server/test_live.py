@@ -6,48 +6,41 @@ import itertools
 import json
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+import pytest
+
+from tests.support.waiting import until
 
 LONG = {"prompt": "Tell me.", "max_tokens": 900, "ignore_eos": True}
 
 
-def test_requests_that_run_are_listed_and_cancelled(server):
-    answers = []
+@pytest.mark.parametrize(
+    ("path", "body", "phases"),
+    [
+        ("/v1/completions", LONG, ("prefill", "decode")),
+        ("/v1/embeddings", {"input": ["a fox " * 400] * 200}, ("embed",)),
+    ],
+)
+def test_requests_that_run_are_listed_and_cancelled(server, path, body, phases):
+    def listed() -> list[dict]:
+        return server.http.get("/slipstream/requests").json()["data"]
 
-    def ask() -> None:
-        answers.append(server.http.post("/v1/completions", json=LONG).json())
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    server.wait_until(lambda state: state["active"] == 1)
-    (running,) = server.http.get("/slipstream/requests").json()["data"]
-    assert (running["lane"], running["slot"]) == ("standard", 0)
-    assert running["phase"] in ("prefill", "decode")
-    assert server.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
-    asking.join()
-    assert answers[0]["usage"]["completion_tokens"] < 900
-    assert server.http.get("/slipstream/requests").json()["data"] == []
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(server.http.post, path, json=body)
+        (running,) = until(lambda: [one for one in listed() if one["phase"] in phases])
+        assert running["lane"] == "standard"
+        assert (running["n_inputs"] == 200) if phases == ("embed",) else (running["slot"] == 0)
+        assert server.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
+        answer = asking.result(60)
+    if path == "/v1/embeddings":
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "cancelled")
+    else:
+        assert answer.json()["usage"]["completion_tokens"] < 900
+    assert listed() == []
     gone = server.http.delete(f"/slipstream/requests/{running['id']}")
     assert (gone.status_code, gone.json()["error"]["param"]) == (404, "request_id")
-
-
-def test_requests_for_vectors_are_listed_and_cancelled(server):
-    answers = []
-
-    def ask() -> None:
-        answers.append(server.http.post("/v1/embeddings", json={"input": ["a fox " * 400] * 200}))
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    listed: list[dict] = []
-    while not listed:
-        listed = server.http.get("/slipstream/requests").json()["data"]
-    (running,) = listed
-    assert (running["phase"], running["n_inputs"], running["lane"]) == ("embed", 200, "standard")
-    assert server.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
-    asking.join()
-    assert (answers[0].status_code, answers[0].json()["error"]["code"]) == (503, "cancelled")
-    assert server.http.get("/slipstream/requests").json()["data"] == []
 
 
 def test_states_come_as_they_change(server):
@@ -65,7 +58,7 @@ def test_states_come_as_they_change(server):
     assert all(before != after for before, after in itertools.pairwise(seen))
 
 
-def test_the_page_of_routes_needs_nothing_from_elsewhere(server):
+def test_the_page_of_routes_needs_nothing_from_elsewhere_and_audio_is_refused_plainly(server):
     page = server.http.get("/docs")
     assert "script" not in page.text
     assert "https://" not in page.text
@@ -73,6 +66,10 @@ def test_the_page_of_routes_needs_nothing_from_elsewhere(server):
     paths = server.http.get("/openapi.json").json()["paths"]
     assert all(f"<code>{path}</code>" in page.text for path in paths)
     assert "/v1/chat/completions" in paths
+    spoken = server.http.post("/v1/audio/speech", json={"input": "Hello"})
+    heard = server.http.post("/v1/audio/transcriptions", files={"file": ("a.wav", b"RIFF")})
+    assert (spoken.status_code, heard.status_code) == (501, 501)
+    assert "text" in spoken.json()["error"]["message"]
 
 
 def is_described(value: Any, schema: dict[str, Any]) -> bool:
@@ -97,10 +94,3 @@ def test_each_route_describes_its_path_and_its_errors_as_they_are(server):
             if not path.endswith("/health"):  # which anybody may ask
                 answer = server.http.request(method, re.sub("{.*?}", "1", path), headers={"Authorization": "Bearer x"})
                 assert is_described(answer.json(), schema), f"{method} {path}: {answer.text}"
-
-
-def test_audio_is_refused_plainly(server):
-    spoken = server.http.post("/v1/audio/speech", json={"input": "Hello"})
-    heard = server.http.post("/v1/audio/transcriptions", files={"file": ("a.wav", b"RIFF")})
-    assert (spoken.status_code, heard.status_code) == (501, 501)
-    assert "text" in spoken.json()["error"]["message"]

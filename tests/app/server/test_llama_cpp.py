@@ -34,9 +34,26 @@ def test_a_completion_has_the_text_of_openais_and_llama_servers_fields(server, s
     assert story["tokens_cached"] == story["tokens_evaluated"] + 23
     assert story["generation_settings"]["n_predict"] == 24
     assert story["generation_settings"]["temperature"] == 0
-    assert story["prompt"] == STORY["prompt"]
-    assert story["model"] == MODEL
-    assert story["tokens"] == []
+    assert (story["prompt"], story["model"], story["tokens"]) == (STORY["prompt"], MODEL, [])
+    *chunks, last = events(server)
+    assert "".join(chunk["content"] for chunk in [*chunks, last]) == story["content"]
+    assert [chunk["stop"] for chunk in chunks] == [False] * len(chunks)
+    assert (last["stop"], last["tokens_predicted"]) == (True, 24)
+    assert complete(server, stop=[""]).json()["content"] == story["content"], "an empty stop string says nothing"
+
+
+def test_several_texts_are_a_list_and_a_prompt_mixes_tokens_and_texts(server):
+    answers = complete(server, prompt=["One", "Two"], n_cmpl=2, n_predict=3).json()
+    assert [answer["index"] for answer in answers] == [0, 1, 2, 3]
+    assert [answer["prompt"] for answer in answers] == ["One", "One", "Two", "Two"]
+    wanted = ["content", "generation_settings/n_predict", "none"]
+    assert set(complete(server, response_fields=wanted).json()) == {"content", "generation_settings/n_predict"}
+    ids = tokenize(server, content="Once upon")
+    mixed = complete(server, prompt=[*ids, " a time", *ids], n_predict=4).json()
+    whole = complete(server, prompt=[*ids, *tokenize(server, content=" a time"), *ids], n_predict=4).json()
+    assert (mixed["content"], mixed["prompt"]) == (whole["content"], whole["prompt"])
+    several = complete(server, prompt=[[*ids, " a"], "Two"], n_predict=1).json()
+    assert [one["index"] for one in several] == [0, 1]
 
 
 @pytest.mark.parametrize("route", ["/v1/chat/completions", "/v1/completions", "/completion"])
@@ -57,13 +74,6 @@ def test_a_stream_tells_how_much_of_its_prompt_was_read(server, route):
     assert counts[-1] == told[-1]["total"] > 480
     assert told[-1]["time_ms"] > 0
     assert not any("prompt_progress" in chunk for chunk in chunks())
-
-
-def test_a_stream_has_the_same_text_and_ends_with_the_figures(server, story):
-    *chunks, last = events(server)
-    assert "".join(chunk["content"] for chunk in [*chunks, last]) == story["content"]
-    assert [chunk["stop"] for chunk in chunks] == [False] * len(chunks)
-    assert (last["stop"], last["tokens_predicted"]) == (True, 24)
 
 
 def test_token_ids_and_probabilities_come_where_they_are_wanted(server, story):
@@ -92,21 +102,6 @@ def test_it_says_why_the_text_ended(server, fields, kind, word):
     assert answer["tokens_cached"] == answer["tokens_evaluated"] + answer["tokens_predicted"] - is_last_open
 
 
-def test_empty_stop_strings_say_nothing(server, story):
-    assert complete(server, stop=[""]).json()["content"] == story["content"]
-
-
-def test_several_texts_are_a_list(server):
-    answers = complete(server, prompt=["One", "Two"], n_cmpl=2, n_predict=3).json()
-    assert [answer["index"] for answer in answers] == [0, 1, 2, 3]
-    assert [answer["prompt"] for answer in answers] == ["One", "One", "Two", "Two"]
-
-
-def test_only_the_wanted_fields_come(server):
-    wanted = ["content", "generation_settings/n_predict", "none"]
-    assert set(complete(server, response_fields=wanted).json()) == {"content", "generation_settings/n_predict"}
-
-
 def test_samplers_that_are_left_out_are_off(server):
     answer = complete(server, samplers=["top_k", "temperature"], temperature=0.8, top_p=0.5, seed=1).json()
     settings = answer["generation_settings"]
@@ -115,15 +110,12 @@ def test_samplers_that_are_left_out_are_off(server):
     assert (by_letters["content"], by_letters["generation_settings"]) == (answer["content"], settings)
 
 
-def test_a_text_ends_at_a_line_with_less_indentation(server):
+def test_a_text_ends_at_a_line_with_less_indentation_or_when_its_time_is_over(server):
     form = {"grammar": 'root ::= "    a = 1\\n    b = 2\\nc = 3\\n"', "n_predict": 60}
     assert complete(server, n_indent=4, **form).json()["content"] == "    a = 1\n    b = 2\n"
     *chunks, last = events(server, n_indent=4, **form)
     assert "".join(chunk["content"] for chunk in [*chunks, last]) == "    a = 1\n    b = 2\n"
     assert last["stop_type"] == "limit"
-
-
-def test_a_text_ends_when_its_time_is_over_at_the_end_of_a_line(server):
     form = {"grammar": 'root ::= ("a\\n")*', "n_predict": 900, "ignore_eos": True}
     answer = complete(server, t_max_predict_ms=1, **form).json()
     assert answer["stop_type"] == "limit"
@@ -134,6 +126,9 @@ def test_a_text_ends_when_its_time_is_over_at_the_end_of_a_line(server):
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
+        *((("/detokenize", {"tokens": [token]}), "tokens") for token in (99_999_999, -1)),
+        *((("/tokenize", {"content": content}), "content") for content in ([-1], 3)),
+        (("/apply-template", {}), "messages"),
         ({"prompt": 3}, "prompt"),
         ({"prompt": []}, "prompt"),
         ({"prompt": {"prompt_string": "a", "multimodal_data": ["x"]}}, "prompt"),
@@ -148,7 +143,8 @@ def test_a_text_ends_when_its_time_is_over_at_the_end_of_a_line(server):
     ],
 )
 def test_what_would_change_the_text_and_is_not_done_is_refused_by_name(server, fields, param):
-    answer = complete(server, **fields)
+    route, body = fields if isinstance(fields, tuple) else ("/completion", STORY | fields)
+    answer = server.http.post(route, json=body)
     assert answer.status_code == 400, answer.text
     error = answer.json()["error"]
     assert (error["param"], error["code"], error["type"]) == (param, 400, "invalid_request_error")
@@ -177,15 +173,6 @@ def test_errors_have_the_form_of_llama_server(server, method, path, body, status
     assert (at_openai["code"], at_openai["type"]) == ("context_length_exceeded", "invalid_request_error")
 
 
-def test_a_prompt_mixes_tokens_and_texts(server):
-    ids = tokenize(server, content="Once upon")
-    mixed = complete(server, prompt=[*ids, " a time", *ids], n_predict=4).json()
-    whole = complete(server, prompt=[*ids, *tokenize(server, content=" a time"), *ids], n_predict=4).json()
-    assert (mixed["content"], mixed["prompt"]) == (whole["content"], whole["prompt"])
-    several = complete(server, prompt=[[*ids, " a"], "Two"], n_predict=1).json()
-    assert [one["index"] for one in several] == [0, 1]
-
-
 TEXT = "Grüße, <|im_start|>you!"
 
 
@@ -202,36 +189,17 @@ def test_a_text_becomes_tokens_and_text_again(server):
     assert tokenize(server, content=["Grüße, ", tokens[-1]])[-1] == tokens[-1]
     assert len(tokenize(server, parse_special=False)) > len(tokens)
     assert len(tokenize(server, add_special=True)) in (len(tokens), len(tokens) + 1)
-
-
-def test_pieces_are_text_or_the_bytes_of_a_part_of_a_character(server):
+    # Pieces are text, or the bytes of a part of a character.
     pieces = tokenize(server, with_pieces=True, content="Grüße 🦊!")
     assert [piece["id"] for piece in pieces] == tokenize(server, content="Grüße 🦊!")
     whole = b"".join(one["piece"].encode() if isinstance(one["piece"], str) else bytes(one["piece"]) for one in pieces)
     assert whole.decode() == "Grüße 🦊!"
     assert any(isinstance(one["piece"], list) for one in pieces)
-
-
-@pytest.mark.parametrize(
-    ("route", "body", "param"),
-    [
-        ("/detokenize", {"tokens": [99_999_999]}, "tokens"),
-        ("/detokenize", {"tokens": [-1]}, "tokens"),
-        ("/tokenize", {"content": [-1]}, "content"),
-        ("/tokenize", {"content": 3}, "content"),
-    ],
-)
-def test_what_is_no_text_or_token_is_refused(server, route, body, param):
-    answer = server.http.post(route, json=body)
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
-
-
-def test_a_template_is_applied_without_a_reply(server):
-    messages = [{"role": "user", "content": "Hello"}]
-    prompt = server.http.post("/apply-template", json={"messages": messages}).json()["prompt"]
+    prompt = server.http.post("/apply-template", json={"messages": [{"role": "user", "content": "Hello"}]}).json()[
+        "prompt"
+    ]
     assert prompt.startswith("<|im_start|>user\nHello<|im_end|>")
     assert prompt.endswith("<|im_start|>assistant\n")
-    assert server.http.post("/apply-template", json={}).json()["error"]["param"] == "messages"
 
 
 def fill(server, **fields):
@@ -255,22 +223,14 @@ def test_the_middle_is_filled_in_as_by_hand(server):
 
 
 def test_what_llama_vim_sends_is_answered(server):
+    files = [{"filename": f"{i}.py", "text": "pass\n" * 100, "time": 1} for i in range(20)]
     asked = {
-        "input_prefix": "x = <|fim_middle|> # a text of the file\n" * 200,
-        "input_suffix": "y\n" * 2_000,
-        "input_extra": [{"filename": f"{i}.py", "text": "pass\n" * 100, "time": 1} for i in range(20)],
-        "prompt": "    ",
-        "n_indent": 4,
-        "n_predict": 32,
-        "samplers": ["top_k", "top_p", "infill"],
-        "top_k": 40,
-        "top_p": 0.9,
-        "cache_prompt": True,
-        "t_max_prompt_ms": 500,
-        "t_max_predict_ms": 1_000,
-        "stream": False,
+        "input_prefix": "x = <|fim_middle|> # a text of the file\n" * 200, "input_suffix": "y\n" * 2_000,
+        "input_extra": files, "prompt": "    ", "n_indent": 4, "n_predict": 32, "top_k": 40, "top_p": 0.9,
+        "samplers": ["top_k", "top_p", "infill"], "cache_prompt": True, "t_max_prompt_ms": 500,
+        "t_max_predict_ms": 1_000, "stream": False,
         "response_fields": ["content", "timings/prompt_n", "timings/predicted_ms", "tokens_cached", "truncated"],
-    }
+    }  # fmt: skip
     told = server.http.post("/infill", json=asked)
     assert told.status_code == 200, told.text
     assert set(told.json()) == set(asked["response_fields"])

@@ -40,26 +40,13 @@ def as_llama_server(home, tmp_path_factory):
     options = [
         *("--api-key-file", str(keys)),
         *[
-            "-c",
-            "1024",
-            "-np",
-            "2",
-            "-n",
-            "7",
-            "-ngl",
-            "0",
-            "-t",
-            "2",
-            "-fa",
-            "auto",
-            "--jinja",
-            "--metrics",
+            "-c", "1024", "-np", "2", "-n", "7", "-ngl", "0", "-t", "2", "-fa", "auto", "--jinja", "--metrics",
             "--strict-models",
         ],
         *("--temp", "0", "--top-k", "7", "--no-webui"),
         *("--chat-template-file", str(template), "--chat-template-kwargs", '{"greeting": "Good day."}'),
         *("--host", str(folder / "endpoint.sock"), "-ctk", "f16", "-ctv", "f16", "--no-draft"),
-    ]
+    ]  # fmt: skip
     with RunningServer(*options) as running:
         yield running, folder / "endpoint.sock"
 
@@ -77,6 +64,10 @@ def test_the_options_mean_what_they_mean_there(as_llama_server):
         "Tell me.", max_tokens=1, extra_body={"chat_template_kwargs": {"greeting": "Good evening to you."}}
     )
     assert other.usage.prompt_tokens > slow.usage.prompt_tokens
+    with pytest.raises(openai.NotFoundError, match="ember-q8_0") as caught:
+        server.chat(model="gpt-4o")
+    assert caught.value.code == "model_not_found", "strict names are those of models"
+    assert server.chat(model="openai/ember-q8_0", max_tokens=1).model == MODEL
 
 
 @pytest.mark.parametrize(
@@ -118,15 +109,6 @@ def test_the_servers_sampling_is_for_requests_that_say_nothing(as_llama_server):
 
     assert told(seed=1) == told(seed=2)
     assert len({told(seed=seed, temperature=5, top_k=0, top_p=1, min_p=0) for seed in range(4)}) > 1
-
-
-def test_strict_names_are_those_of_models(as_llama_server):
-    server, _ = as_llama_server
-    with pytest.raises(openai.NotFoundError) as caught:
-        server.chat(model="gpt-4o")
-    assert caught.value.code == "model_not_found"
-    assert "ember-q8_0" in caught.value.message
-    assert server.chat(model="openai/ember-q8_0", max_tokens=1).model == MODEL
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows' Python has no Unix sockets")
@@ -242,22 +224,10 @@ def test_options_of_sampling_are_what_requests_get_that_say_nothing(served):
     given = "--temp .3 --top-k 7 --top-p .9 --min-p 0 --repeat-penalty 1.1 --typical .5 --top-nsigma 2 --ignore-eos"
     more = "--mirostat 2 --mirostat-ent 4 --mirostat-lr .2 --dry-multiplier .8 --repeat-last-n -1 -l 7+1 -s 5"
     assert served(*given.split(), *more.split()).sampling == {
-        "temperature": 0.3,
-        "top_k": 7,
-        "top_p": 0.9,
-        "min_p": 0.0,
-        "repeat_penalty": 1.1,
-        "typical_p": 0.5,
-        "top_n_sigma": 2.0,
-        "ignore_eos": True,
-        "mirostat": 2,
-        "mirostat_tau": 4.0,
-        "mirostat_eta": 0.2,
-        "dry_multiplier": 0.8,
-        "repeat_last_n": -1,
-        "logit_bias": {"7": 1.0},
-        "seed": 5,
-    }
+        "temperature": 0.3, "top_k": 7, "top_p": 0.9, "min_p": 0.0, "repeat_penalty": 1.1, "typical_p": 0.5,
+        "top_n_sigma": 2.0, "ignore_eos": True, "mirostat": 2, "mirostat_tau": 4.0, "mirostat_eta": 0.2,
+        "dry_multiplier": 0.8, "repeat_last_n": -1, "logit_bias": {"7": 1.0}, "seed": 5,
+    }  # fmt: skip
     assert served("--seed", "-1").sampling == served().sampling == {}
 
 
@@ -310,7 +280,7 @@ def test_values_that_cannot_be_are_refused_by_name(served, capsys, options, sent
     assert sentence in capsys.readouterr().err
 
 
-def test_every_variable_of_llama_server_stands_for_its_option():
+def test_every_variable_of_llama_server_stands_for_its_option_but_not_for_our_own_server(monkeypatch):
     of = {variable: name for name, variable in VARIABLES.items()}
     listed = lines_of("llama_server_variables.txt")
     assert {variable for variable, *_ in listed} == set(of)
@@ -318,6 +288,9 @@ def test_every_variable_of_llama_server_stands_for_its_option():
         assert of[variable] in names
     (command,) = get_group(build(is_pretty=False, typed=["serve"])).commands.values()
     assert set(VARIABLES) <= {name for option in command.params for name in option.opts}
+    monkeypatch.setenv("LLAMA_ARG_HOST", "0.0.0.0")
+    monkeypatch.setenv("LLAMA_API_KEY", "theirs")
+    assert not [name for name in serve_environment("ours") if name.startswith("LLAMA_")]
 
 
 @pytest.mark.parametrize(
@@ -350,9 +323,11 @@ def test_variables_are_options_that_nobody_typed(served, monkeypatch, variables,
 
 def test_keys_of_variables_count_where_ours_is_not_set(served, monkeypatch, capsys):
     monkeypatch.setenv("LLAMA_API_KEY", "secret")
+    monkeypatch.setenv("LLAMA_ARG_ENDPOINT_METRICS", "1")
     assert served().api_key == "secret"
     told = capsys.readouterr().err
-    assert "From the environment: LLAMA_API_KEY." in told
+    assert "From the environment: LLAMA_API_KEY" in told
+    assert "LLAMA_ARG_ENDPOINT_METRICS changes nothing here: /metrics is always there." in told
     assert "secret" not in told
     monkeypatch.setenv("SLIPSTREAM_API_KEY", "ours")
     assert served().api_keys == ("ours",)
@@ -379,18 +354,6 @@ def test_a_variable_that_cannot_be_followed_is_named(served, monkeypatch, capsys
     monkeypatch.setenv(variable, value)
     assert main(["serve"]) == ExitCode.USAGE
     assert sentence in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_variable_that_changes_nothing_is_taken_with_a_word(served, monkeypatch, capsys):
-    monkeypatch.setenv("LLAMA_ARG_ENDPOINT_METRICS", "1")
-    served()
-    assert "LLAMA_ARG_ENDPOINT_METRICS changes nothing here: /metrics is always there." in capsys.readouterr().err
-
-
-def test_a_server_of_our_own_reads_none_of_them(monkeypatch):
-    monkeypatch.setenv("LLAMA_ARG_HOST", "0.0.0.0")
-    monkeypatch.setenv("LLAMA_API_KEY", "theirs")
-    assert not [name for name in serve_environment("ours") if name.startswith("LLAMA_")]
 
 
 def test_a_model_of_the_hub_is_downloaded_once_and_then_served_without_asking_it(hub_server):

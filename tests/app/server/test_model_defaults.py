@@ -25,30 +25,23 @@ def chat(**fields) -> ChatCompletionBody:
     return ChatCompletionBody(**{"messages": [{"role": "user", "content": "Hi"}]} | fields)
 
 
-def test_nothing_set_leaves_the_body_alone():
+def test_what_is_left_open_is_filled_and_what_is_said_stands():
     body = chat()
     assert with_defaults(body, ModelSettings(ctx=512), MODEL) is body
-
-
-def test_what_is_left_open_is_filled():
     body = with_defaults(chat(top_k=3), OWN, MODEL)
     (params,) = body.sampling(None)
     assert (params.temperature, params.top_k, params.top_p) == (0.25, 3, 0.95)
     assert body.wanted_speed == "fast"
     assert [(m.role, m.content) for m in body.messages] == [("system", "Be brief."), ("user", "Hi")]
     assert len(body.template_variables()["messages"]) == 2
-
-
-@pytest.mark.parametrize("role", ["system", "developer"])
-def test_a_system_message_of_the_request_stands(role):
-    body = chat(messages=[{"role": role, "content": "Mine."}, {"role": "user", "content": "Hi"}])
-    assert with_defaults(body, OWN, MODEL).messages == body.messages
-
-
-@pytest.mark.parametrize("fields", [{"speed": "standard"}, {"service_tier": "flex"}])
-def test_a_speed_of_the_request_stands(fields):
-    body = chat(**fields)
-    assert with_defaults(body, OWN, MODEL).wanted_speed is body.wanted_speed
+    for role in ("system", "developer"):
+        body = chat(messages=[{"role": role, "content": "Mine."}, {"role": "user", "content": "Hi"}])
+        assert with_defaults(body, OWN, MODEL).messages == body.messages
+    for fields in ({"speed": "standard"}, {"service_tier": "flex"}):
+        body = chat(**fields)
+        assert with_defaults(body, OWN, MODEL).wanted_speed is body.wanted_speed
+    text = with_defaults(CompletionBody(prompt="x"), OWN, MODEL)
+    assert (text.temperature, text.prompt) == (0.25, "x"), "without a system prompt"
 
 
 def test_a_default_speed_that_cannot_be_is_not_an_error():
@@ -56,11 +49,6 @@ def test_a_default_speed_that_cannot_be_is_not_an_error():
     for body, speed in ((chat(), "spark"), (chat(tools=tools), "deep"), (CompletionBody(prompt="x"), "deep")):
         assert with_defaults(body, ModelSettings(speed=speed), MODEL).wanted_speed == "standard"
     assert with_defaults(chat(), ModelSettings(speed="deep"), MODEL).wanted_speed == "deep"
-
-
-def test_text_completions_have_no_system_prompt():
-    body = with_defaults(CompletionBody(prompt="x"), OWN, MODEL)
-    assert (body.temperature, body.prompt) == (0.25, "x")
 
 
 def test_options_of_the_server_stand_before_those_of_the_model():

@@ -264,6 +264,10 @@ async def test_the_user_may_ask_for_a_model_that_failed_at_once(stage: Stage) ->
 
 @on_stage(is_ready=True)
 async def test_what_is_said_of_a_load_that_was_replaced_changes_nothing_of_the_next(stage: Stage) -> None:
+    stage.say(EnginePhase.RESTARTING, problem="It died.")
+    await stage.settle()
+    async with stage.pool.lease("a") as host:
+        assert host.model.path == "a.gguf", "a dead engine keeps its model"
     stage.host.load(B)
     await stage.settle()
     stage.say(EnginePhase.LOADING, progress=0.3)
@@ -297,27 +301,6 @@ async def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_as
     await running
     await stage.settle()
     assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, False])
-
-
-@on_stage(is_ready=True)
-async def test_a_dead_engine_keeps_its_model_while_it_is_restarted(stage: Stage) -> None:
-    stage.say(EnginePhase.RESTARTING, problem="It died.")
-    await stage.settle()
-    async with stage.pool.lease("a") as host:
-        assert host.model.path == "a.gguf"
-
-
-@on_stage(is_ready=True)
-async def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it(stage: Stage) -> None:
-    release = asyncio.Event()
-    running = await stage.begin("a", release, [])
-    assert (await stage.pool.request_load("b")).name == "b"
-    await stage.settle()
-    assert stage.host.name == "a"
-    release.set()
-    await running
-    await stage.settle()
-    assert stage.host.name == "b"
 
 
 @on_stage(is_ready=True)
@@ -461,7 +444,16 @@ async def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one(
     assert (log, stage.host.model) == ([], None)
     stage.becomes_ready("b.gguf")
     await call
-    assert log == ["b.gguf"]
+    assert (log, stage.host.name) == (["b.gguf"], "b")
+    running_release = asyncio.Event()
+    running = await stage.begin("b", running_release, log)
+    assert (await stage.pool.request_load("a")).name == "a"
+    await stage.settle()
+    assert stage.host.name == "b", "while it is used"
+    running_release.set()
+    await running
+    await stage.settle()
+    assert stage.host.name == "a"
 
 
 @on_stage()

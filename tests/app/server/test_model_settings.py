@@ -5,23 +5,26 @@ from __future__ import annotations
 import pytest
 
 from core.values.model_settings import (
-    NAMES,
     BadSetting,
     ModelSettings,
-    recommended,
-    setting_name,
     settings_from,
 )
 
 NOTHING = ModelSettings()
 
 
-def test_texts_become_values():
+def test_texts_and_saved_settings_become_values_and_wrong_ones_cost_only_themselves():
     plain = {"system": " Be brief. \n", "speed": "fast"}
     made = NOTHING.with_texts({"ctx": " 4096 ", "KV-Type": "q8_0", "temperature": "0.6", "top_k": "20", **plain})
     assert made.given == {"ctx": 4096, "kv_type": "q8_0", "temperature": 0.6, "top_k": 20, **plain}
     assert made.sampling == {"temperature": 0.6, "top_k": 20}
     assert made.without(("temperature", "top-k", "ctx")).given == {"kv_type": "q8_0", **plain}
+    saved = {"ctx": 2048, "temperature": "hot", "top_k": 3.5, "kv_type": "q9", "colour": 1, "threads": True, "top_p": 1}
+    settings, problems = settings_from(saved)
+    assert settings.given == {"ctx": 2048, "top_p": 1}
+    assert len(problems) == 5
+    assert settings_from([1]) == (NOTHING, settings_from([1])[1])
+    assert settings_from({}) == (NOTHING, ())
 
 
 @pytest.mark.parametrize(
@@ -49,22 +52,3 @@ def test_what_cannot_be_is_said(name, text, says):
     with pytest.raises(BadSetting, match=says) as caught:
         NOTHING.with_texts({name: text})
     assert not caught.value.message.endswith("..")
-
-
-def test_saved_settings_that_cannot_be_used_do_not_cost_the_others():
-    saved = {"ctx": 2048, "temperature": "hot", "top_k": 3.5, "kv_type": "q9", "colour": 1, "threads": True, "top_p": 1}
-    settings, problems = settings_from(saved)
-    assert settings.given == {"ctx": 2048, "top_p": 1}
-    assert len(problems) == 5
-    assert settings_from([1]) == (NOTHING, settings_from([1])[1])
-    assert settings_from({}) == (NOTHING, ())
-
-
-def test_every_setting_has_a_recommended_value_in_words():
-    assert {name: recommended(name) for name in ("ctx", "temperature", "speed")} == {
-        "ctx": "chosen for this machine",
-        "temperature": "0.8",
-        "speed": "standard",
-    }
-    assert all(recommended(name) for name in NAMES)
-    assert all(setting_name(name.upper().replace("_", "-")) == name for name in NAMES)

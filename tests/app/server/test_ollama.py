@@ -64,15 +64,12 @@ def test_a_reply_has_the_format_that_is_asked_for(client, form, check):
         assert told.message.content.startswith("{")
 
 
-def test_a_prompt_is_answered_and_the_conversation_goes_on_by_its_context(client):
+def test_a_prompt_is_answered_goes_on_by_its_context_and_a_middle_is_filled_in(client, server):
     first = client.generate(NAME, STORY[0]["content"], options=GREEDY)
     assert first.response == client.chat(NAME, STORY, options=GREEDY).message.content
     second = client.generate(NAME, "And then?", context=first.context, options=GREEDY)
     messages = [*STORY, {"role": "assistant", "content": first.response}, {"role": "user", "content": "And then?"}]
     assert second.response == client.chat(NAME, messages, options=GREEDY).message.content
-
-
-def test_a_text_goes_on_and_a_middle_is_filled_in(server, client):
     text = server.client.completions.create(model=MODEL, prompt="Once upon a", max_tokens=24, temperature=0)
     raw = client.generate(NAME, "Once upon a", raw=True, options=GREEDY, stream=True)
     assert "".join(line.response for line in raw) == text.choices[0].text
@@ -130,9 +127,6 @@ def test_models_are_listed_shown_and_said_to_run(server, client):
     (running,) = client.ps().models
     assert (running.model, running.context_length) == (NAME, server.state["n_ctx"])
     assert running.expires_at.timestamp() > 0
-
-
-def test_clients_that_look_who_is_there_find_ollama(server):
     major, minor, patch = map(int, server.http.get("/api/version").json()["version"].split("."))
     assert (major, minor, patch) > (0, 14, 2), "Copilot wants 0.6.4, codex 0.13.4, others 0.14"
     assert server.http.get("/").text == "Ollama is running"

@@ -165,13 +165,18 @@ def test_what_is_done_to_models_of_this_machine_is_not_done_to_one_of_a_remotes_
     assert front.state["phase"] == "ready"
 
 
-def test_errors_are_the_remotes_own(front, server):
+def test_errors_are_the_remotes_own_and_figures_are_kept_by_remote(front, server):
     wrong = CHAT | {"temperature": "hot"}
     here = server.http.post("/v1/chat/completions", json=wrong | {"model": MODEL})
     there = front.http.post("/v1/chat/completions", json=wrong | {"model": f"rack/{MODEL}"})
     assert (there.status_code, there.json()) == (here.status_code, here.json())
     ranked = front.http.post("/reranking", json={"model": f"rack/{MODEL}", "query": "fox", "documents": ["a"]})
     assert (ranked.status_code, ranked.headers["x-slipstream-remote"]) == (400, "rack")
+    front.http.post("/v1/chat/completions", json=CHAT | {"model": f"rack/{MODEL}"})
+    lines = front.http.get("/metrics").text.splitlines()
+    figures = dict(line.rsplit(" ", 1) for line in lines if line.startswith("slipstream:remote_"))
+    assert float(figures['slipstream:remote_tokens_predicted_total{remote="rack"}']) >= 12
+    assert float(figures['slipstream:remote_requests_ended_total{reason="stop",remote="rack"}']) >= 1
 
 
 @pytest.mark.parametrize("how", ["client leaves", "DELETE"])
@@ -403,14 +408,6 @@ def test_a_conversation_that_is_too_long_for_a_remote_loses_its_oldest_turns(fro
     sent = [json.loads(one.partition(b"\r\n\r\n")[2])["messages"] for one in scripted.requests]
     assert [len(messages) for messages in sent] == [6, 4, 2]
     assert [one["role"] for one in sent[-1]] == ["system", "user"]
-
-
-def test_figures_are_kept_by_remote(front):
-    front.http.post("/v1/chat/completions", json=CHAT | {"model": f"rack/{MODEL}"})
-    lines = front.http.get("/metrics").text.splitlines()
-    figures = dict(line.rsplit(" ", 1) for line in lines if line.startswith("slipstream:remote_"))
-    assert float(figures['slipstream:remote_tokens_predicted_total{remote="rack"}']) >= 12
-    assert float(figures['slipstream:remote_requests_ended_total{reason="stop",remote="rack"}']) >= 1
 
 
 def test_a_request_goes_on_with_the_remotes_key_and_without_the_clients(front, scripted):

@@ -183,7 +183,14 @@ def test_a_call_that_is_cut_is_given_as_far_as_it_came_and_never_as_text(text, p
     assert parsed(text, is_cut=True) == parts
 
 
-def test_a_value_between_tags_comes_as_it_is_written():
+def test_text_and_arguments_come_as_soon_as_they_are_written():
+    parser = ReplyParser(QWEN, TOOLS)
+    for text, told in (("One <tool", "One"), ("box", " <toolbox"), (" two", " two")):
+        assert parser.feed(text) == [ContentText(told)]
+    (begun, first) = parser.feed('<tool_call>\n{"name": "add", "arguments": {"a": "On')
+    assert (type(begun), begun.name, first) == (CallBegun, "add", CallArguments('{"a": "On'))
+    assert parser.feed("ce}") == [CallArguments("ce}")]
+    assert parser.feed('"}}') == [CallArguments('"}'), CallEnded()]
     parser = ReplyParser(CODER, TOOLS)
     parser.feed("<tool_call>\n<function=add>\n<parameter=s>\n")
     assert parser.feed('Once "upon')[-1] == CallArguments('Once \\"upon')
@@ -191,22 +198,7 @@ def test_a_value_between_tags_comes_as_it_is_written():
     assert parser.feed("</parameter>\n</function>") == [CallArguments('"}'), CallEnded()]
 
 
-def test_text_is_given_out_as_soon_as_it_cannot_begin_a_marker():
-    parser = ReplyParser(QWEN, TOOLS)
-    assert parser.feed("One <tool") == [ContentText("One")]
-    assert parser.feed("box") == [ContentText(" <toolbox")]
-    assert parser.feed(" two") == [ContentText(" two")]
-
-
-def test_arguments_come_as_they_are_written():
-    parser = ReplyParser(QWEN, TOOLS)
-    (begun, first) = parser.feed('<tool_call>\n{"name": "add", "arguments": {"a": "On')
-    assert (type(begun), begun.name, first) == (CallBegun, "add", CallArguments('{"a": "On'))
-    assert parser.feed("ce}") == [CallArguments("ce}")]
-    assert parser.feed('"}}') == [CallArguments('"}'), CallEnded()]
-
-
-def test_a_call_of_a_tool_ends_the_thoughts():
+def test_a_call_of_a_tool_ends_the_thoughts_and_is_text_where_there_are_no_tools():
     form = ReplyFormat(THINKING, calls=CODER.calls)
     call = "<tool_call>\n<function={}>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>"
     for text in (f"Hm.\n{call.format('add')}", [f"Hm.\n{call.format('add')}"]):
@@ -215,20 +207,10 @@ def test_a_call_of_a_tool_ends_the_thoughts():
     assert parsed(f"{thought}</think>Hi", form, thinks=True) == [[thought], "Hi"]
     assert parsed("Hm. <tool_call>", form, thinks=True) == [["Hm. <tool_call>"]]
     assert parsed("Hm. <tool_call>", form, thinks=True, is_cut=True) == [["Hm."]]
-
-
-def test_a_reply_can_begin_in_thoughts():
     assert parsed("Hm.\n</think>\n\nHi", thinks=True) == [["Hm."], "Hi"]
-
-
-def test_without_tools_calls_are_text():
-    parser = ReplyParser(QWEN)
-    assert parser.feed(CALL) + parser.finish() == [ContentText(CALL)]
-
-
-def test_ids_differ():
-    parser = ReplyParser(QWEN, TOOLS)
-    ids = {piece.id for piece in parser.feed(CALL + CALL) if isinstance(piece, CallBegun)}
+    without_tools = ReplyParser(QWEN)
+    assert without_tools.feed(CALL) + without_tools.finish() == [ContentText(CALL)]
+    ids = {piece.id for piece in ReplyParser(QWEN, TOOLS).feed(CALL + CALL) if isinstance(piece, CallBegun)}
     assert len(ids) == 2
 
 

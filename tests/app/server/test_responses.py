@@ -95,39 +95,30 @@ def test_a_tool_of_free_text_and_one_in_a_namespace_come_back_as_they_were_sent(
     call = told.output[-1]
     assert (call.type, call.name) == ("custom_tool_call", "write_note")
     assert [event.input for event in events if event.type == "response.custom_tool_call_input.done"] == [call.input]
+    some = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "roll_dice"}]}
+    told = responses.create(tools=[WEATHER, WEATHER | {"name": "roll_dice"}], tool_choice=some, **fields)
+    assert {call.name for call in told.output} == {"roll_dice"}
     space = {"type": "namespace", "name": "home", "description": "At home.", "tools": [WEATHER]}
     hosted = [{"type": "web_search"}, {"type": "image_generation", "output_format": "png"}]
     told = responses.create(tools=[space, *hosted], tool_choice="required", **fields)
     assert (told.output[-1].name, told.output[-1].namespace) == ("get_weather", "home")
 
 
-def test_only_allowed_tools_are_called(responses):
-    other = WEATHER | {"name": "roll_dice"}
-    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "roll_dice"}]}
-    fields = {"tools": [WEATHER, other], "tool_choice": choice, "max_output_tokens": 200, "temperature": 0}
-    told = responses.create(model=MODEL, input="What is the weather in Paris?", store=False, **fields)
-    assert {call.name for call in told.output} == {"roll_dice"}
-
-
-def test_text_follows_a_schema(responses):
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    form = {"type": "json_schema", "name": "number", "schema": schema, "strict": True}
-    told = responses.create(model=MODEL, input="A number?", text={"format": form}, temperature=0, store=False)
-    assert isinstance(json.loads(told.output_text)["n"], int)
-
-
-def test_the_tokens_of_an_input_are_counted_without_an_answer(server, responses, story):
+def test_tokens_are_counted_log_probabilities_told_and_a_schema_followed(server, responses, story):
     counted = responses.input_tokens.count(model=MODEL, input=STORY["input"], instructions="You tell stories.")
     assert counted.input_tokens == story.usage.input_tokens
     after = server.http.post("/v1/responses/input_tokens", json={"input": "And?", "previous_response_id": story.id})
     assert after.json()["input_tokens"] > story.usage.total_tokens
-
-
-def test_log_probabilities_come_with_the_text(responses):
     told = responses.create(**STORY, include=["message.output_text.logprobs"], top_logprobs=2)
     logprobs = told.output[0].content[0].logprobs
-    assert len(logprobs) == 24
-    assert {len(one.top_logprobs) for one in logprobs} == {2}
+    assert [len(one.top_logprobs) for one in logprobs] == [2] * 24
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    form = {"type": "json_schema", "name": "number", "schema": schema, "strict": True}
+    told = responses.create(model=MODEL, input="A number?", text={"format": form}, temperature=0, store=False)
+    assert isinstance(json.loads(told.output_text)["n"], int)
+    # Searches of OpenAI's in a conversation are passed over.
+    items = [{"role": "user", "content": "Hi"}, {"type": "web_search_call", "id": "ws_1", "status": "completed"}]
+    assert server.http.post("/v1/responses", json={"input": items, "max_output_tokens": 2}).status_code == 200
 
 
 def test_a_reply_that_cannot_be_stored_comes_all_the_same_and_says_so(server, home, responses, story):
@@ -222,16 +213,10 @@ def test_stored_items_may_be_named_in_place_of_sent(server):
     assert first.id.startswith("resp_")
     assert first.output[0].id.startswith("msg_")
     (asked,) = server.client.responses.input_items.list(first.id).data
-    named = [
-        {"type": "item_reference", "id": asked.id},
-        {"id": first.output[0].id},
-        {"role": "user", "content": "Who?"},
-    ]
-    sent = [
-        {"role": "user", "content": "My name is Lily."},
-        {"role": "assistant", "content": first.output_text},
-        {"role": "user", "content": "Who?"},
-    ]
+    last = {"role": "user", "content": "Who?"}
+    named = [{"type": "item_reference", "id": asked.id}, {"id": first.output[0].id}, last]
+    answered = {"role": "assistant", "content": first.output_text}
+    sent = [{"role": "user", "content": "My name is Lily."}, answered, last]
     count = lambda items: server.http.post("/v1/responses/input_tokens", json={"input": items}).json()["input_tokens"]  # noqa: E731
     assert count(named) == count(sent)
     answer = server.http.post("/v1/responses", json={"input": named, "max_output_tokens": 4})
@@ -239,8 +224,3 @@ def test_stored_items_may_be_named_in_place_of_sent(server):
     unknown = server.http.post("/v1/responses", json={"input": [{"type": "item_reference", "id": "msg_0_1"}]})
     error = unknown.json()["error"]
     assert (unknown.status_code, error["param"], error["code"]) == (400, "input[0]", "item_not_found")
-
-
-def test_searches_of_openais_in_a_conversation_are_passed_over(server):
-    items = [{"role": "user", "content": "Hi"}, {"type": "web_search_call", "id": "ws_1", "status": "completed"}]
-    assert server.http.post("/v1/responses", json={"input": items, "max_output_tokens": 2}).status_code == 200

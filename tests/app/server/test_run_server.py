@@ -230,23 +230,14 @@ def test_a_person_is_told_what_is_served(phase, words, monkeypatch, capsys):
     assert words in capsys.readouterr().err
 
 
-def test_other_machines_need_a_key():
+def test_other_machines_need_a_key_and_settings_that_cannot_be_used_are_refused():
     with pytest.raises(BadOption, match="keys add NAME"):
         ServerSettings(host="0.0.0.0")
     assert not ServerSettings(host="0.0.0.0", api_key="k").is_loopback
     assert ServerSettings(host="::1").is_loopback
-
-
-@pytest.mark.parametrize("fields", [{"port": -1}, {"port": 70_000}, {"host": ""}, {"api_key": " "}, {"n_slots": 0}])
-def test_settings_that_cannot_be_used_are_refused_with_a_sentence(fields):
-    with pytest.raises(BadOption):
-        ServerSettings(**fields)
-
-
-@pytest.mark.parametrize("host", ["..", "a" * 80, "ho st.invalid", "nobody.invalid", "192.0.2.1"])
-def test_what_is_no_host_of_ours_is_refused_with_a_sentence(host):
-    with pytest.raises(BadOption, match="listen on"):
-        listen(host, 0)
+    for fields in ({"port": -1}, {"port": 70_000}, {"host": ""}, {"api_key": " "}, {"n_slots": 0}):
+        with pytest.raises(BadOption):
+            ServerSettings(**fields)
 
 
 @pytest.mark.parametrize(("port", "way_out"), [(80, "choose one above 1023"), (8642, "choose another with --port")])
@@ -259,6 +250,9 @@ def test_a_port_that_the_system_keeps_to_itself_is_refused_with_a_way_out(monkey
         listen("127.0.0.1", port)
 
 
-def test_a_port_is_taken_for_a_second_server_even_before_it_serves():
+def test_a_port_is_taken_for_a_second_server_and_what_is_no_host_of_ours_refused():
+    for host in ("..", "a" * 80, "ho st.invalid", "nobody.invalid", "192.0.2.1"):
+        with pytest.raises(BadOption, match="listen on"):
+            listen(host, 0)
     with listen("127.0.0.1", 0) as first, pytest.raises(PortTaken):
         listen("127.0.0.1", first.getsockname()[1])

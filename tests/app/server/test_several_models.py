@@ -59,7 +59,7 @@ def test_each_answers_from_its_own_engine_while_the_other_writes(both: RunningSe
     assert both.state["model"] == MODEL, "a request does not choose"
 
 
-def test_an_embedder_stays_beside_a_chat_model(both: RunningServer) -> None:
+def test_an_embedder_stays_beside_a_chat_model_and_aliases_answer(both: RunningServer) -> None:
     found = both.client.embeddings.create(model="tiny-bert", input="The fox")
     assert (found.model, len(found.data[0].embedding)) == ("tiny-bert", 64)
     assert engines(both)[MODEL] == "ready", "nobody had to leave for it"
@@ -68,9 +68,6 @@ def test_an_embedder_stays_beside_a_chat_model(both: RunningServer) -> None:
     listed = {one.id: one for one in both.client.models.list()}
     assert listed["tiny-bert"].loaded
     assert listed["gpt-4o"].alias_of == MODEL
-
-
-def test_aliases_answer_and_props_are_those_of_the_named_model(both: RunningServer) -> None:
     assert both.chat(model="gpt-4.1", max_tokens=1).model == MODEL
     assert both.chat(model="small", max_tokens=1).model == SMALL
     props = both.http.get("/props", params={"model": SMALL}).json()

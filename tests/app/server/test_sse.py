@@ -50,7 +50,7 @@ async def pinged(client: Client, times: int) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_what_is_yielded_is_sent():
+async def test_what_is_yielded_is_sent_but_no_details_of_an_unforeseen_error(caplog):
     async def events():
         yield b"data: 1\n\n"
         yield b"data: 2\n\n"
@@ -60,32 +60,32 @@ async def test_what_is_yielded_is_sent():
     assert client.sent[0]["status"] == 200
     assert client.sent[-1]["more_body"] is False
 
-
-async def test_an_error_before_the_first_event_is_an_error_of_http():
-    async def events():
-        raise refuse(400, "No.")
-        yield b""
-
-    with pytest.raises(ApiError):
-        await stream(events())
-
-
-async def test_an_error_after_the_first_event_is_an_event_and_the_end():
-    async def events():
-        yield b"data: 1\n\n"
-        raise refuse(503, "The engine died.", code="engine_died")
-
-    _, error, _ = (await stream(events())).text.split("\n\n")
-    assert json.loads(error.removeprefix("data: "))["error"]["code"] == "engine_died"
-
-
-async def test_an_unforeseen_error_does_not_tell_its_details(caplog):
     async def events():
         yield b"data: 1\n\n"
         raise ValueError("secret")
 
     assert "secret" not in (await stream(events())).text
     assert "secret" in caplog.text
+
+
+@pytest.mark.parametrize("sent_before", ["nothing", "an event", "a comment"])
+async def test_an_error_is_one_of_http_before_the_first_event_and_an_event_and_the_end_after_it(sent_before):
+    client = Client(None)
+
+    async def events():
+        if sent_before == "an event":
+            yield b"data: 1\n\n"
+        elif sent_before == "a comment":
+            await pinged(client, 1)
+        raise refuse(503, "The engine died.", code="engine_died")
+
+    if sent_before == "nothing":
+        with pytest.raises(ApiError):
+            await stream(events())
+        return
+    text = (await stream(events(), ping_seconds=0.02, client=client)).text
+    *_, error, end = text.split("\n\n")
+    assert (json.loads(error.removeprefix("data: "))["error"]["code"], end) == ("engine_died", "")
 
 
 async def test_a_comment_keeps_a_silent_stream_alive():
@@ -98,18 +98,6 @@ async def test_a_comment_keeps_a_silent_stream_alive():
     text = (await stream(events(), ping_seconds=0.02, client=client)).text
     assert text.startswith(": ping\n\n: ping\n\n")
     assert text.endswith("data: 1\n\n")
-
-
-async def test_an_error_after_a_comment_is_an_event():
-    client = Client(None)
-
-    async def events():
-        await pinged(client, 1)
-        raise refuse(400, "Too long.")
-        yield b""
-
-    text = (await stream(events(), ping_seconds=0.02, client=client)).text
-    assert json.loads(text.split("data: ")[1])["error"]["message"] == "Too long."
 
 
 @pytest.mark.parametrize(

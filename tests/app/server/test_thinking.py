@@ -117,6 +117,8 @@ def test_without_a_bound_the_model_thinks_as_long_as_it_likes(thinker):
         {"reasoning_effort": "none"},
         {"reasoning_budget": 0},
         {"reasoning": {"enabled": False}},
+        # The template cannot switch these off.
+        {"reasoning_budget": 0, "chat_template_kwargs": {"enable_thinking": True, "opens": True}},
     ],
     ids=str,
 )
@@ -124,13 +126,6 @@ def test_without_thoughts_the_answer_comes_at_once(thinker, fields):
     message = thinker.chat(max_tokens=20, extra_body=fields).choices[0].message
     assert not getattr(message, "reasoning_content", None)
     assert message.content
-
-
-def test_thoughts_that_the_template_cannot_switch_off_are_ended_at_once(thinker):
-    kwargs = {"enable_thinking": True, "opens": True}
-    message = thinker.chat(max_tokens=20, extra_body={"reasoning_budget": 0, "chat_template_kwargs": kwargs})
-    assert not getattr(message.choices[0].message, "reasoning_content", None)
-    assert message.choices[0].message.content
 
 
 @pytest.mark.parametrize("opens", [True, False])
@@ -157,32 +152,23 @@ def test_a_required_call_comes_after_the_thoughts(thinker, stream):
     assert json.loads(call.function.arguments)["sides"] in (6, 20)
 
 
-def test_thoughts_go_back_into_the_prompt(thinker):
+def test_thoughts_stay_in_the_text_where_a_request_wants_that_and_are_an_item_of_a_response(thinker):
+    message = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 6, "reasoning_format": "none"})
+    text = message.choices[0].message.content
+    apart = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 6}).choices[0].message
+    assert text == f"{OPEN}{apart.reasoning_content}{CLOSE}{apart.content}"
+    assert not getattr(message.choices[0].message, "reasoning_content", None)
+    answer = thinker.client.responses.create(model="ember-q8_0", input="Tell me.", max_output_tokens=40)
+    assert [item.type for item in answer.output] == ["reasoning", "message"]
+    assert answer.output_text
+    assert answer.usage.output_tokens_details.reasoning_tokens > 0
     said = [
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Ho", "reasoning_content": "He greets."},
         {"role": "user", "content": "Again"},
     ]
     prompt = thinker.http.post("/apply-template", json={"messages": said}).json()["prompt"]
-    assert f"{OPEN}He greets.{CLOSE}Ho" in prompt
-
-
-def test_thoughts_stay_in_the_text_where_a_request_wants_that(thinker):
-    message = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 6, "reasoning_format": "none"})
-    text = message.choices[0].message.content
-    apart = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 6}).choices[0].message
-    assert text == f"{OPEN}{apart.reasoning_content}{CLOSE}{apart.content}"
-    assert not getattr(message.choices[0].message, "reasoning_content", None)
-
-
-def test_responses_have_thoughts_as_an_item_of_their_own(thinker):
-    answer = thinker.client.responses.create(model="ember-q8_0", input="Tell me.", max_output_tokens=40)
-    assert [item.type for item in answer.output] == ["reasoning", "message"]
-    assert answer.output_text
-    assert answer.usage.output_tokens_details.reasoning_tokens > 0
-
-
-def test_two_budgets_that_differ_are_refused(thinker):
+    assert f"{OPEN}He greets.{CLOSE}Ho" in prompt, "thoughts go back into the prompt"
     with pytest.raises(openai.BadRequestError, match="differ"):
         thinker.chat(extra_body={"reasoning_budget": 1, "thinking_budget_tokens": 2})
 
