@@ -19,26 +19,17 @@ from tests.app.conftest import Typed
 from tests.support.commands import ROOT, command
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("0", 0), ("12", 12), ("500M", 500 << 20), ("4g", 4 << 30), ("1GiB", 1 << 30), (" 2KB ", 2048)],
-)
-def test_a_size_is_read(text: str, expected: int) -> None:
-    assert parse_size(text, "--cache-ram") == expected
-
-
-@pytest.mark.parametrize("text", ["", "-1", "4 G", "1.5G", "much", "9" * 16])
-def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(BadOption, match="--cache-ram: write for example 500M, 4G, or 0"):
-        parse_size(text, "--cache-ram")
-
-
-def test_a_size_is_shown_in_a_unit_that_makes_it_short() -> None:
+def test_sizes_are_read_and_shown_in_a_unit_that_makes_them_short() -> None:
+    texts = ("0", "12", "500M", "4g", "1GiB", " 2KB ")
+    assert [parse_size(text, "--cache-ram") for text in texts] == [0, 12, 500 << 20, 4 << 30, 1 << 30, 2048]
     shown = [size(n) for n in (0, 999, 1_500, 2_400_000, 7_300_000_000)]
     assert shown == ["0 B", "999 B", "2 KB", "2.4 MB", "7.3 GB"]
 
 
 def test_bad_sizes_are_refused_before_anything_is_loaded(typed: Typed) -> None:
+    for text in ("", "-1", "4 G", "1.5G", "much", "9" * 16):
+        with pytest.raises(BadOption, match="--cache-ram: write for example 500M, 4G, or 0"):
+            parse_size(text, "--cache-ram")
     code, _, err = typed("serve", "--cache-disk", "lots")
     assert (code, "'lots' is no size for --cache-disk" in err) == (ExitCode.USAGE, True)
     with pytest.raises(BadOption, match="cache in RAM"):

@@ -12,19 +12,13 @@ from core.values.errors import BadRequest
 from core.values.request import SamplingParams
 
 
-def test_every_setting_that_shapes_text_has_an_option() -> None:
+def test_what_was_asked_for_is_sent_in_the_shape_of_a_request() -> None:
     options = {option.name for option in fields(SamplingOptions)}
     settings = {setting.name for setting in fields(SamplingParams)} - {"logprobs", "top_logprobs"}
     assert options - {"dry_sequence_breaker"} == settings - {"dry_sequence_breakers"}
-
-
-def test_what_was_not_asked_for_is_not_sent() -> None:
     assert SamplingOptions().fields() == {}
     assert SamplingOptions(temperature=0.0, top_k=0).fields() == {"temperature": 0.0, "top_k": 0}
     assert SamplingOptions(ignore_eos=True).fields() == {"ignore_eos": True}
-
-
-def test_lists_take_their_shape_in_a_request() -> None:
     asked = SamplingOptions(dry_sequence_breaker=["\n", "."], logit_bias=["7=-5", "8+1.5"])
     assert asked.fields() == {"dry_sequence_breakers": ["\n", "."], "logit_bias": {"7": -5.0, "8": 1.5}}
 
@@ -49,15 +43,9 @@ def never() -> str:
     raise AssertionError("standard input was read")
 
 
-def test_words_are_joined_and_standard_input_is_left_alone() -> None:
+def test_words_and_standard_input_are_the_prompt() -> None:
     assert join_prompt(["Tell", "me a story"], never) == "Tell me a story"
-
-
-def test_without_words_standard_input_is_the_prompt() -> None:
     assert join_prompt([], lambda: "hi\nthere") == "hi\nthere"
-
-
-def test_a_dash_puts_standard_input_below_the_words() -> None:
     assert join_prompt(["Sum up:", "-"], lambda: "a text") == "Sum up:\n\na text"
     assert join_prompt(["-"], lambda: "a text") == "a text"
 

@@ -34,7 +34,7 @@ def dead_pid() -> int:
     return child.pid
 
 
-def test_an_announced_server_is_found_and_a_withdrawn_one_is_not(home: Path) -> None:
+def test_an_announced_server_is_found_and_a_withdrawn_one_is_not(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert discovery.running_servers() == ()
     assert announce() is None
     (server,) = discovery.running_servers()
@@ -43,10 +43,13 @@ def test_an_announced_server_is_found_and_a_withdrawn_one_is_not(home: Path) -> 
     discovery.withdraw()
     assert discovery.running_servers() == ()
     discovery.withdraw()
+    monkeypatch.setenv(discovery.UNLISTED_VARIABLE, "1")  # for one caller
+    assert announce() is None
+    assert discovery.running_servers() == ()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="runtime folders of the XDG")
-def test_a_runtime_folder_that_is_not_there_yet_is_made_as_the_system_wants_it(
+def test_a_runtime_folder_is_made_as_wanted_and_one_of_somebody_else_left_alone(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SLIPSTREAM_HOME")
@@ -58,13 +61,9 @@ def test_a_runtime_folder_that_is_not_there_yet_is_made_as_the_system_wants_it(
     discovery.withdraw()
     assert list(expected.iterdir()) == []
 
-
-@pytest.mark.skipif(sys.platform != "linux", reason="runtime folders of the XDG")
-def test_a_runtime_folder_of_somebody_else_is_left_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> str:
         raise PermissionError("runtime directory is owned by uid 99")
 
-    monkeypatch.delenv("SLIPSTREAM_HOME")
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     monkeypatch.setattr(platformdirs, "user_runtime_dir", refuse)
     assert announce() is None
@@ -114,9 +113,6 @@ def test_a_folder_that_cannot_be_written_gives_a_sentence(tmp_path: Path, monkey
     assert "cannot be written" in problem
     assert discovery.running_servers() == ()
     discovery.withdraw()
-
-
-def test_a_server_for_one_caller_is_not_listed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(discovery.UNLISTED_VARIABLE, "1")
     assert announce() is None
     assert discovery.running_servers() == ()

@@ -34,21 +34,12 @@ def test_a_stream_is_typed_events_in_order(fake: FakeServer) -> None:
         Finished("stop", TIMINGS),
     ]
     assert fake.requests == [{**BODY, "stream": True, "stream_options": {"include_usage": True}}]
-
-
-def test_thoughts_are_progress_and_no_text(fake: FakeServer) -> None:
+    assert list(chunk_events({"choices": [], "usage": {"prompt_tokens": 3}})) == [Usage({"prompt_tokens": 3})]
     fake.thoughts = ["Hm", "."]
     events = list(Client(fake.url).stream_chat(BODY))
     thought = [event.fields for event in events if isinstance(event, ReplyProgress)]
     assert [(fields["stage"], fields["tokens"]) for fields in thought] == [("thinking", 1), ("thinking", 2)]
     assert [event.text for event in events if isinstance(event, TextDelta)] == fake.pieces
-
-
-def test_usage_comes_in_a_chunk_without_choices() -> None:
-    assert list(chunk_events({"choices": [], "usage": {"prompt_tokens": 3}})) == [Usage({"prompt_tokens": 3})]
-
-
-def test_text_outside_of_ascii_arrives_whole(fake: FakeServer) -> None:
     fake.pieces = ["Grüße ", "🦊", " 狐"]
     reply = CollectedReply()
     reply.collect(Client(fake.url).stream_chat(BODY), lambda _: None)
@@ -71,9 +62,6 @@ def test_an_error_before_the_stream_has_status_and_code(fake: FakeServer) -> Non
     with pytest.raises(ServerRefused, match="Too long") as caught:
         list(Client(fake.url).stream_chat(BODY))
     assert (caught.value.status, caught.value.code) == (400, "context_length_exceeded")
-
-
-def test_an_error_that_is_no_json_gives_the_status(fake: FakeServer) -> None:
     fake.error = (502, b"<html>")
     with pytest.raises(ServerRefused, match="502"):
         list(Client(fake.url).stream_chat(BODY))
@@ -95,16 +83,13 @@ def test_a_refusal_has_the_exit_code_of_its_cause(status: int, code: str, exit_c
     assert ServerRefused("No.", status, code).exit_code is exit_code
 
 
-def test_an_error_inside_the_stream_is_raised_after_the_text(fake: FakeServer) -> None:
+def test_a_stream_that_fails_is_told_after_its_text(fake: FakeServer) -> None:
     fake.error_in_stream = "The engine died."
     reply = CollectedReply()
     with pytest.raises(ServerRefused, match="The engine died"):
         reply.collect(Client(fake.url).stream_chat(BODY), lambda _: None)
     assert reply.text == "Hello there."
-
-
-def test_a_connection_that_ends_too_early_is_told(fake: FakeServer) -> None:
-    fake.cut_after = 1
+    fake.error_in_stream, fake.cut_after = None, 1
     with pytest.raises(StreamBroken):
         list(Client(fake.url).stream_chat(BODY))
 
@@ -124,19 +109,16 @@ def test_an_address_that_is_none(url: str) -> None:
         Client(url)
 
 
-def test_a_key_is_sent(fake: FakeServer) -> None:
-    fake.api_key = "secret"
-    assert Client(fake.url, "secret").state().phase == "ready"
-    with pytest.raises(ServerRefused, match="key is wrong"):
-        Client(fake.url).state()
-
-
-def test_state_models_and_load(fake: FakeServer) -> None:
+def test_state_models_and_load_with_a_key(fake: FakeServer) -> None:
     client = Client(fake.url.removeprefix("http://"))
     assert client.models() == ("ember-q8_0", "ember-draft-q8_0")
     client.load("ember-draft-q8_0")
     assert client.state().model == "ember-draft-q8_0"
     assert client.state().is_toy
+    fake.api_key = "secret"
+    assert Client(fake.url, "secret").state().phase == "ready"
+    with pytest.raises(ServerRefused, match="key is wrong"):
+        Client(fake.url).state()
 
 
 def test_somebody_else_listens_there(fake: FakeServer) -> None:

@@ -42,23 +42,21 @@ def models(server: HubServer, models: Models) -> Models:
     return models
 
 
-def test_search(models, server):
+def test_search(models, server, monkeypatch):
     (row,) = models.json("search", "fox")
     assert (row["repo_id"], row["licence"], row["n_models"]) == (REPO, "apache-2.0", 2)
     code, out, _ = models("search", "fox", "--sort", "likes")
     assert code == ExitCode.OK
     assert REPO in out
     assert "Nothing was found" in models("search", "bear")[1]
-
-
-def test_search_without_words_works_offline(models, server, monkeypatch):
+    server.asked.clear()
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     listed = models.json("search")
     assert listed["date"] in models("search")[1]
     assert "doctor measures it" in models("search")[1].replace("\n", " ")
-    assert server.asked == []
     code, _, err = models("search", "fox")
     assert (code, "HF_HUB_OFFLINE" in err) == (ExitCode.UNREACHABLE, True)
+    assert server.asked == []
 
 
 def test_search_without_words_says_fit_and_speed_on_80_columns(models, monkeypatch):
@@ -77,31 +75,27 @@ def test_search_without_words_says_fit_and_speed_on_80_columns(models, monkeypat
             assert judged["predicted"]["empty"] > 0
 
 
-def test_show_a_repository(models):
-    shown = models.json("show", REPO)
-    roles = {item["name"]: item["role"] for item in shown["models"]}
-    assert roles == {"fox-Q4_0": "model", "fox-Q8_0": "model", "mmproj-fox": "projector"}
-    out = models("show", REPO)[1]
-    assert "fox-Q8_0" in out
-    assert "projector, beside a model" in out
-
-
-def test_show_a_header_before_the_download(models, server):
+def test_show_a_repository_and_a_header_before_the_download(models, server):
     shown = models.json("show", f"{REPO}:q8_0")
     assert (shown["architecture"], shown["n_ctx_train"], shown["kv_bytes_per_token"]) == ("llama", 1024, 4608)
     assert server.n_content_bytes <= 1 << 20
-    shown = models("show", f"{REPO}:Q8_0")[1]
-    assert re.search(r"^cached for a token +5 KB$", shown, re.MULTILINE)
-    assert re.search(r"^chat template +yes$", shown, re.MULTILINE)
-
-
-def test_show_says_whether_it_fits_and_what_to_take(models, server):
-    judged = models.json("show", f"{REPO}:Q8_0")["judgement"]
+    judged = shown["judgement"]
     assert (judged["verdict"], judged["plan"]["n_ctx"]) == ("green", 1024)
     assert "doctor measures" in judged["why_no_prediction"]
-    assert models.json("show", REPO)["recommendation"]["quantisation"] == "Q8_0"
-    assert "Take Q8_0, the best quality that fits well" in models("show", REPO)[1]
+    told = models("show", f"{REPO}:Q8_0")[1]
+    assert re.search(r"^cached for a token +5 KB$", told, re.MULTILINE)
+    assert re.search(r"^chat template +yes$", told, re.MULTILINE)
     assert "green. It fits with 512 tokens" in models("show", f"{REPO}:Q8_0", "--context", "512")[1]
+    shown, out = models.json("show", REPO), models("show", REPO)[1]
+    roles = {item["name"]: item["role"] for item in shown["models"]}
+    assert roles == {"fox-Q4_0": "model", "fox-Q8_0": "model", "mmproj-fox": "projector"}
+    assert shown["recommendation"]["quantisation"] == "Q8_0"
+    for words in ("fox-Q8_0", "projector, beside a model", "Take Q8_0, the best quality that fits well"):
+        assert words in out
+    server.add("acme/bad-GGUF", {"bad-Q8_0.gguf": b"not a model"})
+    advice = models.json("show", "acme/bad-GGUF")["recommendation"]
+    assert advice["quantisation"] is None
+    assert "No advice on what to take" in advice["sentence"]
 
 
 def test_show_judges_a_model_of_this_machine_with_what_was_measured(models, home):
@@ -115,13 +109,6 @@ def test_show_judges_a_model_of_this_machine_with_what_was_measured(models, home
     out = models("show", "ember-q8_0")[1]
     assert "tokens/s at an empty context" in out
     assert "is not possible" in models("show", "ember-q8_0", "--context", str(1 << 40))[1]
-
-
-def test_a_header_that_cannot_be_read_leaves_the_list_without_advice(models, server):
-    server.add("acme/bad-GGUF", {"bad-Q8_0.gguf": b"not a model"})
-    shown = models.json("show", "acme/bad-GGUF")
-    assert shown["recommendation"]["quantisation"] is None
-    assert "No advice on what to take" in shown["recommendation"]["sentence"]
 
 
 def test_verify_names_the_command_that_mends_a_changed_file(models, server, home):
@@ -154,37 +141,23 @@ def test_pull_list_and_remove(models, home):
     (listed,) = [entry for entry in models.json("list") if entry["name"] == "fox-Q8_0"]
     assert (listed["source"], listed["is_verified"], listed["problem"]) == (f"{REPO}@{'0' * 12}", True, None)
     assert "is there already" in models("pull", f"{REPO}:Q8_0")[1]
+    os.utime(path, ns=(1, 1))
+    assert models.json("show", "fox-Q8_0")["is_verified"] is False, "it was changed behind the back"
+    other = Path(shutil.copy(path, path.with_name("fox-Q6_K.gguf")))
+    assert models.json("rm", "fox-Q6_K", "--delete")["files"] == [str(other)], "the projector is needed still"
     removed = models.json("rm", "fox-Q8_0", "--delete")
     assert removed["files"] == [str(path), str(beside)]
     assert [file for file in (home / "data" / "models").rglob("*") if file.suffix in (".gguf", ".json")] == []
     assert not path.parent.parent.exists()
 
 
-def test_a_projector_stays_as_long_as_a_model_needs_it(models, home):
-    models("pull", f"{REPO}:Q8_0")
-    path = home / "data" / "models" / REPO / "fox-Q8_0.gguf"
-    shutil.copy(path, path.with_name("fox-Q6_K.gguf"))
-    assert models.json("rm", "fox-Q8_0", "--delete")["files"] == [str(path)]
-    assert len(models.json("rm", "fox-Q6_K", "--delete")["files"]) == 2
-
-
-def test_a_file_changed_behind_the_back_is_no_longer_verified(models, home):
-    models("pull", f"{REPO}:Q8_0")
-    path = home / "data" / "models" / REPO / "fox-Q8_0.gguf"
-    os.utime(path, ns=(1, 1))
-    assert models.json("show", "fox-Q8_0")["is_verified"] is False
-
-
-def test_removal_goes_to_the_trash(models, home, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(home / "xdg"))
+def test_removal_goes_to_the_trash_and_one_that_fails_says_what_to_do(models, monkeypatch):
     trashed = []
     monkeypatch.setattr(removal, "_remove_file", lambda file, for_good: trashed.append((file.name, for_good)))
     models("pull", f"{REPO}:Q4_0")
     assert "in the trash" in models("rm", "fox-Q4_0")[1]
     assert trashed == [("fox-Q4_0.gguf", False)]
 
-
-def test_a_trash_that_fails_says_what_to_do(models, monkeypatch):
     def refuse(file, for_good):
         raise OSError(13, "Permission denied")
 

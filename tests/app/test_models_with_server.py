@@ -72,21 +72,16 @@ def at_the_server(window: LibraryClient, monkeypatch) -> LibraryClient:
 def test_a_removed_model_is_gone_from_the_window(models, window, mine) -> None:
     code, out, err = models("rm", str(mine), "--json")
     assert code == ExitCode.OK, err
-    assert json.loads(out) == {
-        "name": "mine",
-        "files": [str(mine)],
-        "n_bytes": EMBER_DRAFT.stat().st_size,
-        "is_in_trash": True,
-    }
+    n_bytes = EMBER_DRAFT.stat().st_size
+    assert json.loads(out) == {"name": "mine", "files": [str(mine)], "n_bytes": n_bytes, "is_in_trash": True}
     assert not mine.exists()
     window.wait_for(lambda: window.heard("models"))
-
-
-def test_what_the_library_refuses_has_the_exit_code_of_a_command_alone(models, window) -> None:
-    code, _, err = models("rm", "ember-q8_0")
-    assert (code, "part of Slipstream" in err) == (ExitCode.USAGE, True)
-    code, _, err = models("rm", "none")
-    assert (code, "Models: ember-q8_0" in err) == (ExitCode.MODEL, True)
+    for name, expected, words in (
+        ("ember-q8_0", ExitCode.USAGE, "part of Slipstream"),
+        ("none", ExitCode.MODEL, "Models: ember-q8_0"),
+    ):
+        code, _, err = models("rm", name)
+        assert (code, words in err) == (expected, True), "as of a command alone"
 
 
 def test_an_imported_folder_is_in_the_window(models, window, tmp_path: Path) -> None:
@@ -200,22 +195,12 @@ def test_a_smaller_copy_is_made_at_the_server(models, at_the_server) -> None:
     assert code == ExitCode.OK, err
     at_the_server.wait_for(lambda: phases_of(at_the_server.quantisings) == ["done"])
     made = at_the_server.quantisings[0].done
-    assert json.loads(out) == {
-        "name": "fox-Q4_0",
-        "path": str(models_folder() / "quantised" / "fox-Q4_0.gguf"),
-        "type": "Q4_0",
-        "source": "fox-F16",
-        "n_bytes": made.path.stat().st_size,
-        "n_fallback": made.n_fallback,
-        "seconds": round(made.seconds, 3),
-    }
-    for arguments, words in (
-        (("fox-F16", "Q4_0"), "already"),
-        (("fox-F16", "Q9"), "Choose one of: F16, BF16, Q8_0"),
-        (("ember-q8_0", "Q4_0"), "The option for that is --allow-requantize."),
-    ):
-        code, _, err = models("quantize", *arguments)
-        assert (code, words in err) == (ExitCode.USAGE, True), err
+    told = json.loads(out)
+    assert (told["name"], told["type"], told["source"]) == ("fox-Q4_0", "Q4_0", "fox-F16")
+    assert told["path"] == str(models_folder() / "quantised" / "fox-Q4_0.gguf")
+    assert (told["n_bytes"], told["n_fallback"]) == (made.path.stat().st_size, made.n_fallback)
+    code, _, err = models("quantize", "ember-q8_0", "Q4_0")
+    assert (code, "The option for that is --allow-requantize." in err) == (ExitCode.USAGE, True), err
 
 
 @pytest.mark.parametrize("stops", ["the terminal", "the window"])
@@ -251,58 +236,41 @@ def test_a_download_of_the_terminal_is_in_the_window(models, window) -> None:
     code, out, err = models("pull", f"{REPO}:Q8_0", "--json")
     assert code == ExitCode.OK, err
     file = models_folder() / REPO / "fox-Q8_0.gguf"
-    assert json.loads(out) == {
-        "name": "fox-Q8_0",
-        "repo_id": REPO,
-        "commit": "0" * 40,
-        "n_bytes": EMBER.stat().st_size,
-        "files": [str(file)],
-        "was_there": False,
-    }
+    told = {"name": "fox-Q8_0", "repo_id": REPO, "commit": "0" * 40, "n_bytes": EMBER.stat().st_size}
+    assert json.loads(out) == told | {"files": [str(file)], "was_there": False}
     assert file.read_bytes() == EMBER.read_bytes()
     window.wait_for(lambda: phases(window) == ["done"])
     window.wait_for(lambda: window.heard("models"))
     assert "is there already" in models("pull", f"{REPO}:Q8_0")[1]
 
 
-def test_ctrl_c_pauses_what_the_terminal_began(window, hub_server: HubServer) -> None:
+@pytest.mark.parametrize("end", ["Ctrl-C", "kill", "the window", "the library dies"])
+def test_a_download_of_the_terminal_ends_in_order_whoever_ends_it(window, hub_server: HubServer, end: str) -> None:
     hub_server.fault("fox-Q8_0.gguf", SLOW)
     process = pulling(window)
-    process.send_signal(signal.SIGINT)
+    if end == "Ctrl-C":
+        process.send_signal(signal.SIGINT)
+    elif end == "kill":
+        process.kill()
+    elif end == "the window":
+        window.get(ask.CancelDownload(window.downloads[0].number))
+    else:
+        window.server.process.kill()
+        hub_server.heal()
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (ExitCode.INTERRUPTED, ""), err
-    assert "The same command goes on from there." in err
-    window.wait_for(lambda: phases(window) == ["paused"])
-    hub_server.heal()
-    assert "is there and verified" in ran(*PULL).stdout
-    window.wait_for(lambda: phases(window) == ["done"])
-
-
-def test_a_command_that_is_killed_leaves_its_download_to_the_server(window, hub_server: HubServer) -> None:
-    hub_server.fault("fox-Q8_0.gguf", SLOW)
-    process = pulling(window)
-    process.kill()
-    process.communicate()
-    hub_server.heal()
-    window.wait_for(lambda: phases(window) == ["done"])
-
-
-def test_what_the_window_stops_is_stopped_in_the_terminal(window, hub_server: HubServer) -> None:
-    hub_server.fault("fox-Q8_0.gguf", SLOW)
-    process = pulling(window)
-    window.get(ask.CancelDownload(window.downloads[0].number))
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, "stopped in the window" in err) == (ExitCode.INTERRUPTED, True), err
-
-
-def test_a_library_that_dies_is_done_without(window, hub_server: HubServer) -> None:
-    """Whoever has the file's lock goes on where it was; the other waits, and finds it there."""
-    hub_server.fault("fox-Q8_0.gguf", SLOW)
-    process = pulling(window)
-    window.server.process.kill()
-    hub_server.heal()
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, "is there" in out) == (ExitCode.OK, True), err
+    if end == "the window":
+        assert (process.returncode, "stopped in the window" in err) == (ExitCode.INTERRUPTED, True), err
+    elif end == "the library dies":
+        # Whoever has the file's lock goes on where it was; the other waits, and finds it there.
+        assert (process.returncode, "is there" in out) == (ExitCode.OK, True), err
+    else:
+        if end == "Ctrl-C":
+            assert (process.returncode, out) == (ExitCode.INTERRUPTED, ""), err
+            assert "The same command goes on from there." in err
+            window.wait_for(lambda: phases(window) == ["paused"])
+        hub_server.heal()
+        assert end == "kill" or "is there and verified" in ran(*PULL).stdout
+        window.wait_for(lambda: phases(window) == ["done"])
 
 
 def test_what_fails_there_has_the_exit_code_of_a_command_alone(models, window, hub_server: HubServer) -> None:
@@ -319,18 +287,15 @@ def test_what_fails_there_has_the_exit_code_of_a_command_alone(models, window, h
     assert (code, "33 seconds" in err) == (ExitCode.ERROR, True)
 
 
-def test_a_terminal_with_another_hub_downloads_by_itself(models, window, monkeypatch) -> None:
-    other = HubServer()
-    other.add("acme/hen-GGUF", {"hen-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
-    monkeypatch.setenv("HF_ENDPOINT", other.address)
-    assert "is there and verified" in models("pull", "acme/hen-GGUF")[1]
-    assert window.downloads == ()
-    other.stop()
-
-
-def test_a_terminal_does_not_wait_for_other_downloads(models, window, hub_server: HubServer) -> None:
+def test_a_terminal_waits_for_no_other_download_and_uses_its_own_hub(models, window, hub_server, monkeypatch) -> None:
     hub_server.add("acme/hen-GGUF", {"hen-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
     hub_server.fault("fox-Q8_0.gguf", SLOW)
     window.get(ask.StartDownload(REPO, "Q8_0"))
     assert "is there and verified" in models("pull", "acme/hen-GGUF")[1]
     window.wait_for(lambda: phases(window) == ["downloading"])
+    other = HubServer()
+    other.add("acme/owl-GGUF", {"owl-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
+    monkeypatch.setenv("HF_ENDPOINT", other.address)
+    assert "is there and verified" in models("pull", "acme/owl-GGUF")[1]
+    assert phases(window) == ["downloading"], "the server knows nothing of it"
+    other.stop()

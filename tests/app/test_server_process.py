@@ -30,26 +30,22 @@ def test_it_listens_and_ends_with_the_block() -> None:
     assert not is_alive(process.pid)
 
 
-def test_a_server_that_dies_at_once_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_DIES", "the disk is gone")
-    with ServerProcess() as process, pytest.raises(ServerStartFailed, match="the disk is gone") as caught:
-        process.wait_listening()
-    assert caught.value.exit_code is ExitCode.ERROR
-
-
-def test_its_exit_code_is_passed_on_where_it_means_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = [sys.executable, "-c", "import sys; print('No such model.', file=sys.stderr); sys.exit(6)"]
+@pytest.mark.parametrize(
+    ("program", "said", "code"),
+    [
+        ("print('the disk is gone', file=sys.stderr); sys.exit(1)", "the disk is gone", ExitCode.ERROR),
+        ("print('No such model.', file=sys.stderr); sys.exit(6)", "No such model", ExitCode.MODEL),
+        ("sys.stdin.read()", "did not start within", ExitCode.ERROR),
+    ],
+)
+def test_a_server_that_dies_at_once_or_is_silent_says_why(
+    monkeypatch: pytest.MonkeyPatch, program: str, said: str, code: ExitCode
+) -> None:
+    command = [sys.executable, "-c", f"import sys; {program}"]
     monkeypatch.setattr(server_process, "serve_command", lambda options=(): command)
-    with ServerProcess() as process, pytest.raises(ServerStartFailed, match="No such model") as caught:
-        process.wait_listening()
-    assert caught.value.exit_code is ExitCode.MODEL
-
-
-def test_a_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
-    monkeypatch.setattr(server_process, "serve_command", lambda options=(): command)
-    with ServerProcess() as process, pytest.raises(ServerStartFailed, match="did not start within"):
-        process.wait_listening(timeout=0.1)
+    with ServerProcess() as process, pytest.raises(ServerStartFailed, match=said) as caught:
+        process.wait_listening(**({"timeout": 0.1} if "start" in said else {}))
+    assert caught.value.exit_code is code
     assert not is_alive(process.pid)
 
 

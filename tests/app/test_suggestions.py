@@ -75,12 +75,9 @@ def test_a_finer_quantisation_is_taken_where_there_is_room_and_time():
     assert (taken(machine(6)), taken(machine(64, rate=400e9))) == ("Q4_K_M", "Q8_0")
 
 
-def test_experts_are_faster_than_dense_models_of_their_size():
+def test_experts_are_faster_than_dense_models_and_heads_in_a_file_are_judged():
     rates = {one.model.title: one.rate for one in suggestions(machine(64))}
     assert rates["Qwen3.6 35B-A3B"] > 4 * rates["Qwen3.6 27B"]
-
-
-def test_heads_in_a_file_are_judged_too():
     (one,) = (one for one in suggestions(machine(64)) if one.model.title == "Qwen3.6 27B")
     assert one.judgement.with_draft is not None
 

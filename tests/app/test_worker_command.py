@@ -53,17 +53,16 @@ def test_a_worker_prints_address_and_token_once_and_ends_with_ctrl_c(home: Path)
         assert process.returncode == ExitCode.OK
 
 
-def test_a_device_that_is_not_there_is_not_lent(typed: Typed) -> None:
+def test_what_cannot_be_lent_or_reached_is_told(typed: Typed) -> None:
     code, _, err = typed("worker", "--port", "0", "--device", "CUDA7")
     assert code == ExitCode.USAGE
     assert "There is no device called 'CUDA7' (--device). This machine has CPU" in err
-
-
-def test_a_port_that_is_taken_is_told_as_by_the_server(typed: Typed) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, _, err = typed("worker", "--port", str(port), "--device", "CPU")
     assert (code, f"Port {port} is taken by" in err) == (ExitCode.PORT_TAKEN, True)
+    code, _, err = typed("models", "show", "ember-q8_0", "--device", "rpc://127.0.0.1:1")
+    assert (code, "cannot be reached" in err) == (ExitCode.UNREACHABLE, True)
 
 
 def test_a_model_is_judged_with_the_memory_of_a_worker(
@@ -75,11 +74,6 @@ def test_a_model_is_judged_with_the_memory_of_a_worker(
     assert (lent.name, lent.free, lent.is_processor) == (f"{worker.address}/CPU", 1 << 29, True)
     code, out, _ = typed("models", "show", "ember-q8_0", "--device", worker.address)
     assert (code, "fits" in out) == (ExitCode.OK, True)
-
-
-def test_a_worker_that_is_away_is_told_instead_of_a_judgement(typed: Typed) -> None:
-    code, _, err = typed("models", "show", "ember-q8_0", "--device", "rpc://127.0.0.1:1")
-    assert (code, "cannot be reached" in err) == (ExitCode.UNREACHABLE, True)
 
 
 def test_a_token_that_was_tried_is_remembered_in_the_keyring(
@@ -109,16 +103,13 @@ def test_a_token_comes_from_a_file_before_the_environment(tmp_path: Path, monkey
     assert tokens_for(["rpc://a:1"]) == (("rpc://a:1", "from the environment"),)
 
 
-def test_a_token_that_could_not_be_written_leaves_no_empty_file(tmp_path: Path) -> None:
+def test_a_token_that_could_not_be_written_leaves_no_empty_file_and_one_that_is_none_is_refused(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 1 << 20) as disk:
         fill_up(disk / "full")
         with pytest.raises(BadOption, match="No space left on device"):
             own_token(disk / "token")
         (disk / "full").unlink()
         assert own_token(disk / "token")[2], "it is made now"
-
-
-def test_a_file_that_holds_no_token_is_refused_in_a_sentence(tmp_path: Path) -> None:
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff" * 40)
     for path, reason in ((tmp_path, "Is a directory"), (binary, "it is no text")):

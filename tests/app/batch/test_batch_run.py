@@ -15,7 +15,7 @@ from app.jobs.batch import batch_run
 from app.jobs.batch.batch_run import MAX_TRIES, BatchRun, BatchSettings, BatchStopped, SeenIds, look_through
 from app.jobs.batch.endpoint import EndpointAnswer, ServerGone
 from app.jobs.batch.job_file import JobFile
-from app.jobs.batch.result_file import OutputFailed, ResultFile
+from app.jobs.batch.result_file import ResultFile
 from core.values.errors import BadRequest
 
 READY = {"phase": "ready"}
@@ -116,26 +116,17 @@ def test_every_line_is_answered_once_and_no_more_run_than_may(tmp_path: Path) ->
     assert all(body["speed"] == "batch" for body in endpoint.bodies)
 
 
-def test_a_second_run_does_only_what_is_left(tmp_path: Path) -> None:
+def test_a_second_run_does_only_what_is_left_or_was_added_below(tmp_path: Path) -> None:
     names = [f"r{i}" for i in range(20)]
     write_input(tmp_path / "in", names)
     run(tmp_path, ScriptedEndpoint({}))
     lines = (tmp_path / "out").read_bytes().splitlines(keepends=True)
     (tmp_path / "out").write_bytes(b"".join(lines[:12]) + lines[12][:-5])
+    write_input(tmp_path / "in", [*names, "added"])
     endpoint = ScriptedEndpoint({})
     _, found = run(tmp_path, endpoint)
-    assert set(found) == set(names)
-    assert len(endpoint.sent) == 8
-
-
-def test_more_lines_may_be_added_below(tmp_path: Path) -> None:
-    write_input(tmp_path / "in", ["a", "b"])
-    run(tmp_path, ScriptedEndpoint({}))
-    write_input(tmp_path / "in", ["a", "b", "c"])
-    endpoint = ScriptedEndpoint({})
-    _, found = run(tmp_path, endpoint)
-    assert endpoint.sent == ["c"]
-    assert set(found) == {"a", "b", "c"}
+    assert set(found) == {*names, "added"}
+    assert len(endpoint.sent) == 9
 
 
 @pytest.mark.parametrize(
@@ -152,12 +143,13 @@ def test_an_input_that_has_changed_is_refused_and_the_output_stays(tmp_path: Pat
     assert (tmp_path / "out").read_bytes() == before
 
 
-def test_bad_lines_are_reported_and_the_rest_runs(tmp_path: Path) -> None:
+def test_bad_and_refused_lines_are_reported_and_the_rest_runs(tmp_path: Path) -> None:
     write_input(tmp_path / "in", ["a", "b"])
     with (tmp_path / "in").open("a") as file:
         file.write('nonsense\n\n{"custom_id": "c"}\n')
-    one, found = run(tmp_path, ScriptedEndpoint({}))
-    assert (one.tally.n_done, one.tally.n_failed) == (2, 2)
+    one, found = run(tmp_path, ScriptedEndpoint({"a": [answer(400, "unknown_parameter")]}))
+    assert (one.tally.n_done, one.tally.n_failed) == (1, 3)
+    assert (found["a"]["response"]["status_code"], found["a"]["error"]) == (400, None)
     assert found["c"]["error"]["code"] == "invalid_method"
     assert (found[None]["error"]["code"], found[None]["error"]["line"]) == ("invalid_json", 3)
 
@@ -174,14 +166,6 @@ def test_a_line_with_a_known_custom_id_does_not_take_its_place(tmp_path: Path) -
     endpoint = ScriptedEndpoint({})
     run(tmp_path, endpoint)
     assert endpoint.sent == [], "known from the line that is finished, too"
-
-
-def test_a_refusal_is_the_lines_answer(tmp_path: Path) -> None:
-    write_input(tmp_path / "in", ["a", "b"])
-    one, found = run(tmp_path, ScriptedEndpoint({"a": [answer(400, "unknown_parameter")]}))
-    assert found["a"]["response"]["status_code"] == 400
-    assert found["a"]["error"] is None
-    assert (one.tally.n_done, one.tally.n_failed) == (1, 1)
 
 
 def test_a_dead_engine_and_faults_are_tried_again_a_few_times(tmp_path: Path) -> None:
@@ -222,14 +206,6 @@ def test_a_busy_server_is_asked_as_often_as_it_takes(tmp_path: Path) -> None:
     assert found["a"]["response"]["status_code"] == 200
 
 
-def test_a_server_that_turns_everything_away_ends_the_batch(tmp_path: Path) -> None:
-    write_input(tmp_path / "in", ["a"])
-    with pytest.raises(BatchStopped, match="turned every line away") as caught:
-        run(tmp_path, ScriptedEndpoint({"a": [answer(503, "queue_full")] * 10_000}), patience_seconds=0.05)
-    assert caught.value.exit_code is ExitCode.ERROR
-    assert output(tmp_path) == {}
-
-
 def test_a_server_that_went_away_is_waited_for(tmp_path: Path) -> None:
     write_input(tmp_path / "in", ["a", "b"])
     script = {"a": [ServerGone("reset")], "b": [answer(503, "shutting_down")]}
@@ -237,12 +213,35 @@ def test_a_server_that_went_away_is_waited_for(tmp_path: Path) -> None:
     assert [found[name]["response"]["status_code"] for name in "ab"] == [200, 200]
 
 
-def test_a_server_that_stays_away_ends_the_batch(tmp_path: Path) -> None:
+GONE: Any = {"n_parallel": 1, "return_seconds": 0.05, "states": [None]}
+FAILED: Any = {"states": [{"phase": "loading"}, {"phase": "failed"}]}
+
+
+@pytest.mark.parametrize(
+    ("script", "settings", "says", "code", "n_done"),
+    [
+        ([ServerGone("reset")], GONE, "did not come back", ExitCode.UNREACHABLE, 1),
+        ([answer(503, "queue_full")] * 10_000, {"patience_seconds": 0.05}, "turned every line away", ExitCode.ERROR, 2),
+        (
+            [answer(503, "engine_unavailable")] * 99,
+            FAILED,
+            "Line 2 cannot be answered: It is",
+            ExitCode.MODEL,
+            None,
+        ),
+        ([answer(401, "invalid_api_key")], {}, "invalid_api_key", None, None),
+    ],
+)
+def test_a_server_that_stays_away_or_turns_everything_away_ends_the_batch(
+    tmp_path: Path, script: list[Any], settings: dict[str, Any], says: str, code: ExitCode | None, n_done: int | None
+) -> None:
     write_input(tmp_path / "in", ["a", "b", "c"])
-    with pytest.raises(BatchStopped, match="did not come back") as caught:
-        run(tmp_path, ScriptedEndpoint({"b": [ServerGone("reset")]}, [None]), n_parallel=1, return_seconds=0.05)
-    assert caught.value.exit_code is ExitCode.UNREACHABLE
-    assert set(output(tmp_path)) == {"a"}
+    states = settings.get("states", [READY])
+    with pytest.raises(BatchStopped, match=says) as caught:
+        run(tmp_path, ScriptedEndpoint({"b": script}, states), **{k: v for k, v in settings.items() if k != "states"})
+    assert code is None or caught.value.exit_code is code
+    assert "b" not in output(tmp_path)
+    assert n_done is None or len(output(tmp_path)) == n_done
 
 
 def test_a_line_that_breaks_every_connection_gets_its_error(tmp_path: Path) -> None:
@@ -262,50 +261,9 @@ def test_an_engine_that_is_left_alone_for_a_while_is_waited_for(tmp_path: Path) 
     assert len(endpoint.sent) == 4
 
 
-def test_an_engine_that_is_gone_for_good_ends_the_batch(tmp_path: Path) -> None:
-    write_input(tmp_path / "in", ["a"])
-    gone = [answer(503, "engine_unavailable")] * 99
-    with pytest.raises(BatchStopped, match="Line 1 cannot be answered: It is engine_unavailable") as caught:
-        run(tmp_path, ScriptedEndpoint({"a": gone}, [{"phase": "loading"}, {"phase": "failed"}]))
-    assert caught.value.exit_code is ExitCode.MODEL
-    assert output(tmp_path) == {}
-
-
-def test_a_key_that_is_wrong_ends_the_batch(tmp_path: Path) -> None:
-    write_input(tmp_path / "in", ["a", "b"])
-    with pytest.raises(BatchStopped, match="invalid_api_key"):
-        run(tmp_path, ScriptedEndpoint({name: [answer(401, "invalid_api_key")] for name in "ab"}))
-    assert output(tmp_path) == {}
-
-
-def test_an_output_that_cannot_be_written_ends_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_input(tmp_path / "in", [f"r{i}" for i in range(9)])
-    append = ResultFile.append
-
-    def failing(self: ResultFile, number: int, *fields: Any, **more: Any) -> dict[str, Any]:
-        if number == 5:
-            raise OutputFailed("out cannot be written: No space left on device.")
-        return append(self, number, *fields, **more)
-
-    monkeypatch.setattr(ResultFile, "append", failing)
-    with pytest.raises(OutputFailed, match="No space left"):
-        run(tmp_path, ScriptedEndpoint({}), n_parallel=1)
-    assert set(output(tmp_path)) == {"r0", "r1", "r2", "r3"}
-
-
-def test_an_empty_input_is_a_finished_batch(tmp_path: Path) -> None:
-    (tmp_path / "in").write_text("\n\n")
-    one, found = run(tmp_path, ScriptedEndpoint({}))
-    assert (found, one.work.n_lines, one.work.n_left) == ({}, 0, 0)
-
-
-def test_an_id_is_known_with_its_first_line() -> None:
+def test_an_id_is_known_with_its_first_line_however_many_there_are() -> None:
     seen = SeenIds()
     assert [seen.add(text, number) for number, text in enumerate(("a", "b", "a", "a"), 1)] == [None, None, 1, 1]
     assert seen.add("\ud800", 9) is None
-
-
-def test_many_ids_stay_known() -> None:
-    seen = SeenIds()
     assert all(seen.add(f"request-{number}", number) is None for number in range(1, 20_000))
     assert all(seen.add(f"request-{number}", 0) == number for number in range(1, 20_000))

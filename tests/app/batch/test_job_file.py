@@ -51,15 +51,12 @@ def test_a_line_that_is_too_long_is_passed_over_in_pieces(tmp_path: Path, monkey
     jobs.close()
 
 
-def test_what_is_piped_in_can_be_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="named pipes of POSIX")
+def test_what_is_piped_in_can_be_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{}\n[]\n")))
     jobs = JobFile("-")
     assert len(list(jobs.lines())) == len(list(jobs.lines())) == 2
     jobs.close()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="named pipes of POSIX")
-def test_a_named_pipe_can_be_read_twice(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"{}\n[]\n",))
     writer.start()
@@ -78,30 +75,12 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         JobFile("a\0b")
 
 
-def test_a_file_is_known_under_another_name(tmp_path: Path) -> None:
-    path = tmp_path / "in.jsonl"
-    path.write_bytes(b"{}\n")
-    (tmp_path / "link").symlink_to(path)
-    jobs = JobFile(str(path))
-    assert jobs.is_same_as(tmp_path / "link")
-    assert not jobs.is_same_as(tmp_path / "none")
-    jobs.close()
-
-
-GOOD: dict[str, Any] = {
-    "custom_id": "a",
-    "method": "POST",
-    "url": "/v1/chat/completions",
-    "body": {"messages": [{"role": "user", "content": "Hi"}]},
-}
+SAID = {"messages": [{"role": "user", "content": "Hi"}]}
+GOOD: dict[str, Any] = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": SAID}
 
 
 def line(**changed: Any) -> bytes:
     return json.dumps({name: value for name, value in (GOOD | changed).items() if value is not ...}).encode()
-
-
-def test_a_good_line_is_a_job() -> None:
-    assert parse(line(more="ignored")) == BatchRequest("a", "/v1/chat/completions", GOOD["body"])
 
 
 @pytest.mark.parametrize(
@@ -131,17 +110,14 @@ def test_a_line_that_cannot_be_sent_says_why(data: bytes, code: str, says: str) 
     assert caught.value.custom_id in ("a", None)
 
 
-def test_a_line_rides_in_the_batch_lane_unless_it_says_otherwise() -> None:
+def test_a_line_rides_in_the_batch_lane_unless_it_says_otherwise_and_may_get_another_model() -> None:
+    assert parse(line(more="ignored")) == BatchRequest("a", "/v1/chat/completions", GOOD["body"])
+    job = parse(line(body={"model": "gpt"}))
+    assert (job.adapted("ember", None)["model"], job.adapted(None, None)["model"]) == ("ember", "gpt")
+    assert job.body == {"model": "gpt"}
     assert parse(line()).adapted(None, "batch")["speed"] == "batch"
     assert parse(line(body={"speed": "fast"})).adapted(None, "batch")["speed"] == "fast"
     assert "speed" not in parse(line(body={"service_tier": "priority"})).adapted(None, "batch")
     assert "speed" not in parse(line()).adapted(None, None)
     message = line(url="/v1/messages", body={"service_tier": "auto"})  # which is not about time there
     assert parse(message).adapted(None, "batch")["speed"] == "batch"
-
-
-def test_a_model_that_was_asked_for_replaces_the_lines_own() -> None:
-    job = parse(line(body={"model": "gpt"}))
-    assert job.adapted("ember", None)["model"] == "ember"
-    assert job.adapted(None, None)["model"] == "gpt"
-    assert job.body == {"model": "gpt"}

@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 from app.jobs.batch.result_file import OutputFailed, ResultFile
 from core.values.errors import BadRequest
 
-ROOT = Path(__file__).resolve().parents[3]
 ANSWER = {"response": {"status_code": 200, "body": {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}}}
 REFUSAL = {"response": {"status_code": 400, "body": {"error": {"code": "x"}}}}
 
@@ -103,16 +101,6 @@ def test_what_is_not_ours_is_refused_and_left_alone(tmp_path: Path, data: bytes,
     assert path.read_bytes() == data
 
 
-def test_a_line_that_is_answered_twice_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    data = written(path, range(1, 3))
-    path.write_bytes(data + data)
-    results = ResultFile(path)
-    with pytest.raises(BadRequest, match="answers line 1 of the input twice"):
-        results.read()
-    results.close()
-
-
 def test_paths_that_cannot_be_written_say_why(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="is a folder"):
         ResultFile(tmp_path)
@@ -123,26 +111,6 @@ def test_paths_that_cannot_be_written_say_why(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(BadRequest, match="is not a file"):
         ResultFile(tmp_path / "pipe")
-
-
-def test_a_second_process_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
-    results = ResultFile(tmp_path / "out")
-    results.begin(results.read())
-    program = "import sys; from pathlib import Path; from app.jobs.batch.result_file import ResultFile\n" + (
-        "try: ResultFile(Path(sys.argv[1]))\nexcept Exception as error: print(error)\nelse: print('mine')"
-    )
-
-    def other() -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(tmp_path / "out")], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        return done.stdout
-
-    assert f"is being written by process {os.getpid()}." in other()
-    results.read()
-    assert f"process {os.getpid()}" in other(), "reading keeps the lock"
-    results.close()
-    assert other() == "mine\n"
 
 
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
@@ -170,4 +138,14 @@ def test_a_file_that_was_moved_away_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "out").rename(tmp_path / "elsewhere")
     with pytest.raises(OutputFailed, match="was moved or deleted"):
         results.sync()
+    results.close()
+
+
+def test_a_line_that_is_answered_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    data = written(path, range(1, 3))
+    path.write_bytes(data + data)
+    results = ResultFile(path)
+    with pytest.raises(BadRequest, match="answers line 1 of the input twice"):
+        results.read()
     results.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -14,12 +13,10 @@ from core.machine.host import this_machine
 from core.machine.matrix_probe import PROBED
 from core.machine.probe import CPU, remembered
 from models.catalog.catalog import STARTER_FOLDER
-from models.estimate.fit.summary import FitVerdict
-from models.files.provenance import FileOrigin, write_record
 from models.formatting.figures import rate
 from models.formatting.json_values import value_of
 from models.library import requests as ask
-from models.library.values import Choosing, ModelRow, PairStep, RowReport, SettingText, Trouble
+from models.library.values import ModelRow, RowReport, Trouble
 from tests.support.library_client import LibraryClient
 from tools.model_factory.gguf_factory import Recipe, cached
 from tools.stand_ins.fake_openai import FakeServer
@@ -27,7 +24,6 @@ from tools.stand_ins.hub_server import HubServer
 from tools.stand_ins.probed_machine import remember_probe
 
 EMBER, DRAFT = "ember-q8_0", "ember-draft-q8_0"
-EMBER_FILE = STARTER_FOLDER / "ember-q8_0.gguf"
 SMALL = STARTER_FOLDER / "ember-draft-q8_0.gguf"
 REPO = "acme/fox-GGUF"
 
@@ -55,14 +51,6 @@ def test_rows_come_first_and_are_judged_behind_the_list_but_broken_ones_never(
     assert again["broken"].problem is not None
 
 
-def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryClient) -> None:
-    found = library.get(ask.GetModelFit(EMBER))
-    assert (found.fit.verdict, found.draft) == (FitVerdict.GREEN, DRAFT)
-    assert "It fits" in found.fit.sentence
-    assert found.fit.lacks_speed
-    assert isinstance(library.ask(ask.GetModelFit("gone")), Trouble)
-
-
 @pytest.mark.slow
 def test_the_machine_is_measured_but_not_beside_replies(library: LibraryClient, fake: FakeServer) -> None:
     fake.n_active = 1
@@ -81,69 +69,6 @@ def test_the_machine_is_measured_but_not_beside_replies(library: LibraryClient, 
     found = library.get(ask.GetModelFit(EMBER))
     assert found.fit.speed is not None
     assert found.fit.speed.empty > 0
-
-
-def test_partners_are_shown_and_chosen(library: LibraryClient) -> None:
-    found = library.get(ask.ShowPartners(EMBER))
-    assert (found.used, found.choosing, found.has_worthy) == (DRAFT, Choosing.AUTOMATIC, True)
-    (partner,) = found.partners
-    assert partner.predicted > 1
-    assert (partner.measured, partner.problem) == (None, None)
-    none = library.get(ask.ChoosePartner(EMBER, Choosing.NONE))
-    assert (none.used, none.choosing) == (None, Choosing.NONE)
-    named = library.get(ask.ChoosePartner(EMBER, Choosing.NAMED, DRAFT))
-    assert (named.used, named.choosing) == (DRAFT, Choosing.NAMED)
-    assert "You chose" in named.why
-    assert library.get(ask.ChoosePartner(EMBER, Choosing.AUTOMATIC)).choosing is Choosing.AUTOMATIC
-    assert "larger" in library.ask(ask.ChoosePartner(DRAFT, Choosing.NAMED, EMBER)).sentence
-
-
-def test_what_the_settings_name_is_shown_and_a_choice_takes_its_place(library: LibraryClient) -> None:
-    library.get(ask.ChangeSettings(EMBER, (SettingText("draft", "none"),)))
-    found = library.get(ask.ShowPartners(EMBER))
-    assert (found.used, found.choosing) == (None, Choosing.SETTINGS)
-    assert "the model's settings say so, which goes before automatic pairing" in found.why
-    assert library.get(ask.GetModelFit(EMBER)).draft is None
-    chosen = library.get(ask.ChoosePartner(EMBER, Choosing.AUTOMATIC))
-    assert (chosen.used, chosen.choosing) == (DRAFT, Choosing.AUTOMATIC)
-    sheet = library.get(ask.GetSettings(EMBER))
-    assert [one.text for one in sheet.settings if one.name == "draft"] == [None]
-
-
-def test_where_none_fits_there_is_a_reason_and_a_word_on_what_could_be_downloaded(library: LibraryClient) -> None:
-    found = library.get(ask.ShowPartners(DRAFT))
-    assert found.used is None
-    assert [bool(partner.problem) for partner in found.partners] == [True]
-    assert library.get(ask.FindOffers(DRAFT)).notes
-
-
-@pytest.mark.slow
-def test_a_test_waits_while_replies_are_written_and_can_begin_all_the_same_and_the_winner_is_kept(
-    library: LibraryClient, fake: FakeServer
-) -> None:
-    fake.n_active = 1
-    announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
-    with library.parts(ask.TestPair(EMBER)) as parts:
-        assert next(parts).stage == "replies"
-        library.get(ask.BeginPairTest())
-        steps: list[PairStep] = list(parts)
-    assert {step.stage for step in steps} >= {"measuring", "done"}
-    told, why = steps[-1].results
-    assert told.startswith(f"{DRAFT}: ")
-    assert "Replies were written meanwhile" in told
-    found = library.get(ask.ShowPartners(EMBER))
-    assert found.why == why
-    assert found.partners[0].measured is not None
-    assert "nothing to test" in library.ask(ask.TestPair(DRAFT)).sentence
-
-
-def test_a_test_is_stopped_and_a_second_one_is_refused_meanwhile(library: LibraryClient) -> None:
-    with library.parts(ask.TestPair(EMBER)) as parts:
-        assert isinstance(next(parts), PairStep)
-        assert "already" in library.ask(ask.TestPair(EMBER)).sentence
-        library.get(ask.StopPairTest())
-        *_, last = parts
-    assert last == Trouble("The test was stopped.")
 
 
 def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_shows(
@@ -196,32 +121,3 @@ def test_files_that_are_changed_moved_or_gone_are_told(
     assert (gone.repo_id, gone.wanted) == (REPO, "fox-Q8_0.gguf")
     library.get(ask.DismissNotice(gone.path))
     assert notices() == ()
-
-
-def test_a_changed_model_is_downloaded_again_and_others_say_what_to_do(
-    library: LibraryClient, hub: HubServer, models_folder: Path
-) -> None:
-    hub.add(REPO, {"fox-Q8_0.gguf": EMBER_FILE.read_bytes()})
-    library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
-    place = models_folder / REPO / "fox-Q8_0.gguf"
-    with open(place, "r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(b"\x55")
-    row = rows(library)["fox-Q8_0"]
-    assert (row.repo_id, row.wanted) == (REPO, "fox-Q8_0.gguf")
-    assert "download it again." in row.mending
-    library.get(ask.RepairModel("fox-Q8_0"))
-    library.wait_for(lambda: [download.phase for download in library.downloads] == ["done", "done"])
-    assert place.read_bytes() == EMBER_FILE.read_bytes()
-    row = rows(library)["fox-Q8_0"]
-    assert (row.is_verified, row.mending, row.repo_id) == (True, "", "")
-    made = models_folder / "made.gguf"
-    made.write_bytes(SMALL.read_bytes())
-    for origin, words in (("ember-F16 (F16)", "made here from ember-F16 (F16)"), ("", "is not known here")):
-        write_record(models_folder, made, FileOrigin("", "", "", "sha256:0", 1, 1, origin))
-        row = rows(library)["made"]
-        assert words in row.mending
-        assert row.repo_id == ""
-        assert library.ask(ask.RepairModel("made")).sentence == row.mending
-    assert "was not downloaded here" in library.ask(ask.RepairModel(EMBER)).sentence

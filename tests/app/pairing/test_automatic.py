@@ -48,24 +48,21 @@ def test_the_bundled_model_has_the_bundled_partner(home):
     assert (found.path, found.name, found.notices) == (EMBER_DRAFT, "ember-draft-q8_0", ())
     assert "× expected" in found.why
     assert drafts(ModelEntry("draft", EMBER_DRAFT)).path is None
-
-
-@pytest.mark.parametrize("settings", [ServerSettings(uses_draft=False), ServerSettings(speculation="off")])
-def test_no_draft_is_looked_for_where_none_is_wanted(library, settings):
-    assert drafts(deep(), settings).path is None
-
-
-def test_a_named_draft_and_none_contradict_each_other():
+    for none in (ServerSettings(uses_draft=False), ServerSettings(speculation="off")):
+        assert drafts(STARTER, none).path is None
     with pytest.raises(BadOption, match="leave out one"):
         ServerSettings(draft="x", uses_draft=False)
 
 
-def test_a_chosen_file_outside_of_the_library_is_used_from_there(library, tmp_path):
+def test_a_chosen_file_outside_of_the_library_or_a_head_is_used_from_there(library, tmp_path):
     own = tmp_path / "elsewhere" / "own.gguf"
     own.parent.mkdir()
     shutil.copyfile(EMBER_DRAFT, own)
     choose(deep(), str(own))
     assert drafts(deep()).path == own
+    head = head_factory.eagle_head(library / "head.gguf")
+    choose(deep(), "head")
+    assert drafts(deep()).path == head
 
 
 @pytest.mark.parametrize("harm", ["gone", "cut", "changed", "empty"])
@@ -126,6 +123,9 @@ def test_a_draft_in_the_settings_that_cannot_be_used_costs_a_sentence(library, t
     found = drafts(deep())
     assert found.path == EMBER_DRAFT
     assert "draft in the model's settings cannot be used" in found.notices[0]
+    set_draft(deep(), "mtp")  # heads, of a file without any
+    assert "there is no model called 'mtp'" in drafts(deep()).notices[0]
+    assert drafts(deep()).path == EMBER_DRAFT
     other_words(library / "other.gguf", {900: "fox"})
     set_draft(deep(), "other")
     found = drafts(deep())
@@ -138,7 +138,7 @@ def test_a_draft_in_the_settings_that_cannot_be_used_costs_a_sentence(library, t
     assert pairing(deep()).partners[0].path == elsewhere
 
 
-def test_one_of_the_right_tokens_is_used_as_wished_with_what_speaks_against_it(library, monkeypatch):
+def test_where_memory_is_short_nobody_drafts_but_as_wished(library, monkeypatch):
     set_draft(deep(), "ember-q8_0")
     entry = deep()
     assert entry.facts is not None
@@ -146,11 +146,7 @@ def test_one_of_the_right_tokens_is_used_as_wished_with_what_speaks_against_it(l
     found = drafts(entry)
     assert found.path == EMBER
     assert "ember-q8_0 may not help. It needs" in found.notices[0]
-
-
-def test_where_memory_is_short_nobody_drafts(library, monkeypatch):
-    entry = deep()
-    assert entry.facts is not None
+    choose_automatically(entry)
     monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: entry.facts.weight_bytes * 2)
     found = drafts(entry, ServerSettings(n_ctx=1024, n_slots=1))
     refused = {one.name: one.problem for one in pairing(entry).partners}
@@ -174,12 +170,6 @@ def test_a_model_that_cannot_be_loaded_has_no_partner_and_raises_nothing(library
     assert drafts(bad).path is None
     assert partners(bad) == ()
     assert "Nothing can draft for bad." in pairing(bad).decision.why
-
-
-def test_a_head_made_for_the_model_can_be_chosen(library):
-    head = head_factory.eagle_head(library / "head.gguf")
-    choose(deep(), "head")
-    assert drafts(deep()).path == head
 
 
 def test_none_is_none_also_for_heads_in_the_file(home, library):
@@ -210,12 +200,6 @@ def test_heads_may_draft_beside_a_partner_that_nobody_chose(home, library):
     assert (drafts(counter).name, drafts(counter).uses_heads) == ("small", False)
     choose_automatically(counter)
     assert drafts(counter).uses_heads
-
-
-def test_a_setting_that_names_heads_of_a_file_without_any_is_said(library):
-    set_draft(deep(), "mtp")
-    assert "there is no model called 'mtp'" in drafts(deep()).notices[0]
-    assert drafts(deep()).path == EMBER_DRAFT
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,10 @@ def _roomy(monkeypatch):
     monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: 64_000_000_000)
 
 
-def test_offline_the_list_of_this_project_is_offered(library):
+def test_offline_the_list_of_this_project_is_offered_where_memory_has_room(library, monkeypatch):
     found = offers(gemma())
     assert found.offers[0].name == "unsloth/gemma-4-E2B-it-GGUF:Q4_K_M"
     assert "HF_HUB_OFFLINE" in found.notes[0]
-
-
-def test_what_memory_has_no_room_for_is_not_offered(library, monkeypatch):
     monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: 200_000_000)
     assert offers(gemma(), asks_hub=False).offers == ()
 

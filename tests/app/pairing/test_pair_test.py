@@ -85,7 +85,7 @@ def test_prediction_heads_in_the_file_are_measured_too(home, library):
     assert trial.measured.gain > 0
 
 
-def test_the_winner_drafts_from_now_on(library, measured):
+def test_the_winner_drafts_from_now_on_and_where_none_is_faster_none(library, measured):
     measured |= {"ember-draft-q8_0": 1.3, "ember-q8_0": 1.6}
     result = pair_of().run()
     assert result.decision.used is not None
@@ -93,9 +93,13 @@ def test_the_winner_drafts_from_now_on(library, measured):
     assert "A test chose ember-q8_0: 1.60× measured here." in result.decision.why
     measured |= {"ember-q8_0": 0.98}
     assert "ember-draft-q8_0" in pair_of("ember-q8_0").run().decision.why
+    measured |= {"ember-draft-q8_0": 1.0, "ember-q8_0": 0.97}
+    result = pair_of().run()
+    assert result.decision.used is None
+    assert "A test found none that makes it faster here." in result.decision.why
 
 
-def test_it_waits_until_the_servers_have_been_idle_for_a_moment(library, measured, monkeypatch):
+def test_it_waits_until_servers_are_idle_for_a_moment_or_is_begun(library, measured, monkeypatch):
     monkeypatch.setattr(pair_test, "LOOK_SECONDS", 0.001)
     measured |= {"ember-draft-q8_0": 1.3}
     works = iter([OtherWork.REPLIES, None, OtherWork.LOADING, *[None] * pair_test.QUIET_LOOKS])
@@ -104,11 +108,7 @@ def test_it_waits_until_the_servers_have_been_idle_for_a_moment(library, measure
     assert found.decision.used is not None
     assert stages == ["replies", "a load"]
     assert next(works, "over") == "over"
-
-
-def test_one_that_waits_is_begun_all_the_same(library, measured):
-    measured |= {"ember-draft-q8_0": 1.3}
-    stages: list[str] = []
+    stages.clear()
     test = pair_of("ember-draft-q8_0", look=lambda: OtherWork.REPLIES)
 
     def begin(name: str, stage: str, share: float) -> None:
@@ -124,13 +124,6 @@ def test_one_that_waits_is_cancelled_and_starts_nothing(library):
     waits = pair_of("ember-draft-q8_0", look=lambda: OtherWork.REPLIES)
     with pytest.raises(Cancelled):
         waits.run(lambda name, stage, share: waits.cancel())
-
-
-def test_where_none_is_faster_none_drafts(library, measured):
-    measured |= {"ember-draft-q8_0": 1.0, "ember-q8_0": 0.97}
-    result = pair_of().run()
-    assert result.decision.used is None
-    assert "A test found none that makes it faster here." in result.decision.why
 
 
 def test_one_that_fails_does_not_cost_the_others(library, measured):
@@ -219,13 +212,10 @@ def listed(fake: FakeServer) -> None:
     assert announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None) is None
 
 
-def test_an_idle_server_or_none_is_no_other_work(home, fake):
+def test_replies_and_loading_are_other_work_and_an_idle_server_or_none_is_not(home, fake):
     assert other_work() is None
     listed(fake)
     assert other_work() is None
-
-
-def test_replies_and_loading_are(home, fake):
     listed(fake)
     fake.n_active = 1
     assert other_work() is OtherWork.REPLIES
@@ -233,9 +223,6 @@ def test_replies_and_loading_are(home, fake):
     assert other_work() is OtherWork.LOADING
     withdraw()
     assert other_work() is None
-
-
-def test_a_server_that_refuses_or_is_gone_is_passed_over(home, fake):
     fake.n_active, fake.api_key = 1, "another"
     listed(fake)
     assert other_work() is None

@@ -51,10 +51,15 @@ def chooser() -> Iterator[Chooser]:
     made.close()
 
 
-def test_greedy_counts_what_is_missing_to_the_best_logit() -> None:
+def test_a_token_beyond_an_edge_lacks_its_way_back() -> None:
     logits = np.array([1.0, 4.5, 4.25, -np.inf], np.float32)
     assert [shortfall(logits, token, GREEDY) for token in range(3)] == [3.5, 0.0, 0.25]
     assert shortfall(logits, 3, GREEDY) >= FAR
+    logits = np.array([5.0, 4.0, 0.0, -1.0], np.float32)
+    only_min_p = SamplingParams(temperature=1.0, top_k=4, top_p=1.0, min_p=0.1)
+    assert shortfall(logits, 2, only_min_p, 1, 0) >= 5.0 + np.log(0.1) - 1e-6
+    only_top_k = SamplingParams(temperature=1.0, top_k=2, top_p=1.0, min_p=0.0)
+    assert shortfall(logits, 2, only_top_k, 1, 0) >= 4.0
 
 
 def random_logits(seed: int, n_vocab: int, spread: float) -> np.ndarray:
@@ -89,11 +94,3 @@ def test_a_smaller_change_than_the_shortfall_never_changes_the_choice_to_a_token
         n_moved += chosen != chooser.choose(logits, params, seed, position=3)
         assert shortfall(logits, chosen, params, seed, 3) <= change + 1e-5
     assert n_moved, "some choices must move, or nothing was tried"
-
-
-def test_a_token_beyond_an_edge_lacks_its_way_back() -> None:
-    logits = np.array([5.0, 4.0, 0.0, -1.0], np.float32)
-    only_min_p = SamplingParams(temperature=1.0, top_k=4, top_p=1.0, min_p=0.1)
-    assert shortfall(logits, 2, only_min_p, 1, 0) >= 5.0 + np.log(0.1) - 1e-6
-    only_top_k = SamplingParams(temperature=1.0, top_k=2, top_p=1.0, min_p=0.0)
-    assert shortfall(logits, 2, only_top_k, 1, 0) >= 4.0

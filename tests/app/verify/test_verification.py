@@ -20,6 +20,7 @@ from app.jobs.verify.verification import (
     paired_speedup,
 )
 from core.engine.engine import Engine
+from core.sampling.sampler import Sampler
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.errors import SlipstreamError
 from core.values.request import Request, SamplingParams
@@ -88,9 +89,6 @@ def test_drafting_that_costs_time_is_called_slower_where_enough_was_timed(
         return Comparison(0, GREEDY, plain, drafted, None, paired_speedup([plain], [drafted]))
 
     assert Verification(tuple(map(compared, speedups))).is_slower is is_slower
-
-
-def test_speeds_are_compared_turn_by_turn() -> None:
     plain = [reply(*range(10), rate=rate) for rate in (100.0, 50.0, 100.0)]
     drafted = [reply(*range(10), rate=rate) for rate in (120.0, 60.0, 60.0)]
     assert paired_speedup(plain, drafted) == pytest.approx(1.2), "the machine was slow for one turn and one reply"
@@ -121,12 +119,9 @@ def test_a_wrong_text_is_caught_and_a_near_tie_is_not_called_wrong() -> None:
     assert not wrong.is_near_tie
     assert wrong.gap == pytest.approx(5.0)
     assert seen == [[1, 2, 3, 4]] * 2, "what is evaluated is what both have in common"
-
-
-def test_two_tokens_that_are_near_each_other_but_far_from_the_best_are_wrong() -> None:
-    difference = judge({4: 9.0, 5: 2.0, 6: 2.0}).compare(PROMPT, GREEDY, reply(5), reply(6), str)
-    assert difference is not None
-    assert difference.gap == pytest.approx(7.0)
+    far_from_best = judge({4: 9.0, 5: 2.0, 6: 2.0}).compare(PROMPT, GREEDY, reply(5), reply(6), str)
+    assert far_from_best is not None
+    assert far_from_best.gap == pytest.approx(7.0), "although they are near each other"
 
 
 def test_the_end_of_a_text_is_judged_as_a_token() -> None:
@@ -181,12 +176,16 @@ def test_totals() -> None:
 
 
 def test_drafts_change_nothing_but_near_ties(engine: Engine) -> None:
-    found = run(engine, FOX, COPY, "def add(a, b):\n", n_tokens=48)
-    assert len(found.comparisons) == 6
+    found = run(engine, FOX, COPY, "def add(a, b):\n", FOX, n_tokens=48)
+    assert (len(found.comparisons), found.n_repeated) == (6, 1), "prompts that come again are left out"
     assert found.n_wrong == 0
     assert found.n_drafted > found.n_accepted > 20
     assert all(one.plain.n_drafted == 0 < one.drafted.n_drafted for one in found.comparisons)
     assert len(found.speedups) >= 4
+    logits = engine.next_logits(engine.tokenize(Request("x", FOX)))
+    assert logits.shape == (engine.vocab.n_tokens,)
+    text, _, _ = complete(engine, max_tokens=1)
+    assert engine.vocab.pieces[int(logits.argmax())].decode() == text
 
 
 def test_on_a_deep_model_with_the_engines_own_choice_of_depth() -> None:
@@ -205,12 +204,6 @@ def test_an_engine_that_takes_a_wrong_token_is_caught(monkeypatch: pytest.Monkey
     assert [difference.position for difference in found.differences] == [6, 6]
     assert [difference.drafted.token for difference in found.differences] == [77, 77]
     assert found.n_wrong == 2
-
-
-def test_prompts_that_come_again_are_left_out(engine: Engine) -> None:
-    found = run(engine, FOX, COPY, FOX, modes=(GREEDY,), n_tokens=10)
-    assert [one.prompt for one in found.comparisons] == [0, 1]
-    assert found.n_repeated == 1
 
 
 def test_a_prompt_is_as_new_in_each_mode_as_in_the_first() -> None:
@@ -233,7 +226,7 @@ def test_a_prompt_is_as_new_in_each_mode_as_in_the_first() -> None:
 
 
 def test_a_request_that_fails_ends_the_verification(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine._committer, "_choose", _broken)
+    monkeypatch.setattr(Sampler, "choose", _broken)
     with pytest.raises(SlipstreamError, match="values that are not numbers"):
         run(engine, FOX, modes=(SAMPLED,))
     assert engine.is_idle
@@ -243,14 +236,6 @@ def _broken(*_: Any) -> Any:
     from core.values.errors import BrokenLogits
 
     raise BrokenLogits
-
-
-def test_the_logits_after_a_text_are_those_that_decoding_has(engine: Engine) -> None:
-    prompt = engine.tokenize(Request("x", FOX))
-    logits = engine.next_logits(prompt)
-    assert logits.shape == (engine.vocab.n_tokens,)
-    text, _, _ = complete(engine, max_tokens=1)
-    assert engine.vocab.pieces[int(logits.argmax())].decode() == text
 
 
 def test_a_request_that_does_not_speculate_teaches_the_proposers_nothing() -> None:
