@@ -60,40 +60,30 @@ def test_of_drafts_that_come_many_at_a_time_the_tokens_are_counted(qtbot, api: A
     assert end.timings.decode_tokens == 128
 
 
-def test_an_error_in_openais_shape_is_told_in_its_own_words(qtbot, api: Api, server: FakeServer) -> None:
-    server.error = (400, {"error": {"message": "The prompt has 2000 tokens, but the context holds 1024.", "type": "x"}})
-    assert ask(qtbot, api).ends == ["The prompt has 2000 tokens, but the context holds 1024."]
-
-
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
         (500, b"<html>oops", "HTTP status 500"),
         (503, {"detail": 1}, "HTTP status 503"),
         (200, {"a": 1}, "HTTP status 200"),
+        (400, {"error": {"message": "The prompt has 9 tokens too many.", "type": "x"}}, "The prompt has 9 tokens too"),
     ],
 )
-def test_an_answer_in_another_shape_is_told_by_its_status(
+def test_an_error_is_told_in_its_own_words_or_by_its_status(
     qtbot, api: Api, server: FakeServer, status: int, body: object, words: str
 ) -> None:
     server.error = (status, body)
     assert words in str(ask(qtbot, api).ends[0])
 
 
-def test_an_error_in_the_stream_ends_it_after_the_text(qtbot, api: Api, server: FakeServer) -> None:
+def test_a_stream_that_fails_or_breaks_or_reaches_nobody_is_an_error(qtbot, api: Api, server: FakeServer) -> None:
     server.error_in_stream = "The engine died."
     ear = ask(qtbot, api)
     assert ("".join(ear.texts), ear.ends) == ("Hello there.", ["The engine died."])
-
-
-def test_a_connection_that_breaks_is_an_error(qtbot, api: Api, server: FakeServer) -> None:
-    server.cut_after = 1
+    server.error_in_stream, server.cut_after = None, 1
     ear = ask(qtbot, api)
     assert "".join(ear.texts) == "Hello"
     assert "broke in the middle" in str(ear.ends[0])
-
-
-def test_nobody_listening_is_an_error(qtbot, api: Api) -> None:
     api.connect_to("http://127.0.0.1:1", None)
     assert "not answering" in str(ask(qtbot, api).ends[0])
 
@@ -184,13 +174,10 @@ def test_closing_ends_what_is_on_its_way(qtbot, api: Api, server: FakeServer) ->
     assert ask(qtbot, api).ends == ["The window is closing."]
 
 
-def test_only_errors_have_a_sentence() -> None:
+def test_only_errors_have_a_sentence_in_the_windows_words_where_the_code_tells_enough() -> None:
     assert sentence_of({"error": {"message": "No."}}) == "No."
     assert sentence_of({"error": "Plain."}) == "Plain."
     assert [sentence_of(body) for body in ({}, [], None, {"error": {}}, {"error": {"message": 3}})] == [None] * 5
-
-
-def test_errors_whose_code_tells_enough_are_said_in_the_windows_words() -> None:
     too_long = {"message": "…", "code": "context_length_exceeded", "n_prompt_tokens": 5_000, "n_ctx": 4_096}
     words = "The messages have 5,000 tokens, and the context of the model has room for 4,096."
     assert sentence_of({"error": too_long}) == words

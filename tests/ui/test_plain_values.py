@@ -22,10 +22,7 @@ def test_events_come_out_the_same_however_the_bytes_are_cut(texts: list[str], cu
         got += parser.feed(raw[at : at + cut])
         at += cut
     assert got == texts
-
-
-def test_data_over_several_lines_is_one_event() -> None:
-    assert SseParser().feed(b"event: x\ndata: a\ndata:b\n\n") == ["a\nb"]
+    assert SseParser().feed(b"event: x\ndata: a\ndata:b\n\n") == ["a\nb"], "data over several lines"
 
 
 def test_the_rate_is_that_of_the_last_second() -> None:
@@ -52,10 +49,7 @@ def test_text_grows_and_shrinks_by_steps_and_stops_at_the_ends() -> None:
     assert [sized(15, percent) for percent in PERCENTS] == [12, 14, 15, 16, 19, 22]
 
 
-def test_an_ampersand_names_no_key() -> None:
+def test_text_that_is_shown_on_buttons_and_in_tips_is_text() -> None:
     assert on_button("R&D 7B\u202e") == "R&&D 7B\N{REPLACEMENT CHARACTER}"
-
-
-def test_a_tooltip_has_no_marks() -> None:
     assert in_tip("plain\nwords") == "plain\nwords"
     assert in_tip("<b>fox</b>\nR&D") == "<qt>&lt;b&gt;fox&lt;/b&gt;<br>R&amp;D</qt>"

@@ -70,9 +70,7 @@ def test_it_gives_up_with_the_last_words_and_can_be_asked_again(qtbot, run) -> N
         with qtbot.waitSignal(server.gave_up) as gave_up:
             server.start()
         assert "The library is missing." in gave_up.args[0]
-
-
-def test_a_command_that_is_not_there_is_a_reason_too(qtbot) -> None:
+    assert (last_line("first\nthe reason\n\n"), last_line(" \n")) == ("the reason", "it ended without a word")
     server = PrivateServer(["/no/such/program"], {}, "/", back_off_ms=())
     with qtbot.waitSignal(server.gave_up) as gave_up:
         server.start()
@@ -108,18 +106,13 @@ def test_the_link_offers_to_try_again_when_there_is_no_hope(qtbot, run, lonely_a
     qtbot.waitUntil(lambda: "No llama." in banner.text)
 
 
-def test_the_watch_asks_again_after_a_missed_answer(qtbot, server: FakeServer, lonely_api: Api) -> None:
+def test_the_watch_asks_again_after_a_missed_answer(qtbot, server: FakeServer, lonely_api: Api, monkeypatch) -> None:
     api = lonely_api
     api.connect_to("http://127.0.0.1:1", None)
     watch = ServerWatch(api)
     missed: list[str] = []
-    failed = watch._on_failure
-
-    def on_failure(problem: str) -> None:
-        failed(problem)
-        missed.append(problem)
-
-    watch._on_failure = on_failure  # type: ignore[method-assign]
+    ask = api.state
+    monkeypatch.setattr(api, "state", lambda told, failed: ask(told, lambda why: (failed(why), missed.append(why))))
     watch.start()
     qtbot.waitUntil(lambda: missed != [])
     api.connect_to(server.url, None)
@@ -142,8 +135,3 @@ def test_the_watch_asks_once_more_when_replies_have_ended(
     with qtbot.waitSignals([watch.looked] * (1 + is_asking), timeout=CALM_MS - 1000):
         watch.set_live(False)
     watch.stop()
-
-
-def test_the_last_line_is_the_one_that_says_something() -> None:
-    assert last_line("first\nthe reason\n\n") == "the reason"
-    assert last_line(" \n") == "it ended without a word"

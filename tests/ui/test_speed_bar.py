@@ -38,17 +38,11 @@ def sent(snapshot: Snapshot) -> dict[str, object]:
     return json.loads(json.dumps(asdict(snapshot)))  # type: ignore[no-any-return]
 
 
-class TestReading:
-    def test_what_the_server_sends_is_read_back(self) -> None:
-        assert snapshot_from(sent(WORKING)) == WORKING
-
-    @pytest.mark.parametrize("found", [None, [], "x", 3])
-    def test_what_is_no_object_is_no_snapshot(self, found: object) -> None:
-        assert snapshot_from(found) is None
-
-    def test_odd_values_keep_their_defaults(self) -> None:
-        odd = {"bound": "magic", "decode_rate": "fast", "drafted_at": 3, "is_idle": "no", "future": 1, "peak": None}
-        assert snapshot_from(odd) == Snapshot()
+def test_what_the_server_sends_is_read_back_and_odd_values_keep_their_defaults() -> None:
+    assert snapshot_from(sent(WORKING)) == WORKING
+    assert [snapshot_from(found) for found in (None, [], "x", 3)] == [None] * 4
+    odd = {"bound": "magic", "decode_rate": "fast", "drafted_at": 3, "is_idle": "no", "future": 1, "peak": None}
+    assert snapshot_from(odd) == Snapshot()
 
 
 class TestFaces:
@@ -63,30 +57,18 @@ class TestFaces:
         assert "token 2: 73% of 30" in faces.drafts(WORKING).hint
         assert words(faces.requests(WORKING, 4)) == "3 active · 2 wait"
         assert faces.requests(WORKING, 4).lit == (0, 1, 2)
-
-    def test_reading_a_prompt_has_its_own_unit(self) -> None:
+        assert faces.requests(WORKING, 64).share == pytest.approx(3 / 64), "many places are one line"
         reading = replace(WORKING, decode_rate=0.0, prefill_rate=1_733.0)
         assert words(faces.speed(reading, 76.8)) == "1,733 tok/s prompt"
         assert faces.speed(reading, 76.8).share is None
 
-    def test_a_model_in_the_cache_claims_no_share_of_memory(self) -> None:
+    def test_what_is_not_known_is_not_claimed(self) -> None:
         assert words(faces.bandwidth(replace(WORKING, is_in_cache=True))) == "12.9 GB/s in cache"
-
-    def test_without_a_measured_peak_there_is_no_share(self) -> None:
         unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
         assert words(faces.bandwidth(unknown)) == "12.9 GB/s"
         assert words(faces.bound(unknown)) == "limited by –"
-
-    def test_nothing_is_drafted(self) -> None:
         assert words(faces.drafts(replace(WORKING, n_drafted=0, n_accepted=0))) == "– drafts"
-
-    def test_what_drafts_bring_is_left_out_until_it_is_known(self) -> None:
         assert words(faces.drafts(replace(WORKING, speedup=None))) == "78% drafts"
-
-    def test_many_places_are_one_line(self) -> None:
-        assert faces.requests(WORKING, 64).share == pytest.approx(3 / 64)
-
-    def test_idle_has_no_figures(self) -> None:
         idle = Snapshot(peak=15.3e9)
         assert words(faces.speed(idle, 76.8)) == "– tok/s"
         assert words(faces.bound(idle)) == "limited by –"

@@ -58,7 +58,7 @@ def titles(window: MainWindow) -> list[str]:
     return [index.data() for index in rows if index.data(CHAT_ID) is not None]
 
 
-def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWindow) -> None:
+def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     welcome = window.page.welcome
     qtbot.waitUntil(lambda: "Ember" in welcome.note.text())
@@ -84,6 +84,11 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
         qtbot.waitUntil(is_whole)
         welcome.ensureWidgetVisible(welcome.examples[-1])
         assert welcome.examples[-1].visibleRegion().boundingRect().height() == welcome.examples[-1].height()
+    example = welcome.examples[0]
+    prompt = example.prompt
+    example.click()
+    qtbot.waitUntil(lambda: len(server.requests) == 1 and not window.desk.current.is_running)
+    assert server.requests[0]["messages"][0]["content"] == prompt
 
 
 @pytest.mark.parametrize(
@@ -163,12 +168,6 @@ def test_writing_begins_at_the_side_of_its_script(window: MainWindow) -> None:
         assert (begin > line.width() / 2) is is_from_right, text
 
 
-def test_a_tab_is_as_wide_as_four_letters_of_code(qtbot, window: MainWindow) -> None:
-    ask(qtbot, window, "\tHi")
-    for view in (asked_view(window).view, window.page.composer.field):
-        assert view.tabStopDistance() == TAB_WIDTH
-
-
 def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow, tmp_path: Path) -> None:
     assert window.page.stack.currentWidget() is window.page.welcome
     message = ask(qtbot, window, "Tell me a story.")
@@ -212,6 +211,10 @@ def test_while_it_streams_speed_shows_and_stop_keeps_what_came(qtbot, window: Ma
 
 def test_enter_sends_and_shift_enter_starts_a_line(qtbot, window: MainWindow, server: FakeServer) -> None:
     field = window.page.composer.field
+    say(qtbot, window, " \n ")
+    assert window.desk.current.is_new, "a blank message is not sent"
+    assert not window.page.composer.button.isEnabled()
+    field.clear()
     low = field.height()
     qtbot.keyClicks(field, "one")
     qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
@@ -224,19 +227,15 @@ def test_enter_sends_and_shift_enter_starts_a_line(qtbot, window: MainWindow, se
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
 
 
-def test_blank_messages_are_not_sent(qtbot, window: MainWindow, server: FakeServer) -> None:
-    say(qtbot, window, " \n ")
-    assert window.desk.current.is_new
-    assert not window.page.composer.button.isEnabled()
-
-
 def test_an_answer_can_be_asked_for_again_and_both_are_kept(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
-    server.pieces = ["Another."]
+    server.pieces = ["**Another** `x`."]
     reply_view(window).redo.click()
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     view = reply_view(window)
-    assert (view.text, view.versions.label.text()) == ("Another.", "2 / 2")
+    assert (view.text, view.versions.label.text()) == ("**Another** `x`.", "2 / 2")
+    view.copy.click()
+    assert QGuiApplication.clipboard().text() == "**Another** `x`.", "as it was written"
     view.versions.back.click()
     assert (reply_view(window).text, reply_view(window).versions.label.text()) == ("Hello there.", "1 / 2")
     assert [m["role"] for m in server.requests[1]["messages"]] == ["user"]
@@ -244,6 +243,10 @@ def test_an_answer_can_be_asked_for_again_and_both_are_kept(qtbot, window: MainW
 
 def test_a_message_can_be_edited_and_sent_again(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
+    asked_view(window).edit.click()
+    qtbot.keyClick(asked_view(window).editor.field, Qt.Key.Key_Escape)  # type: ignore[union-attr]
+    assert asked_view(window).editor is None
+    assert not asked_view(window).bubble.isHidden()
     asked_view(window).edit.click()
     editor = asked_view(window).editor
     assert editor is not None
@@ -287,21 +290,6 @@ def test_a_long_text_is_cut_where_a_line_or_a_word_ends(text: str, shown: str) -
     assert beginning(text) == shown
 
 
-def test_escape_leaves_an_edited_message_as_it_was(qtbot, window: MainWindow) -> None:
-    ask(qtbot, window, "Hi")
-    asked_view(window).edit.click()
-    qtbot.keyClick(asked_view(window).editor.field, Qt.Key.Key_Escape)  # type: ignore[union-attr]
-    assert asked_view(window).editor is None
-    assert not asked_view(window).bubble.isHidden()
-
-
-def test_a_message_is_copied_as_it_was_written(qtbot, window: MainWindow, server: FakeServer) -> None:
-    server.pieces = ["**bold** `x`"]
-    ask(qtbot, window, "Hi")
-    reply_view(window).copy.click()
-    assert QGuiApplication.clipboard().text() == "**bold** `x`"
-
-
 def test_what_the_model_does_without_is_said_once_and_comes_back_by_a_click(
     qtbot, window: MainWindow, server: FakeServer
 ) -> None:
@@ -339,11 +327,8 @@ def test_a_failed_reply_says_why_and_can_be_tried_again(qtbot, window: MainWindo
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     assert reply_view(window).text == "Hello there."
     assert server.requests[-1]["messages"] == [{"role": "user", "content": "Hi"}]
-
-
-def test_an_engine_that_dies_in_the_middle_leaves_the_text_and_a_reason(qtbot, window: MainWindow, server) -> None:
     server.error_in_stream = "The engine stopped in the middle of this reply."
-    message = ask(qtbot, window, "Hi")
+    message = ask(qtbot, window, "Again")
     assert (message.content, message.status) == ("Hello there.", Status.FAILED)
     assert reply_view(window).problem.text == "The engine stopped in the middle of this reply."
 
@@ -631,6 +616,9 @@ def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: M
     qtbot.waitUntil(lambda: server.loads == ["ember-draft-q8_0", "ember-q8_0"])
     assert picker.button.text() == "ember-q8_0"
     assert not banner.text
+    server.phase, server.problem = "failed", "This model needs 40.0 GB of memory, and 8.0 GB is free."
+    window.watch.look()
+    qtbot.waitUntil(lambda: "40.0 GB" in banner.text)
 
 
 def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow, server: FakeServer) -> None:
@@ -654,20 +642,6 @@ def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow,
     qtbot.waitUntil(window.page.progress.isHidden)
     ask(qtbot, window, "Hi")
     assert server.requests[0]["model"] == "ember-draft-q8_0"
-
-
-def test_a_model_that_does_not_load_is_told(qtbot, window: MainWindow, server: FakeServer) -> None:
-    server.phase, server.problem = "failed", "This model needs 40.0 GB of memory, and 8.0 GB is free."
-    window.watch.start()
-    qtbot.waitUntil(lambda: "40.0 GB" in window.page.server_banner.text)
-
-
-def test_an_example_is_sent_with_one_click(qtbot, window: MainWindow, server: FakeServer) -> None:
-    example = window.page.welcome.examples[0]
-    prompt = example.prompt  # others are offered as soon as the model is known
-    example.click()
-    qtbot.waitUntil(lambda: len(server.requests) == 1 and not window.desk.current.is_running)
-    assert server.requests[0]["messages"][0]["content"] == prompt
 
 
 def test_a_link_opens_only_after_asking_and_never_a_file(qtbot, window: MainWindow, monkeypatch) -> None:
@@ -699,21 +673,16 @@ def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: Ma
     assert not window.history.isHidden()
 
 
-def test_the_theme_can_be_chosen_and_is_remembered(qtbot, window: MainWindow, tmp_path: Path) -> None:
-    ask(qtbot, window, "Hi")
-    window.choose_theme(ThemeChoice.DARK)
-    assert DARK.text in reply_view(window).view.document().toHtml()
-    assert QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat).value("theme") == "dark"
-
-
 def pixels_at(view: TextView, position: int = 1) -> int:
     cursor = view.textCursor()
     cursor.setPosition(position)
     return int(cursor.charFormat().font().pixelSize())
 
 
-def test_text_grows_on_all_pages_and_its_size_is_remembered(qtbot, qapp, window: MainWindow, tmp_path: Path) -> None:
+def test_text_grows_on_all_pages_and_its_looks_are_remembered(qtbot, qapp, window: MainWindow, tmp_path: Path) -> None:
     ask(qtbot, window, "Hi")
+    window.choose_theme(ThemeChoice.DARK)
+    assert DARK.text in reply_view(window).view.document().toHtml()
     window.show_page("library")
     one_line = window.page.composer.field.height()
     for _ in range(9):
@@ -726,7 +695,8 @@ def test_text_grows_on_all_pages_and_its_size_is_remembered(qtbot, qapp, window:
     assert window.page.composer.field.tabStopDistance() == reply_view(window).view.tabStopDistance() == TAB_WIDTH * 1.5
     delegate = window.library.models.list.delegate
     assert delegate.sizeHint(QStyleOptionViewItem(), QModelIndex()).height() == ROW_HEIGHT * 1.5
-    assert str(QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat).value("textSize")) == "150"
+    kept = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+    assert (str(kept.value("textSize")), kept.value("theme")) == ("150", "dark")
     window.resize_text(100)
     assert pixels_at(reply_view(window).view) == 15
     assert window.page.composer.field.height() == one_line
@@ -774,13 +744,6 @@ def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainW
     assert shown
     assert all(gauge.height() >= gauge.sizeHint().height() for gauge in shown)
     assert all(gauge.geometry().right() <= bar.width() for gauge in shown)
-
-
-def test_the_line_beside_the_settings_goes_down_to_the_gauges(window: MainWindow) -> None:
-    window.choose_theme(ThemeChoice.LIGHT)
-    window.toggle_panel()
-    edge = window.tuning.grab(QRect(0, 0, 1, window.tuning.height())).toImage()
-    assert {edge.pixelColor(0, y).name() for y in range(edge.height())} == {LIGHT.border}
 
 
 def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_path: Path) -> None:
@@ -882,24 +845,24 @@ def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, 
     assert not window.focusWidget().visibleRegion().isEmpty()
 
 
-def test_what_a_field_asks_for_can_be_read_before_it_is_filled(window: MainWindow) -> None:
+def test_fields_sliders_and_the_edge_of_the_settings_are_drawn_whole(window: MainWindow) -> None:
     window.toggle_panel()
-    for choice, colours in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
-        window.choose_theme(choice)
-        for field in (window.page.composer.field, window.history.search, window.tuning.prompt):
-            asked = field.palette().color(QPalette.ColorRole.PlaceholderText)
-            assert asked.alpha() == 255
-            assert contrast(asked.name(), colours.raised) >= 4.5
-
-
-def test_the_handles_of_sliders_are_round_and_not_cut(window: MainWindow) -> None:
-    window.toggle_panel()
+    window.choose_theme(ThemeChoice.LIGHT)
+    edge = window.tuning.grab(QRect(0, 0, 1, window.tuning.height())).toImage()
+    assert {edge.pixelColor(0, y).name() for y in range(edge.height())} == {LIGHT.border}, "down to the gauges"
     for slider in window.tuning.findChildren(QSlider):
         option = QStyleOptionSlider()
         slider.initStyleOption(option)
         part = QStyle.SubControl.SC_SliderHandle
         handle = slider.style().subControlRect(QStyle.ComplexControl.CC_Slider, option, part, slider)
         assert slider.rect().adjusted(0, 1, 0, -1).contains(handle)
+    # What a field asks for can be read before it is filled.
+    for choice, colours in ((ThemeChoice.LIGHT, LIGHT), (ThemeChoice.DARK, DARK)):
+        window.choose_theme(choice)
+        for field in (window.page.composer.field, window.history.search, window.tuning.prompt):
+            asked = field.palette().color(QPalette.ColorRole.PlaceholderText)
+            assert asked.alpha() == 255
+            assert contrast(asked.name(), colours.raised) >= 4.5
 
 
 def test_a_chat_is_archived_brought_back_and_found_by_search(qtbot, window: MainWindow) -> None:

@@ -132,11 +132,8 @@ def test_a_file_that_cannot_be_sent_gets_a_sentence(tmp_path: Path, name: str, d
     with pytest.raises(Unreadable, match=sentence) as raised:
         attached(tmp_path, name, data)
     assert str(raised.value).startswith(name)
-
-
-def test_a_folder_and_a_missing_file_get_a_sentence(tmp_path: Path) -> None:
-    for path, sentence in ((tmp_path, "is a folder"), (tmp_path / "gone.txt", "is not there")):
-        with pytest.raises(Unreadable, match=sentence):
+    for path, said in ((tmp_path, "is a folder"), (tmp_path / "gone.txt", "is not there")):
+        with pytest.raises(Unreadable, match=said):
             read(path, lambda share: None)
 
 
@@ -179,12 +176,7 @@ def test_a_choice_of_pages_is_sent_with_their_names_and_survives_as_json() -> No
 )
 def test_pages_are_named_as_people_write_them(text: str, places: list[int] | None) -> None:
     assert places_in(text, 5) == places
-
-
-def test_labels_are_written_short() -> None:
-    assert spans(["page 1", "page 2", "page 7"]) == "page 1, 2, 7"
-    assert spans(["section 1"]) == "section 1"
-    assert spans([]) == ""
+    assert [spans(labels) for labels in (["page 1", "page 2", "page 7"], [])] == ["page 1, 2, 7", ""]
 
 
 def test_passages_are_found_by_rare_words_or_by_direction() -> None:

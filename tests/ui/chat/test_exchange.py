@@ -247,15 +247,13 @@ def test_a_file_without_chats_gets_a_sentence(tmp_path: Path, name: str, data: b
         list(read(tmp_path / "gone.json"))
 
 
-def test_a_damaged_chat_leaves_the_others(exchange: Exchange, run, tmp_path: Path) -> None:
+def test_a_damaged_chat_or_impossible_numbers_leave_the_others(exchange: Exchange, run, tmp_path: Path) -> None:
     broken = {"title": "Broken", "mapping": {"a": {"message": {"metadata": {"attachments": 7}}}}}
     (tmp_path / "a.json").write_bytes(as_bytes([broken, *CHATGPT]))
     assert run(exchange.take_in, tmp_path / "a.json").startswith(
         "1 chat imported. 1 chat without text left out. Left out: 1 damaged chat"
     )
 
-
-def test_a_chat_with_impossible_numbers_stops_nothing(exchange: Exchange, run, tmp_path: Path) -> None:
     def entry(number: int, at_ms: int, **more: object) -> dict[str, object]:
         said = {"id": 1, "role": "user", "content": "Hi", "created_ms": at_ms, **more}
         return {"id": number, "created_ms": at_ms, "updated_ms": at_ms, "title": "Foxes", "messages": [said]}
@@ -263,7 +261,7 @@ def test_a_chat_with_impossible_numbers_stops_nothing(exchange: Exchange, run, t
     chats = [entry(3, 10**17), entry(4, 10**40), entry(5, 1, thinking_ms=10**30), entry(6, 1)]
     (tmp_path / "a.json").write_bytes(as_bytes({"format": "slipstream-chats", "version": 1, "chats": chats}))
     assert run(exchange.take_in, tmp_path / "a.json") == "3 chats imported. Left out: 1 damaged chat."
-    assert run(exchange.write, tmp_path / "all.zip") == "3 chats written to all.zip."
+    assert run(exchange.write, tmp_path / "all.zip") == "4 chats written to all.zip."
 
 
 def test_times_are_read_in_any_unit() -> None:

@@ -46,11 +46,9 @@ def formulas(tokens: list[Token]) -> list[str]:
 )
 def test_what_is_a_formula(text: str, expected: list[str]) -> None:
     assert formulas(Markdown().parse(text)) == expected
-
-
-def test_a_formula_that_grows_is_no_list_until_it_is_closed() -> None:
-    kinds = {token.type for token in Markdown().parse("$$\na\n- b\n===")}
-    assert kinds == {"open_formula"}
+    assert {token.type for token in Markdown().parse("$$\na\n- b\n===")} == {"open_formula"}, (
+        "no list until it is closed"
+    )
 
 
 @pytest.mark.parametrize("latex", [r"\frac{a", r"\nosuchcommand{x}", "x_{", "x" * 5_000])
@@ -97,14 +95,11 @@ def test_formulas_are_drawn_and_copied_as_they_were_written(qtbot, window: MainW
     assert window.tools.palette.text in colours_of(view)
 
 
-def test_a_wide_formula_is_made_smaller(qtbot, window: MainWindow, server: FakeServer) -> None:
+def test_a_wide_formula_is_made_smaller_and_a_diagram_is_text(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.pieces = ["$$" + " + ".join(f"x_{{{i}}}" for i in range(80)) + "$$"]
     view = reply(qtbot, window)
     qtbot.waitUntil(lambda: view.toPlainText() == REPLACEMENT)
     assert view.document().idealWidth() <= view.width()
-
-
-def test_a_diagram_says_that_it_is_text(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.pieces = ["```mermaid\ngraph LR\n  a --> b\n```\n"]
     view = reply(qtbot, window)
     assert view.toPlainText().strip().startswith("mermaid  ·  a diagram as text")

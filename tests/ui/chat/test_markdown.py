@@ -64,10 +64,15 @@ def test_a_cut_is_in_the_same_place_while_the_text_grows() -> None:
     assert len(closed) >= len(whole) - 1
 
 
-def test_the_rest_of_a_cut_table_is_a_table() -> None:
+def test_a_cut_table_stays_a_table_and_code_and_short_lists_are_never_cut() -> None:
     pieces = MARKDOWN.pieces("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 900)
     assert pieces[0].head == "| a | b |\n|---|---|\n"
     assert len(pieces) > 3
+    assert len(MARKDOWN.pieces("```\n" + "line\n" * 5_000)) == 1
+    indented = "- one\n" + "  more\n" * 400
+    assert len(indented) < MAX_UNCUT
+    assert len(MARKDOWN.pieces(indented)) == 1
+    assert cut_offset("short", "paragraph_open") is None
 
 
 def test_a_block_is_certain_once_the_next_has_a_whole_line() -> None:
@@ -77,14 +82,6 @@ def test_a_block_is_certain_once_the_next_has_a_whole_line() -> None:
     assert n_certain(MARKDOWN.pieces(text), text) == len(MARKDOWN.pieces(text)) - 1
 
 
-def test_code_and_short_lists_are_never_cut() -> None:
-    assert len(MARKDOWN.pieces("```\n" + "line\n" * 5_000)) == 1
-    indented = "- one\n" + "  more\n" * 400
-    assert len(indented) < MAX_UNCUT
-    assert len(MARKDOWN.pieces(indented)) == 1
-    assert cut_offset("short", "paragraph_open") is None
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("```py", True), ("```py\n", True), ("```\nx", True), ("```\nx\n``", True), ("```\nx\n```", False),
@@ -92,9 +89,7 @@ def test_code_and_short_lists_are_never_cut() -> None:
 )  # fmt: skip
 def test_a_fence_is_open_until_it_is_closed(text: str, expected: bool) -> None:
     assert is_open(MARKDOWN.pieces(text)[-1], text) is expected
-
-
-def test_what_may_become_the_closing_fence_is_not_code_yet() -> None:
+    # What may become the closing fence is not code yet.
     assert certain_code(MARKDOWN.pieces("```\nx = 1\n``")[0].tokens[0]) == "x = 1\n"
     assert certain_code(MARKDOWN.pieces("```\nx = 1")[0].tokens[0]) == "x = 1"
 
@@ -106,9 +101,5 @@ def test_spans_lie_inside_the_code(language: str) -> None:
     spans = code_spans(code, language)
     assert all(span.start >= 0 and span.start + span.length <= length for span in spans)
     assert [span.start for span in spans] == sorted(span.start for span in spans)
-
-
-def test_unknown_languages_and_endless_code_stay_plain() -> None:
-    assert code_spans("x = 1", "no such language") == []
-    assert code_spans("x = 1", "") == []
-    assert code_spans("x" * (MAX_CODE + 1), "python") == []
+    plain = (("x = 1", "no such language"), ("x = 1", ""), ("x" * (MAX_CODE + 1), "python"))
+    assert [code_spans(*one) for one in plain] == [[]] * 3

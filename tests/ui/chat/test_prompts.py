@@ -25,10 +25,7 @@ from ui.window.main_window import MainWindow
 )
 def test_variables_stand_between_two_braces(text: str, names: list[str]) -> None:
     assert variables_of(text) == names
-
-
-def test_values_are_not_looked_into_again() -> None:
-    assert filled("{{a}} {{ b }} {{c}}", {"a": "{{b}}", "b": "2"}) == "{{b}} 2 {{c}}"
+    assert filled("{{a}} {{ b }} {{c}}", {"a": "{{b}}", "b": "2"}) == "{{b}} 2 {{c}}", "values are not looked into"
 
 
 def test_prompts_are_kept(tmp_path) -> None:

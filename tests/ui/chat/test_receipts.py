@@ -22,6 +22,11 @@ def test_the_receipt_tells_how_a_reply_went() -> None:
     assert [phase.name for phase in phases(timings)] == ["Waited", "Prompt", "Written"]
     assert [phase.name for phase in phases(Timings(decode_tokens=1))] == ["First token", "Written"]
     assert "Seed" not in dict(receipt_facts(timings))
+    usual, coarse = (Timings.from_object({"kv_type": kv_type}) for kv_type in ("f16", "q8_0"))
+    assert "cache" not in receipt(ended(timings=usual))
+    assert receipt(ended(timings=coarse)).endswith("q8_0 cache")
+    assert dict(receipt_facts(usual))["KV cache"] == "f16"
+    assert "KV cache" not in dict(receipt_facts(Timings.from_object({"kv_type": 8})))
 
 
 def test_why_there_is_no_reply_stays_true_later() -> None:
@@ -33,7 +38,7 @@ def test_why_there_is_no_reply_stays_true_later() -> None:
     assert problem_of(ended()) is None
 
 
-def test_what_drafts_brought_is_said_once_it_is_known() -> None:
+def test_what_drafts_brought_is_said_once_it_is_known_and_can_be() -> None:
     drafted = {"decode_tokens": 128, "drafted_tokens": 80, "accepted_tokens": 62}
     known, unknown = (Timings.from_object({**drafted, "speedup": speedup}) for speedup in (1.71, None))
     assert receipt(ended(timings=known)).endswith("62 of 80 drafts accepted  ·  1.7× plain")
@@ -43,21 +48,10 @@ def test_what_drafts_brought_is_said_once_it_is_known() -> None:
     assert dict(receipt_facts(known))["Speed-up"] == "1.71× plain, measured"
     assert dict(receipt_facts(unknown))["Speed-up"] == "not known yet: too few plain steps were seen"
     assert "plain" not in receipt(ended(timings=Timings.from_object({"drafted_tokens": 0, "speedup": 1.0})))
-
-
-def test_a_figure_of_an_earlier_version_that_drafts_cannot_reach_is_left_out() -> None:
     kept = {"decode_tokens": 129, "drafted_tokens": 120, "accepted_tokens": 106}
     impossible, high = (Timings.from_object({**kept, "speedup": speedup}) for speedup in (25.2, 5.5))
     assert "× plain" not in receipt(ended(timings=impossible))
     assert "5.5× plain" in receipt(ended(timings=high))
-
-
-def test_a_cache_that_is_not_the_usual_one_is_named():
-    usual, coarse = (Timings.from_object({"kv_type": kv_type}) for kv_type in ("f16", "q8_0"))
-    assert "cache" not in receipt(ended(timings=usual))
-    assert receipt(ended(timings=coarse)).endswith("q8_0 cache")
-    assert dict(receipt_facts(usual))["KV cache"] == "f16"
-    assert "KV cache" not in dict(receipt_facts(Timings.from_object({"kv_type": 8})))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
 
 from tests.support.chat_window import ask, reply_view
 from tools.stand_ins.fake_openai import FakeServer
@@ -52,19 +53,13 @@ def test_a_choice_that_cannot_be_looks_it_and_each_is_as_tall_as_its_lines(qtbot
     picker.set_no_spark("No small model.")
     picker.open()
     rows = picker.card.rows
-    named = {speed: row._name.palette().windowText().color().name() for speed, row in rows.items()}
+    names = {speed: next(one for one in row.findChildren(QLabel) if one.text()) for speed, row in rows.items()}
+    named = {speed: name.palette().windowText().color().name() for speed, name in names.items()}
     assert named.pop(Speed.SPARK) == LIGHT.muted
     assert set(named.values()) == {LIGHT.text}
     assert all(row.height() == row.heightForWidth(row.width()) for row in rows.values())
     assert rows[Speed.SPARK].height() < rows[Speed.DEEP].height()
     picker.card.hide()
-
-
-def test_resetting_the_sampling_leaves_the_speed(qtbot, window: MainWindow) -> None:
-    choose(qtbot, window, Speed.DEEP)
-    window.tuning.rows["temperature"].field.setValue(0.2)
-    window.tuning.reset.click()
-    assert window.desk.current.chat.settings == ChatSettings(speed=Speed.DEEP)
 
 
 def test_a_spark_reply_is_marked_and_the_full_model_can_answer_instead(qtbot, window: MainWindow, server) -> None:
@@ -168,6 +163,9 @@ def test_a_deep_reply_can_be_stopped_at_each_stage(qtbot, window: MainWindow, se
 def test_a_deep_reply_that_was_answered_directly_says_why(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.deep = {"drafts": 1, "drafts_used": 0, "stages": [], "reason": "The context is too short."}
     choose(qtbot, window, Speed.DEEP)
+    window.tuning.rows["temperature"].field.setValue(0.2)
+    window.tuning.reset.click()
+    assert window.desk.current.chat.settings == ChatSettings(speed=Speed.DEEP), "resetting leaves the speed"
     ask(qtbot, window, "A hard question")
     assert "Deep: answered directly" in reply_view(window).receipt.text()
     reply_view(window).receipt.click()
@@ -183,6 +181,9 @@ def test_what_a_reply_was_is_kept(tmp_path: Path) -> None:
     assert store.messages(1) == [kept]
     assert store.chat(1).settings.speed is Speed.SPARK  # type: ignore[union-attr]
     store.close()
+    assert [DeepProgress.from_object(found) for found in (None, [], {}, {"stage": 3})] == [None] * 4
+    unknown = ('{"speed": "warp"}', '{"speed": 3}', "{}")
+    assert {ChatSettings.from_json(text).speed for text in unknown} == {Speed.AUTO}, "that of the model"
 
 
 def test_chats_of_an_older_version_are_read(tmp_path: Path) -> None:
@@ -197,13 +198,3 @@ def test_chats_of_an_older_version_are_read(tmp_path: Path) -> None:
     store = ChatStore(tmp_path / "chats.db")
     assert [message.speed for message in store.messages(1)] == [Speed.STANDARD]
     store.close()
-
-
-@pytest.mark.parametrize("found", [None, [], {}, {"stage": 3}])
-def test_progress_of_another_shape_is_none(found: object) -> None:
-    assert DeepProgress.from_object(found) is None
-
-
-@pytest.mark.parametrize("text", ['{"speed": "warp"}', '{"speed": 3}', "{}"])
-def test_an_unknown_speed_in_the_settings_is_that_of_the_model(text: str) -> None:
-    assert ChatSettings.from_json(text).speed is Speed.AUTO

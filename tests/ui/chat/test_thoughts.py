@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 
 from tests.support.chat_window import ended, reply_view
 from tools.stand_ins.fake_openai import FakeServer
-from ui.chat.storage.store import ChatStore
-from ui.client.chat_records import Chat, Message, Role, Status
+from ui.client.chat_records import Status
 from ui.window.main_window import MainWindow
 
 
@@ -90,12 +88,3 @@ def test_thoughts_are_not_sent_back_and_a_chat_that_was_left_shows_them_again(
         "Hello there.",
         "And now?",
     ]
-
-
-def test_thoughts_are_kept(tmp_path: Path) -> None:
-    store = ChatStore(tmp_path / "chats.db")
-    store.save_chat(Chat(1, "Thinking", 0, 0))
-    message = Message(2, 1, None, Role.ASSISTANT, "Yes.", 0, thoughts="Is it?", thinking_ms=1_234.5)
-    store.save_message(message)
-    assert store.messages(1) == [message]
-    store.close()

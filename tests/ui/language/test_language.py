@@ -51,23 +51,17 @@ def test_the_file_that_is_read_is_made_of_the_one_that_is_written(code: str, tmp
     assert (tmp_path / "made.qm").read_bytes() == (FOLDER / f"slipstream_{code}.qm").read_bytes()
 
 
-def test_a_text_is_said_in_the_language_that_was_chosen(chosen) -> None:
+def test_a_text_is_said_in_the_language_that_was_chosen(chosen, tmp_path: Path) -> None:
     assert chosen("de") == "de"
     assert tr("New chat") == "Neuer Chat"
     assert tr("page {number}", number=3) == "Seite 3"
     assert tr("no text of the window") == "no text of the window"
     assert chosen("en") == "en"
     assert tr("page {number}", number=3) == "page 3"
-
-
-def test_what_the_list_of_models_says_is_translated_too(chosen) -> None:
     assert language.of_data("everyday") == "everyday"
     chosen("de")
     assert language.of_data("everyday") == "Alltag"
     assert language.of_data("said by nobody") == "said by nobody"
-
-
-def test_what_the_system_says_is_translated_too(chosen, tmp_path: Path) -> None:
     chosen("de")
     with pytest.raises(FileNotFoundError) as raised:
         (tmp_path / "gone").read_text()
@@ -243,6 +237,7 @@ for model in ("web", "odd"):
 window.show_page("library")
 page = window.library
 until(lambda: page.models.list.rows.rowCount() > 3, "rows")
+window.show_page("speed")
 details = {
     "ember-q8_0": "ember-draft-q8_0 macht Entwürfe",
     "ember-draft-q8_0": "Es braucht",
@@ -251,7 +246,7 @@ details = {
     "odd": "unbekannt",
 }
 for model, words in details.items():
-    window._show_model(model)
+    window.speed.library_wanted.emit(model)
     until(lambda: seen(words), model)
     look(f"details of {model}")
 page.show_tab("Suchen")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.formatting import figures
+from models.library import requests as ask
 from tools.model_factory import gguf_factory, head_factory
 from tools.stand_ins.hub_server import HubServer
 from ui.library.library_page import FIND, LibraryPage
@@ -65,6 +66,10 @@ def test_a_model_comes_with_its_draft_where_that_is_ticked(
 
 
 def test_nothing_is_offered_for_a_model_that_nothing_makes_faster(qtbot, page: LibraryPage) -> None:
+    asked, answers = [], list[object]()
+    page.finder.pane.draft_wanted.connect(lambda *what: asked.append(what))
     pane = opened(qtbot, page, "fox", "acme/fox-GGUF")
-    qtbot.waitUntil(lambda: pane._drafts.get("fox-Q8_0.gguf") is not None)
+    qtbot.waitUntil(lambda: ("acme/fox-GGUF", "fox-Q8_0.gguf") in asked)
+    page.window().link.ask(ask.ShowHub(), answers.append)  # answered behind what is asked for the pane
+    qtbot.waitUntil(lambda: answers != [])
     assert pane.draft.isHidden()

@@ -117,15 +117,6 @@ def test_a_question_that_reaches_no_server_stays_in_its_field(qtbot, page: JobsP
     assert page.question.toPlainText() == "What is a fox?"
 
 
-def test_what_is_dragged_from_elsewhere_is_no_file_to_run(page: JobsPage) -> None:
-    data = QMimeData()
-    data.setUrls([QUrl("https://example.org/requests.jsonl")])
-    event = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
-    event.ignore()
-    QApplication.sendEvent(page.viewport(), event)
-    assert not event.isAccepted()
-
-
 def test_a_question_without_an_answer_says_why_and_can_be_asked_again(
     qtbot, page: JobsPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,3 +265,9 @@ def test_what_is_no_file_of_requests_is_said(page: JobsPage, tmp_path: Path, tex
     assert page.problem.text().startswith("diary.txt is no file of requests")
     page.run_file(tmp_path / "gone.jsonl")
     assert "cannot be read" in page.problem.text()
+    data = QMimeData()
+    data.setUrls([QUrl("https://example.org/requests.jsonl")])  # from elsewhere
+    event = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
+    event.ignore()
+    QApplication.sendEvent(page.viewport(), event)
+    assert not event.isAccepted()

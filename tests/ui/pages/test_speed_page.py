@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt, QTimer
 
 from app.server.meters import Gpu, read_nvidia
 from core.values.snapshot import Bottleneck, Snapshot
@@ -38,9 +39,6 @@ def copies(n_small: int) -> QuantiseOffer:
 def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) -> None:
     assert words in decision(snapshot, "Because.", False)
     assert "Nothing was drafted for the last reply" in decision(Snapshot(), "Because.", True)
-
-
-def test_the_limit_is_in_words_for_anybody() -> None:
     assert limit(Snapshot(bound=Bottleneck.BANDWIDTH)) == "limited by memory speed"
     assert "hardly matters" in limit(Snapshot(bound=Bottleneck.BANDWIDTH, is_in_cache=True))
 
@@ -104,8 +102,8 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     qtbot.waitUntil(lambda: ask_machine(api, found)["cpu"] is not None)
     assert 0 < found[-1]["cpu"] <= 1
     served.show_page("chat")
-    assert not page._draw.isActive()
-    assert not page._ask_machine.isActive()
+    timers = page.findChildren(QTimer, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    qtbot.waitUntil(lambda: not any(timer.isActive() for timer in timers))
 
 
 @pytest.mark.parametrize("name", [VERIFY, PAIR])
