@@ -57,9 +57,6 @@ def test_the_bundled_pair_comes_first(copy, tmp_path):
     assert (header.n_params, ember.n_bytes, header.n_ctx_train) == (11_309_952, EMBER.stat().st_size, 1024)
     assert ember.problem is None
     assert ember.facts is not None
-
-
-def test_the_starter_folder_given_twice_is_listed_once():
     assert names(Catalog([EMBER.parent, EMBER.parent])) == ["ember-q8_0", "ember-draft-q8_0"]
 
 
@@ -78,17 +75,11 @@ def test_find_knows_what_is_not_there(name):
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("fox-Q8_0:latest", "fox-Q8_0"),
-        ("fox-GGUF:Q8_0", "fox-Q8_0"),
-        ("FOX-gguf:q4_k_m", "fox-Q4_K_M"),
-        ("bear-GGUF", "bear-Q8_0"),
-        ("bear-GGUF:latest", "bear-Q8_0"),
-        ("fox-GGUF", None),
-        ("fox-GGUF:Q5_K_M", None),
-        ("acme", None),
-        ("fox:7b", None),
+        ("fox-Q8_0:latest", "fox-Q8_0"), ("fox-GGUF:Q8_0", "fox-Q8_0"), ("FOX-gguf:q4_k_m", "fox-Q4_K_M"),
+        ("bear-GGUF", "bear-Q8_0"), ("bear-GGUF:latest", "bear-Q8_0"), ("fox-GGUF", None), ("fox-GGUF:Q5_K_M", None),
+        ("acme", None), ("fox:7b", None),
     ],
-)
+)  # fmt: skip
 def test_find_takes_tags_as_ollamas_names_have(copy, tmp_path, name, found):
     for file in ("fox-GGUF/fox-Q8_0", "fox-GGUF/Q4_K_M/fox-Q4_K_M", "bear-GGUF/bear-Q8_0"):
         copy(f"acme/{file}.gguf")
@@ -96,15 +87,11 @@ def test_find_takes_tags_as_ollamas_names_have(copy, tmp_path, name, found):
     assert (entry.name if entry is not None else None) == found
 
 
-def test_find_takes_a_path_outside_the_folders(copy):
-    path = copy("elsewhere/mine.gguf")
+def test_find_takes_a_path_outside_the_folders_and_a_title_that_one_model_has(copy, tmp_path):
+    path = copy("one.gguf")
     found = Catalog([]).find(str(path))
     assert found is not None
-    assert (found.name, found.path, found.problem, found.is_toy) == ("mine", path, None, False)
-
-
-def test_a_title_that_several_models_have_finds_none(copy, tmp_path):
-    copy("one.gguf")
+    assert (found.name, found.path, found.problem, found.is_toy) == ("one", path, None, False)
     catalog = Catalog([tmp_path], starter=None)
     assert catalog.find("ember draft") is not None
     copy("two.gguf")
@@ -168,7 +155,13 @@ def test_folders_are_searched_below_but_not_hidden_or_too_deep(copy, tmp_path):
     copy(".hidden/x.gguf")
     copy("/".join("123456789") + "/far.gguf")
     copy("LOUD.GGUF")
-    assert sorted(names(Catalog([tmp_path], starter=None))) == ["LOUD", "deep"]
+    copy("model.gguf/inner.gguf")
+    assert sorted(names(Catalog([tmp_path], starter=None))) == ["LOUD", "deep", "inner"]
+    catalog = Catalog([tmp_path / "nothing"], starter=None)
+    assert (catalog.entries(), catalog.folder_problems) == ((), ())
+    catalog = Catalog([tmp_path / "LOUD.GGUF"], starter=None)
+    assert catalog.entries() == ()
+    assert "cannot be read" in catalog.folder_problems[0].sentence
 
 
 def test_links_in_a_circle_end(copy, tmp_path):
@@ -180,17 +173,6 @@ def test_links_in_a_circle_end(copy, tmp_path):
     (tmp_path / "gone.gguf").symlink_to(tmp_path / "nowhere.gguf")
     catalog = Catalog([tmp_path], starter=None)
     assert len(catalog.entries()) == 1
-    assert catalog.folder_problems == ()
-
-
-def test_a_folder_named_like_a_model_is_a_folder(copy, tmp_path):
-    copy("model.gguf/inner.gguf")
-    assert names(Catalog([tmp_path], starter=None)) == ["inner"]
-
-
-def test_a_folder_that_does_not_exist_is_empty(tmp_path):
-    catalog = Catalog([tmp_path / "nothing"], starter=None)
-    assert catalog.entries() == ()
     assert catalog.folder_problems == ()
 
 
@@ -211,12 +193,6 @@ def test_a_folder_that_cannot_be_read_is_told(copy, tmp_path, monkeypatch):
     (problem,) = catalog.folder_problems
     assert problem.folder == tmp_path / "closed"
     assert "Permission denied" in problem.sentence
-
-
-def test_a_file_in_place_of_a_folder_is_told(copy, tmp_path):
-    catalog = Catalog([copy("model.gguf")], starter=None)
-    assert catalog.entries() == ()
-    assert "cannot be read" in catalog.folder_problems[0].sentence
 
 
 def test_too_many_folders_are_told(tmp_path, monkeypatch):
@@ -249,10 +225,16 @@ def test_names_in_any_script(name, copy, tmp_path):
     assert Catalog([tmp_path], starter=None).find(name) is not None
 
 
-def test_it_is_of_the_content_alone(tmp_path):
+def test_a_model_is_known_by_its_content_alone(tmp_path):
     copy = tmp_path / "新しい 名前.gguf"
     shutil.copyfile(EMBER_DRAFT, copy)
     assert identity([copy]) == identity([EMBER_DRAFT]) != identity([EMBER])
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "b").write_bytes(b"x")
+    assert identity([tmp_path / "a"]) != identity([tmp_path / "b"])
+    assert identity([EMBER, EMBER_DRAFT]) != identity([EMBER])
+    with pytest.raises(OSError, match="No such file"):
+        identity([EMBER, tmp_path / "none.gguf"])
 
 
 @pytest.mark.parametrize("place", [0.0001, 0.2499, 0.4999, 0.7499, 0.9999])
@@ -262,15 +244,3 @@ def test_other_weights_make_another_model(tmp_path, place):
     other = tmp_path / "other.gguf"
     other.write_bytes(content)
     assert identity([other]) != identity([EMBER])
-
-
-def test_every_part_counts(tmp_path):
-    assert identity([EMBER, EMBER_DRAFT]) != identity([EMBER])
-    with pytest.raises(OSError, match="No such file"):
-        identity([EMBER, tmp_path / "none.gguf"])
-
-
-def test_small_files_have_one_too(tmp_path):
-    (tmp_path / "a").write_bytes(b"")
-    (tmp_path / "b").write_bytes(b"x")
-    assert identity([tmp_path / "a"]) != identity([tmp_path / "b"])

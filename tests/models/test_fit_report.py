@@ -52,6 +52,9 @@ def test_a_processor_alone_gets_the_whole_model():
     assert "1,024 tokens" in judgement.sentence
     assert "20.0 GB free on CPU" in judgement.sentence
     assert judgement.speed.empty > judgement.speed.full > 0
+    (need,) = plan_of(FACTS, machine(), LoadSetting(0, 0, "q8_0", 1024)).needs
+    known = estimate(FACTS, 1024, kv_type="q8_0")
+    assert (need.weights, need.kv_cache, need.compute) == (known.weights, known.kv_cache, known.compute)
 
 
 def test_a_coarser_cache_is_for_where_the_finer_one_has_no_room():
@@ -64,25 +67,13 @@ def test_a_coarser_cache_is_for_where_the_finer_one_has_no_room():
     assert (tight.verdict, tight.plan.setting.kv_type) == (FitVerdict.TIGHT, "q8_0")
 
 
-def test_memory_on_one_device_is_the_estimate():
-    (need,) = plan_of(FACTS, machine(), LoadSetting(0, 0, "q8_0", 1024)).needs
-    known = estimate(FACTS, 1024, kv_type="q8_0")
-    assert (need.weights, need.kv_cache, need.compute) == (known.weights, known.kv_cache, known.compute)
-
-
-def test_a_gpu_with_room_gets_everything():
+def test_a_gpu_gets_what_fits_unless_it_is_slow():
     facts = larger(FACTS, 100)
     judgement = fit_report(facts, machine(8 * GB))
     assert judgement.plan.setting.n_gpu_layers == 7
     assert judgement.plan.placement.layers == (1,) * 6
     assert judgement.speed.empty > 5 * fit_report(facts, machine()).speed.empty
-
-
-def test_a_slow_gpu_gets_nothing():
     assert fit_report(FACTS, machine(8 * GB, bandwidth=100e9, gpu_bandwidth=5e9)).plan.setting.n_gpu_layers == 0
-
-
-def test_a_small_gpu_gets_the_layers_that_fit():
     facts = larger(FACTS, 200)
     judgement = fit_report(facts, machine(int(1.2 * GB)))
     setting = judgement.plan.setting
@@ -98,9 +89,6 @@ def test_experts_stay_on_the_processor_where_a_gpu_has_no_room_for_them():
     setting = judgement.plan.setting
     assert setting.n_gpu_layers > 3
     assert judgement.plan.placement.experts.count(0) > judgement.plan.placement.layers.count(0)
-
-
-def test_two_gpus_share_layers_by_free_memory():
     placed = place(6, machine(3 * GB, 4 * GB), LoadSetting(7, 0, "f16", 1024))
     assert placed.layers == (1, 1, 1, 2, 2, 2)
     assert placed.output == 2
@@ -116,7 +104,10 @@ def test_the_best_plan_is_as_fast_as_any():
     assert seconds_of(facts, here, best, 1024) <= 1.05 * fastest
 
 
-def test_little_memory_shortens_the_context_and_says_so():
+def test_training_and_little_memory_shorten_the_context_and_say_so():
+    judgement = fit_report(FACTS, machine(), n_ctx=9_000)
+    assert judgement.plan.setting.n_ctx == 1024
+    assert "trained for 1,024 tokens" in judgement.notes[0]
     long = replace(FACTS, n_ctx_train=1 << 20)
     judgement = fit_report(long, machine(host=300_000_000), wanted=FitRequest(1 << 18))
     assert judgement.verdict is FitVerdict.TIGHT
@@ -139,17 +130,14 @@ def test_a_context_that_is_asked_for_and_has_no_room_does_not_fit():
     assert fit_report(long, here, wanted=FitRequest(1 << 18, may_shorten=False)).fitting == fitting
 
 
-def test_where_no_context_fits_none_is_offered():
-    judgement = fit_report(FACTS, machine(host=8_000_000), n_ctx=1024)
-    assert (judgement.verdict, judgement.fitting) == (FitVerdict.NO, None)
-    assert "nor with fewer" in judgement.sentence
-
-
 def test_no_memory_is_said_with_both_numbers():
     judgement = fit_report(FACTS, machine(host=8_000_000))
     assert (judgement.verdict, judgement.speed) == (FitVerdict.NO, None)
     assert "8.0 MB is free" in judgement.sentence
     assert "It needs 24 MB on CPU" in judgement.sentence
+    judgement = fit_report(FACTS, machine(host=8_000_000), n_ctx=1024)
+    assert (judgement.verdict, judgement.fitting) == (FitVerdict.NO, None)
+    assert "nor with fewer" in judgement.sentence
 
 
 def test_a_draft_takes_memory_and_may_bring_speed():
@@ -238,19 +226,10 @@ def test_a_context_that_cannot_be_is_refused(n_ctx):
     assert f"{n_ctx:,} tokens is not possible" in judgement.sentence
 
 
-def test_a_context_beyond_training_is_cut_and_said():
-    judgement = fit_report(FACTS, machine(), n_ctx=9_000)
-    assert judgement.plan.setting.n_ctx == 1024
-    assert "trained for 1,024 tokens" in judgement.notes[0]
-
-
-def test_a_header_without_layers_is_refused():
+def test_what_is_no_model_or_no_machine_is_refused():
     empty = replace(FACTS, n_layers=0, weight_map=replace(FACTS.weight_map, layers=()))
     assert "has no layers" in fit_report(empty, machine()).sentence
     assert fit_report(replace(FACTS, problem="It is broken."), machine()).sentence == "It is broken."
-
-
-def test_a_machine_without_a_processor_is_no_machine():
     with pytest.raises(ValueError, match="processor"):
         machine_of([MachineDevice("GPU0", DeviceKind.GPU, GB, GB)])
 

@@ -62,9 +62,6 @@ R = "\N{REPLACEMENT CHARACTER}"
 )
 def test_what_controls_is_seen_and_does_nothing(name, shown):
     assert one_line(name) == shown
-
-
-def test_lines_stay_lines():
     assert lines("a\nb\u202ec\n") == f"a\nb{R}c\n"
 
 
@@ -88,9 +85,6 @@ _WRITTEN_OUT = re.compile(
 )
 def test_the_program_is_called_as_it_was_typed(typed, expected):
     assert program_typed({"SLIPSTREAM_PROGRAM": typed}) == expected
-
-
-def test_the_usual_name_needs_no_environment():
     assert program_typed({}) == "./slipstream"
 
 

@@ -56,14 +56,11 @@ def test_tensors_equal_what_the_gguf_package_reads(model):
     ]
 
 
-def test_block_sizes_equal_those_of_the_gguf_package():
+def test_sizes_and_names_of_types_equal_those_of_the_gguf_package():
     theirs = {int(type_): sizes for type_, sizes in gguf.GGML_QUANT_SIZES.items()}
     # Q8_1 exists only in memory; the package has its older layout.
     theirs.pop(int(gguf.GGMLQuantizationType.Q8_1))
     assert {id_: (BY_ID[id_].block_size, BY_ID[id_].block_bytes) for id_ in theirs} == theirs
-
-
-def test_file_type_names_equal_those_of_the_gguf_package():
     for file_type in gguf.LlamaFileType:
         expected = file_type.name.removeprefix("MOSTLY_").removeprefix("ALL_").removesuffix("_MOE")
         if file_type.name not in ("GUESSED",) and file_type_name(int(file_type)) is not None:

@@ -61,25 +61,19 @@ def test_what_heads_draft_with_is_counted_once(make):
     assert need.draft == facts.mtp_kv_bytes_per_token() * 8192 > 0
 
 
-def test_without_flash_attention_scores_are_added():
+def test_scores_without_flash_attention_and_a_state_per_slot_are_added():
     facts = read_model(EMBER)
     with_flash = estimate(facts, 8192).compute
     assert estimate(facts, 8192, EngineShape(flash_attention=False)).compute > with_flash + 6 * 512 * 8192 * 4
-
-
-def test_a_recurrent_state_is_kept_per_slot():
     facts = replace(read_model(EMBER), state_elements=1_000)
     one, four = (estimate(facts, 256, EngineShape(n_slots)).kv_cache for n_slots in (1, 4))
     assert four - one == 3 * 1_000 * 4
 
 
-def test_a_terabyte_does_not_fit_here(tmp_path):
+def test_free_memory_is_below_all_memory_and_a_terabyte(tmp_path):
+    assert 0 < free_memory() <= psutil.virtual_memory().total
     need = estimate(read_model(giant(tmp_path / "giant.gguf")), 4096)
     assert need.total > max(1e12, free_memory())
-
-
-def test_free_memory_is_below_all_memory():
-    assert 0 < free_memory() <= psutil.virtual_memory().total
 
 
 def put(folder: Path, **files: str | int) -> None:

@@ -53,20 +53,11 @@ def test_ember():
     assert facts.tokenizer == "gpt2"
     assert facts.has_chat_template
     assert facts.problem is None
-
-
-def test_the_draft_has_the_tokenizer_of_its_model():
-    assert read_model(EMBER_DRAFT).tokenizer == read_model(EMBER).tokenizer
-
-
-def test_a_token_of_a_tied_model_reads_all_weights_and_one_row():
-    facts = read_model(EMBER)
+    # Its output is its table: a token reads all weights and one row.
     assert facts.active_bytes_per_token == facts.weight_bytes + 384 // 32 * 34
-
-
-@pytest.mark.parametrize(("kv_type", "expected"), [("f16", 4608), ("q8_0", 2448), ("q4_0", 1296), ("F32", 9216)])
-def test_kv_bytes_per_token(kv_type, expected):
-    assert read_model(EMBER).kv_bytes_per_token(kv_type, kv_type) == expected
+    sizes = [facts.kv_bytes_per_token(kv_type, kv_type) for kv_type in ("f16", "q8_0", "q4_0", "F32")]
+    assert sizes == [4608, 2448, 1296, 9216]
+    assert read_model(EMBER_DRAFT).tokenizer == facts.tokenizer
 
 
 def test_experts_are_read_in_part(tmp_path):
@@ -89,11 +80,20 @@ def test_more_rows_touch_more_experts():
     assert WeightBytes(100, 0, 1, 0).read_by(16) == 100
 
 
-def test_heads_may_differ_by_layer():
-    numbers = {"block_count": 3, "embedding_length": 64, "attention.head_count": [8, 4, 8]}
+def test_layers_may_differ_in_heads_lengths_and_share_a_cache():
+    numbers: dict[str, int | list[int]] = {"block_count": 3, "embedding_length": 64, "attention.head_count": [8, 4, 8]}
     facts = facts_of("llama", numbers | {"attention.head_count_kv": [2, 1, 0], "attention.key_length": 16})
     assert facts.n_kv_heads == (2, 1, 0)
     assert facts.kv_bytes_per_token() == (2 + 1) * (16 + 64 // 8) * 2
+    numbers = {"block_count": 3, "embedding_length": 64, "attention.head_count": 4}
+    numbers |= {"attention.sliding_window": 512, "attention.sliding_window_pattern": [1, 1, 0]}
+    numbers |= {"attention.key_length": 32, "attention.value_length": 32}
+    numbers |= {"attention.key_length_swa": 16, "attention.value_length_swa": 16}
+    facts = facts_of("gemma4", numbers)
+    assert facts.kv_bytes_per_token() == 4 * (32 + 32 + 64) * 2
+    numbers = {"block_count": 10, "embedding_length": 64, "attention.head_count": 4}
+    assert len(facts_of("gemma4", numbers | {"attention.shared_kv_layers": 4}).caches) == 6
+    assert len(facts_of("gemma3n", numbers | {"block_count": 30}).caches) == 20
 
 
 def test_latent_attention_keeps_keys_only():
@@ -102,21 +102,6 @@ def test_latent_attention_keeps_keys_only():
     facts = facts_of("deepseek2", numbers | {"attention.key_length_mla": 192, "attention.value_length_mla": 128})
     assert facts.kv_bytes_per_token() == 2 * 576 * 2
     assert facts_of("deepseek2", numbers).kv_bytes_per_token() == 2 * (576 + 512) * 2
-
-
-def test_windowed_layers_may_have_their_own_lengths():
-    numbers: dict[str, int | list[int]] = {"block_count": 3, "embedding_length": 64, "attention.head_count": 4}
-    numbers |= {"attention.sliding_window": 512, "attention.sliding_window_pattern": [1, 1, 0]}
-    numbers |= {"attention.key_length": 32, "attention.value_length": 32}
-    numbers |= {"attention.key_length_swa": 16, "attention.value_length_swa": 16}
-    facts = facts_of("gemma4", numbers)
-    assert facts.kv_bytes_per_token() == 4 * (32 + 32 + 64) * 2
-
-
-def test_layers_that_share_a_cache_count_once():
-    numbers = {"block_count": 10, "embedding_length": 64, "attention.head_count": 4}
-    assert len(facts_of("gemma4", numbers | {"attention.shared_kv_layers": 4}).caches) == 6
-    assert len(facts_of("gemma3n", numbers | {"block_count": 30}).caches) == 20
 
 
 def test_recurrent_layers_keep_a_state_and_no_cache():
@@ -152,15 +137,12 @@ def test_prediction_heads_count_where_all_their_weights_are_in_the_file():
     assert facts.mtp_weights.read_by(1) == (8 + 16 * 8 + 8 * 10) * 4
 
 
-def test_without_a_file_type_the_tensors_name_the_quantisation():
-    assert facts_of("llama", {"block_count": 1}).quantisation == "F32"
-
-
 @pytest.mark.parametrize("tensor_type", ["F16", "Q4_0"])
 def test_types_name_the_quantisation(tensor_type, tmp_path):
     facts = read_model(deep_ember(tmp_path / "ember.gguf", 2, tensor_type=tensor_type))
     assert facts.quantisation == tensor_type
     assert facts.n_layers == 2
+    assert facts_of("llama", {"block_count": 1}).quantisation == "F32", "as its tensors are"
 
 
 @pytest.mark.parametrize(
@@ -243,9 +225,6 @@ def test_every_architecture_is_known_to_llama_cpp():
 
     binary = Path(library.L._lib._name).read_bytes()
     assert [name for name in TEXT if name.encode() + b"\0" not in binary] == []
-
-
-def test_why_not_names_an_unknown_architecture_briefly():
     assert why_not("llama") is None
     assert "'" + "x" * 37 + "...'" in (why_not("x" * 1000) or "")
 

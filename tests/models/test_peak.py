@@ -33,6 +33,11 @@ PROBED = machine(gpu=Probe({"Q4_0": 300.0 * GB, "F16": 400.0 * GB}))
 def test_on_one_device_it_is_what_was_measured_there() -> None:
     assert peak_of(DENSE, Placement.all_on(CPU, DENSE.n_layers), PROBED) == pytest.approx(20 * GB)
     assert peak_of(DENSE, Placement.all_on(GPU, DENSE.n_layers), PROBED) == pytest.approx(400 * GB)
+    unknown = machine(cpu=None)
+    assert peak_of(DENSE, Placement.all_on(CPU, DENSE.n_layers), unknown) is None
+    assert peak_of(DENSE, Placement.all_on(GPU, DENSE.n_layers), unknown) is None
+    # A device that holds nothing need not be known.
+    assert peak_of(DENSE, Placement.all_on(CPU, DENSE.n_layers), machine()) == pytest.approx(20 * GB)
 
 
 def test_on_two_devices_the_time_of_both_counts() -> None:
@@ -51,11 +56,3 @@ def test_of_experts_those_count_that_a_token_reads() -> None:
     rest = sum(layer.n_bytes - layer.expert_bytes for layer in layers) + EXPERTS.weight_map.output.n_bytes
     assert read > 0
     assert peak_of(EXPERTS, on_host, PROBED) == pytest.approx((read + rest) / (read / (20 * GB) + rest / (400 * GB)))
-
-
-def test_what_was_not_measured_is_not_made_up() -> None:
-    unknown = machine(cpu=None)
-    assert peak_of(DENSE, Placement.all_on(CPU, DENSE.n_layers), unknown) is None
-    assert peak_of(DENSE, Placement.all_on(GPU, DENSE.n_layers), unknown) is None
-    # A device that holds nothing need not be known.
-    assert peak_of(DENSE, Placement.all_on(CPU, DENSE.n_layers), machine()) == pytest.approx(20 * GB)

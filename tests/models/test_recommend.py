@@ -28,42 +28,27 @@ def test_the_best_quality_that_is_quick_enough():
     found = recommend([one("Q4_K_M", 5, 18), one("Q6_K", 7, 12), one("Q8_0", 9, 8)])
     assert found.candidate.quantisation == "Q6_K"
     assert found.sentence == "Q6_K, the best quality that fits well and is quick enough: 12 tokens/s here."
-
-
-def test_the_reason_has_both_speeds_of_the_judgement():
     judged = FitReport(FitVerdict.GREEN, "It fits.", speed=SpeedPrediction(18.4, 9.96, 8192))
     found = recommend([QuantisationOption("Q8_0", "Q8_0", 9, judged)])
     assert found.sentence.endswith("18 tokens/s here, 10.0 behind 8,192 tokens.")
-
-
-def test_nothing_larger_than_q8_0_unless_there_is_nothing_else():
     assert recommend([one("F16", 16, 40), one("Q8_0", 9, 70)]).candidate.quantisation == "Q8_0"
     assert recommend([one("F16", 16, 40)]).candidate.quantisation == "F16"
+    found = recommend([one("Q4_K_M", 5, None), one("Q6_K", 7, None)])
+    assert found.candidate.quantisation == "Q6_K"
+    assert "not known yet" in found.sentence
 
 
-def test_the_fastest_where_none_is_quick_enough():
+def test_others_only_where_none_is_quick_or_fits_well():
     found = recommend([one("Q8_0", 9, 3), one("Q4_K_M", 5, 6.25), one("Q2_K", 3, 5)])
     assert found.candidate.quantisation == "Q4_K_M"
     assert "None that fits well keeps 10 tokens/s while its context fills" in found.sentence
     assert found.sentence.endswith("this one is the fastest that fits: 6.2 tokens/s here.")
-
-
-def test_tight_ones_only_where_no_other_fits():
     tight = one("Q6_K", 7, 20, FitVerdict.TIGHT)
     assert recommend([tight, one("Q4_K_M", 5, 20)]).candidate.quantisation == "Q4_K_M"
     assert recommend([tight, one("Q8_0", 9, None, FitVerdict.NO)]).candidate.quantisation == "Q6_K"
-
-
-def test_none_that_fits_is_said_with_the_smallest():
     found = recommend([one("Q8_0", 9, None, FitVerdict.NO), one("Q4_0", 5, None, FitVerdict.NO)])
     assert (found.candidate, found.sentence) == (None, "None fits this machine. The smallest: It needs 5 GB.")
     assert recommend([]).candidate is None
-
-
-def test_a_machine_nobody_measured_gets_the_best_that_fits():
-    found = recommend([one("Q4_K_M", 5, None), one("Q6_K", 7, None)])
-    assert found.candidate.quantisation == "Q6_K"
-    assert "not known yet" in found.sentence
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from models.catalog.catalog import Catalog
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import DownloadOptions, DownloadProgress
 from models.files.disk import write_whole
-from models.files.errors import DiskFull, FolderRefused, NoSpace, UnsafeName
+from models.files.errors import DiskFull, FolderRefused, UnsafeName
 from models.files.provenance import is_verified
 from tests.support.disks import fill_up, make_read_only, small_disk
 from tools.stand_ins.hub_server import Fault
@@ -59,13 +59,6 @@ def test_a_disk_that_others_fill_in_the_middle_keeps_what_is_there(pull, server,
         assert path.read_bytes() == CONTENT
         assert is_verified(disk, path)
         assert server.n_content_bytes - n_before < len(CONTENT) - 200_000
-
-
-def test_a_disk_that_is_too_small_is_told_before_the_first_byte(pull, server, tmp_path):
-    with small_disk(tmp_path / "disk", 1 << 20) as disk:
-        with pytest.raises(NoSpace, match="are missing"):
-            pull(disk)
-        assert server.content_requests() == []
 
 
 def test_a_disk_that_may_only_be_read_is_told(pull, server, tmp_path):

@@ -28,12 +28,6 @@ def test_sizes_of_pieces():
     assert -(-120_000_000_000 // piece_bytes_for(120_000_000_000)) <= MOST_PIECES
 
 
-def test_an_empty_file_is_complete():
-    pieces = PieceMap(0, 10)
-    assert pieces.is_complete
-    assert pieces.claim(4) is None
-
-
 def test_connections_share_evenly_and_then_help_the_slowest():
     pieces = PieceMap(95, 10)
     claims = [pieces.claim(4) for _ in range(4)]
@@ -104,13 +98,9 @@ def test_records_are_read_again_the_latest_of_each_piece(tmp_path):
     again.close()
     again.close()
     assert again.records == records
-    assert len((tmp_path / "journal").read_bytes().splitlines()) == 5
-
-
-def test_another_subject_begins_anew(tmp_path):
-    begun(tmp_path)[1].close()
     assert read_records(tmp_path / "journal", JournalSubject("sha256:" + "2" * 64, 95, 10)) == {}
     assert read_records(tmp_path / "nothing", SUBJECT) == {}
+    assert len((tmp_path / "journal").read_bytes().splitlines()) == 5
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
@@ -138,15 +128,10 @@ def test_what_the_disk_spoilt_is_fetched_again(tmp_path):
     part.write_bytes(raw)
     pieces = PieceMap(95, 10)
     check_records(part, journal, pieces)
-    journal.close()
     assert pieces.have == [10, 0, 0, 0, 0, 4, 0, 0, 0, 5]
     assert read_records(tmp_path / "journal", SUBJECT)[3].n_bytes == 0
-
-
-def test_without_the_partial_file_nothing_is_there(tmp_path):
-    part, journal = begun(tmp_path)
     part.unlink()
     pieces = PieceMap(95, 10)
     check_records(part, journal, pieces)
     journal.close()
-    assert pieces.n_received == 0
+    assert pieces.n_received == 0, "without the partial file nothing is there"

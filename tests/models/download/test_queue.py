@@ -55,13 +55,20 @@ def phases(queue: DownloadQueue) -> list[DownloadPhase]:
     return [job.phase for job in queue.jobs]
 
 
-def test_jobs_run_in_their_order(open_queue):
+def test_jobs_run_one_at_a_time_in_their_order_each_request_once(open_queue, server):
     began = []
+    slow(server, "one")
     queue = open_queue(changed=lambda job: began.append(job.request.repo_id))
     for name in NAMES:
         queue.add(request(name))
+    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DOWNLOADING)
+    assert phases(queue)[1:] == [DownloadPhase.QUEUED] * 2
+    assert queue.add(request("three")).number == queue.jobs[2].number
+    server.heal()
     wait_for(queue, lambda jobs: all(job.phase is DownloadPhase.DONE for job in jobs))
     assert list(dict.fromkeys(began)) == [f"acme/{name}" for name in NAMES]
+    queue.clear_ended()
+    assert queue.jobs == ()
 
 
 def test_the_order_can_be_changed(open_queue, server, tmp_path):
@@ -76,7 +83,7 @@ def test_the_order_can_be_changed(open_queue, server, tmp_path):
     assert queue.jobs[1].phase is DownloadPhase.PAUSED
 
 
-def test_paused_and_resumed(open_queue, server):
+def test_paused_and_resumed_or_cancelled(open_queue, server, tmp_path):
     slow(server, "one")
     queue = open_queue()
     job = queue.add(request("one"))
@@ -87,6 +94,12 @@ def test_paused_and_resumed(open_queue, server):
     queue.resume(job.number)
     wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
     assert server.n_content_bytes < 1.6 * len(CONTENT)
+    slow(server, "two")
+    job = queue.add(request("two"))
+    wait_for(queue, lambda jobs: jobs[1].progress.n_done > 0)
+    queue.cancel(job.number)
+    wait_for(queue, lambda jobs: len(jobs) == 1)
+    assert list((tmp_path / "models").rglob("*.part")) == []
 
 
 @pytest.mark.parametrize("stop", ["pause", "cancel"])
@@ -100,16 +113,6 @@ def test_what_is_wanted_again_while_it_still_stops_goes_on(open_queue, server, s
     assert queue.add(request("one")).number == job.number
     wait_for(queue, lambda jobs: [job.phase for job in jobs] == [DownloadPhase.DONE])
     assert server.n_content_bytes < 1.6 * len(CONTENT)
-
-
-def test_cancelled_leaves_nothing(open_queue, server, tmp_path):
-    slow(server, "one")
-    queue = open_queue()
-    job = queue.add(request("one"))
-    wait_for(queue, lambda jobs: jobs[0].progress.n_done > 0)
-    queue.cancel(job.number)
-    wait_for(queue, lambda jobs: not jobs)
-    assert list((tmp_path / "models").rglob("*.part")) == []
 
 
 def test_cancelled_offline_in_a_later_run_leaves_nothing_and_the_others_keep_their_places(open_queue, server, tmp_path):
@@ -131,21 +134,13 @@ def test_cancelled_offline_in_a_later_run_leaves_nothing_and_the_others_keep_the
     assert [job.request for job in again.jobs] == [request("three"), request("two")]
 
 
-def test_what_was_removed_since_is_no_longer_said_to_be_downloaded(open_queue, tmp_path):
+@pytest.mark.parametrize("way", ["deleted", "the disk was pulled out"])
+def test_what_was_removed_since_is_no_longer_said_to_be_downloaded(open_queue, tmp_path, monkeypatch, way):
     queue = open_queue()
     queue.add(request("one"))
     wait_for(queue, lambda jobs: phases(queue) == [DownloadPhase.DONE])
     queue.clear_removed()
     assert phases(queue) == [DownloadPhase.DONE]
-    (tmp_path / "models" / "acme" / "one" / "one-Q4_0.gguf").unlink()
-    queue.clear_removed()
-    assert queue.jobs == ()
-
-
-def test_a_disk_that_was_pulled_out_is_as_one_without_the_files(open_queue, monkeypatch):
-    queue = open_queue()
-    queue.add(request("one"))
-    wait_for(queue, lambda jobs: phases(queue) == [DownloadPhase.DONE])
     real = os.stat
 
     def gone(path, *arguments, **options):
@@ -153,7 +148,10 @@ def test_a_disk_that_was_pulled_out_is_as_one_without_the_files(open_queue, monk
             raise OSError(errno.EIO, "Input/output error")
         return real(path, *arguments, **options)
 
-    monkeypatch.setattr(os, "stat", gone)
+    if way == "deleted":
+        (tmp_path / "models" / "acme" / "one" / "one-Q4_0.gguf").unlink()
+    else:
+        monkeypatch.setattr(os, "stat", gone)
     queue.clear_removed()
     assert queue.jobs == ()
 
@@ -188,17 +186,6 @@ def test_what_had_not_ended_is_there_after_a_restart(open_queue, server):
     assert open_queue().jobs == ()
 
 
-def test_one_at_a_time_and_each_request_once(open_queue, server):
-    for name in NAMES:
-        slow(server, name)
-    queue = open_queue()
-    for name in NAMES:
-        queue.add(request(name))
-    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DOWNLOADING)
-    assert phases(queue)[1:] == [DownloadPhase.QUEUED] * 2
-    assert queue.add(request("three")).number == queue.jobs[2].number
-
-
 def test_a_damaged_list_is_an_empty_one(open_queue, tmp_path):
     file = tmp_path / "models" / ".partial" / "queue.json"
     file.parent.mkdir(parents=True)
@@ -228,11 +215,3 @@ def test_only_what_nobody_had_paused_was_interrupted(open_queue, server):
     again = open_queue()
     by_number = {job.number: job.request.repo_id for job in again.jobs}
     assert [by_number[number] for number in again.interrupted] == ["acme/one", "acme/three"]
-
-
-def test_what_has_ended_is_taken_off_the_list(open_queue):
-    queue = open_queue()
-    queue.add(request("one"))
-    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
-    queue.clear_ended()
-    assert queue.jobs == ()

@@ -10,31 +10,11 @@ from models.files.errors import UnsafeName
 from models.files.safe_path import partial, safe_parts, target
 
 BAD = [
-    "../x.gguf",
-    "a/../../x.gguf",
-    "/etc/x.gguf",
-    "a//x.gguf",
-    "",
-    ".",
-    "..",
-    "a/./x.gguf",
-    "..\\x.gguf",
-    "C:\\x.gguf",
-    "c:x.gguf",
-    "a\0b.gguf",
-    "a\nb.gguf",
-    ".hidden/x.gguf",
-    "~root/x.gguf",
-    "x.gguf ",
-    "x.gguf.",
-    "con.gguf",
-    "a/NUL",
-    "x" * 300 + ".gguf",
-    "ü" * 130 + ".gguf",
-    "a/" * 20 + "x.gguf",
-    "evil\u202efugg.exe",
+    "../x.gguf", "a/../../x.gguf", "/etc/x.gguf", "a//x.gguf", "", ".", "..", "a/./x.gguf", "..\\x.gguf",
+    "C:\\x.gguf", "c:x.gguf", "a\0b.gguf", "a\nb.gguf", ".hidden/x.gguf", "~root/x.gguf", "x.gguf ", "x.gguf.",
+    "con.gguf", "a/NUL", "x" * 300 + ".gguf", "ü" * 130 + ".gguf", "a/" * 20 + "x.gguf", "evil\u202efugg.exe",
     "a\ud800.gguf",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -15,22 +15,12 @@ def files(*paths: str) -> list[RemoteFile]:
 @pytest.mark.parametrize(
     ("stem", "expected"),
     [
-        ("Llama-3.2-3B-Instruct-Q4_K_M", "Q4_K_M"),
-        ("qwen2.5-0.5b-instruct-q8_0", "Q8_0"),
-        ("gemma-3-4b-it-UD-IQ2_XXS", "UD-IQ2_XXS"),
-        ("model.IQ4_NL", "IQ4_NL"),
-        ("x-Q4_0_4_4", "Q4_0_4_4"),
-        ("gpt-oss-120b-mxfp4", "MXFP4"),
-        ("m-bf16", "BF16"),
-        ("m-fp16", "F16"),
-        ("m-Q6_K", "Q6_K"),
-        ("m-Q6_K_L", "Q6_K_L"),
-        ("m-TQ1_0", "TQ1_0"),
-        ("Qwen3-8B", ""),
-        ("Q8-is-a-name-Q5_K_S", "Q5_K_S"),
-        ("", ""),
+        ("Llama-3.2-3B-Instruct-Q4_K_M", "Q4_K_M"), ("qwen2.5-0.5b-instruct-q8_0", "Q8_0"),
+        ("gemma-3-4b-it-UD-IQ2_XXS", "UD-IQ2_XXS"), ("model.IQ4_NL", "IQ4_NL"), ("x-Q4_0_4_4", "Q4_0_4_4"),
+        ("gpt-oss-120b-mxfp4", "MXFP4"), ("m-bf16", "BF16"), ("m-fp16", "F16"), ("m-Q6_K", "Q6_K"),
+        ("m-Q6_K_L", "Q6_K_L"), ("m-TQ1_0", "TQ1_0"), ("Qwen3-8B", ""), ("Q8-is-a-name-Q5_K_S", "Q5_K_S"), ("", ""),
     ],
-)
+)  # fmt: skip
 def test_quantisations_in_names(stem, expected):
     assert quantisation_of(stem) == expected
 
@@ -63,12 +53,9 @@ def test_split_files_are_one_item_and_missing_parts_are_counted():
     assert (whole.missing, holed.missing, holed.name) == (0, 1, "bb")
 
 
-def test_a_folder_may_name_the_quantisation():
+def test_names_in_any_script_and_a_folder_that_names_the_quantisation():
     (item,) = group(files("Q4_K_M/model-00001-of-00001.gguf"))
     assert (item.quantisation, item.name) == ("Q4_K_M", "model")
-
-
-def test_names_with_spaces_and_in_any_script():
     found = {item.name for item in group(files("mein modell-Q4_0.gguf", "模型-Q4_0.gguf", "UPPER.GGUF", "no.bin"))}
     assert found == {"mein modell-Q4_0", "模型-Q4_0", "UPPER"}
 
@@ -76,17 +63,11 @@ def test_names_with_spaces_and_in_any_script():
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        ("Q4_K_M", ["m-Q4_K_M"]),
-        ("q4_k_m", ["m-Q4_K_M"]),
-        ("Q8_0", ["m-Q8_0"]),
-        ("q2_k_xl", ["m-UD-Q2_K_XL"]),
-        ("m-Q8_0.gguf", ["m-Q8_0"]),
-        ("sub/m-F16-00002-of-00002.gguf", ["m-F16"]),
-        ("mmproj-m-Q8_0", ["mmproj-m-Q8_0"]),
-        ("Q3_K_S", []),
-        ("", ["m-Q4_K_M"]),
+        ("Q4_K_M", ["m-Q4_K_M"]), ("q4_k_m", ["m-Q4_K_M"]), ("Q8_0", ["m-Q8_0"]), ("q2_k_xl", ["m-UD-Q2_K_XL"]),
+        ("m-Q8_0.gguf", ["m-Q8_0"]), ("sub/m-F16-00002-of-00002.gguf", ["m-F16"]),
+        ("mmproj-m-Q8_0", ["mmproj-m-Q8_0"]), ("Q3_K_S", []), ("", ["m-Q4_K_M"]),
     ],
-)
+)  # fmt: skip
 def test_what_a_user_types_chooses(wanted, expected):
     repository = group(
         files(
@@ -133,7 +114,3 @@ def test_a_model_comes_with_its_projector(model, projector):
     (chosen,) = [item for item in repository if item.name == model]
     more = with_projector(chosen, repository).files[len(chosen.files) :]
     assert [file.path for file in more] == ([projector] if projector else [])
-
-
-def test_a_repository_of_thousands_of_files_is_grouped():
-    assert len(group(files(*(f"m{i}-Q4_0.gguf" for i in range(5000))))) == 5000

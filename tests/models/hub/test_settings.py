@@ -57,9 +57,6 @@ def ring():
 
 def test_without_anything_the_defaults_hold(tmp_path, ring):
     assert read_settings(tmp_path / "hub.json") == HubSettings(DEFAULT_ADDRESS)
-
-
-def test_a_folder_that_cannot_be_is_as_one_that_is_not_there(tmp_path):
     (tmp_path / "file").touch()
     assert saved_settings(tmp_path / "file" / "config" / "hub.json") == {}
 
@@ -97,9 +94,6 @@ def test_the_token_lives_in_the_keyring_by_address(tmp_path, ring):
     assert forget_token("https://a.example")
     assert not forget_token("https://a.example")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-def test_a_system_without_a_keyring_says_what_to_do(ring):
     keyring.set_keyring(Missing())
     assert find_token("https://a.example") is None
     with pytest.raises(BadHubSetting, match="HF_TOKEN instead"):
@@ -121,13 +115,10 @@ def test_the_token_of_other_tools_is_read(tmp_path, ring, monkeypatch):
     assert find_token("https://anybody.example") is None
 
 
-@pytest.mark.parametrize("address", ["huggingface.co", "ftp://x", "http://", "file:///etc", "http://[", "http://x:y"])
-def test_addresses_that_are_none(address):
-    with pytest.raises(BadHubSetting, match="no web address"):
-        HubSettings(address)
-
-
-def test_a_proxy_that_is_none_does_not_show_its_password():
+def test_addresses_that_are_none_are_refused_and_a_password_is_not_shown():
+    for address in ("huggingface.co", "ftp://x", "http://", "file:///etc", "http://[", "http://x:y"):
+        with pytest.raises(BadHubSetting, match="no web address"):
+            HubSettings(address)
     with pytest.raises(BadHubSetting) as caught:
         HubSettings(proxy="sock://me:secret@proxy.example")
     assert "secret" not in str(caught.value)

@@ -16,26 +16,17 @@ def test_the_formula_is_that_of_the_paper():
     by_paper = {g: (1 - 0.8 ** (g + 1)) / ((1 - 0.8) * (1 + g * 0.05)) for g in range(1, 9)}
     assert found.gain == pytest.approx(max(by_paper.values()))
     assert by_paper[found.depth] == pytest.approx(found.gain)
-
-
-def test_a_draft_as_large_as_the_model_gains_nothing():
     found = predict(DENSE, 1.0, 0.87, CPU_ROW)
     assert (found.depth, found.gain) == (0, 1.0)
-
-
-def test_a_smaller_draft_that_guesses_as_well_gains_more():
     gains = [predict(DENSE, share, 0.75, CPU_ROW).gain for share in (0.5, 0.25, 0.125, 0.025)]
     assert gains == sorted(gains)
     assert gains[-1] > gains[0]
 
 
-def test_verifying_costs_a_mixture_of_experts_more():
+def test_verifying_costs_experts_more_and_rows_are_cheaper_on_a_gpu():
     experts = WeightBytes(2_000, 48_000, 8, 1)
     assert experts.read_by(1) == DENSE.read_by(1)
     assert predict(experts, 0.05, 0.8, CPU_ROW).gain < predict(DENSE, 0.05, 0.8, CPU_ROW).gain
-
-
-def test_rows_are_cheaper_on_a_gpu():
     assert predict(DENSE, 0.05, 0.8, GPU_ROW).gain > predict(DENSE, 0.05, 0.8, CPU_ROW).gain
 
 

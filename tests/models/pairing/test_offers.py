@@ -84,18 +84,12 @@ def test_a_sibling_of_other_tokens_is_named_with_the_reason(hub, server, deep, t
     assert any(note.startswith("acme/fox-broken-GGUF: ") for note in answer.notes)
 
 
-def test_no_sibling_is_said(hub, deep):
+def test_no_sibling_or_no_room_is_said_and_a_hub_that_fails_raises(hub, deep, server):
     assert "no small sibling" in hub_offers(hub, deep, ("Bear 80M",), HERE).notes[0]
     assert "says nothing of its family" in hub_offers(hub, deep, ("80M",), HERE).notes[0]
     assert "no small sibling" in hub_offers(hub, read_model(EMBER), ("fox",), HERE).notes[0]
-
-
-def test_a_hub_that_fails_raises_its_sentence(hub, server, deep):
+    answer = hub_offers(hub, deep, NAMES, replace(HERE, room=1000))
+    assert (answer.offers, "larger than the memory" in answer.notes[0]) == ((), True)
     server.fault("/api/models", Fault(status=503))
     with pytest.raises(HubError):
         hub_offers(hub, deep, NAMES, HERE)
-
-
-def test_no_room_is_said(hub, deep):
-    answer = hub_offers(hub, deep, NAMES, replace(HERE, room=1000))
-    assert (answer.offers, "larger than the memory" in answer.notes[0]) == ((), True)

@@ -61,6 +61,10 @@ def test_those_that_fit_come_first_and_the_others_say_why_not(folder):
     assert "made for a model of width 512, and this one's is 384" in (found["wide-head"].problem or "")
     assert "incomplete" in (found["broken"].problem or "")
     assert "deep" not in found
+    assert judged(folder, "broken") == {}
+    (folder / "again").mkdir()
+    shutil.copyfile(EMBER_DRAFT, folder / "again" / "ember-draft-q8_0.gguf")
+    assert judged(folder)["again/ember-draft-q8_0"].is_usable, "two models of one name are two"
 
 
 def test_a_larger_model_or_one_nearly_as_large_is_refused_with_both_sizes(folder, tmp_path):
@@ -129,17 +133,3 @@ def test_a_file_that_goes_while_it_is_looked_at_is_a_reason(folder):
     assert target is not None
     found = {one.name: one for one in partners(target, entries, PairStore(folder / "none.json"), HERE)}
     assert "no file" in (found["head"].problem or "")
-
-
-def test_two_models_of_one_name_are_two_partners(folder):
-    (folder / "again").mkdir()
-    shutil.copyfile(EMBER_DRAFT, folder / "again" / "ember-draft-q8_0.gguf")
-    found = judged(folder)
-    assert {"ember-draft-q8_0", "again/ember-draft-q8_0"} <= {name for name, one in found.items() if one.is_usable}
-
-
-def test_a_broken_model_has_no_partners(folder):
-    catalog = Catalog([folder])
-    broken = catalog.find("broken")
-    assert broken is not None
-    assert partners(broken, catalog.entries(), PairStore(folder / "none.json"), HERE) == ()

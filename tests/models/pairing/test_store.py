@@ -36,19 +36,16 @@ def test_what_is_kept_is_there_again(path):
     assert [gain.gain for gain in PairStore(path).gains("here")] == [2.0]
 
 
-def test_a_choice_of_a_test_holds_on_its_machine(path):
-    kept = PairStore(path)
-    kept.choose(replace(CHOICE, by="test", machine="here"))
-    assert kept.choice("big", "here") is not None
-    assert kept.choice("big", "elsewhere") is None
-
-
-def test_a_choice_is_forgotten(path):
+def test_a_choice_is_forgotten_and_one_of_a_test_holds_on_its_machine(path):
     kept = PairStore(path)
     kept.choose(CHOICE)
     kept.forget_choice("big")
     kept.forget_choice("big")
     assert PairStore(path).choice("big", "here") is None
+    kept = PairStore(path)
+    kept.choose(replace(CHOICE, by="test", machine="here"))
+    assert kept.choice("big", "here") is not None
+    assert kept.choice("big", "elsewhere") is None
 
 
 def test_a_damaged_file_is_ignored_said_and_set_aside(path):

@@ -39,11 +39,16 @@ def changed(*pairs: tuple[int, str]) -> Words:
     return words
 
 
-def test_the_bundled_pair_has_one_vocabulary():
+def test_files_are_compared_by_their_tokens(tmp_path: Path):
     assert why_not_files(EMBER, EMBER_DRAFT) is None
     vocabulary = FileVocabulary(read_header(EMBER))
     assert (vocabulary.n_tokens, vocabulary.kind) == (4096, "gpt2")
     assert vocabulary.raw_text(300) == FileVocabulary(read_header(EMBER_DRAFT)).raw_text(300)
+    other = other_words(tmp_path / "other.gguf", {900: "fox", 901: "owl"})
+    reason = why_not_files(EMBER, other) or ""
+    assert "2 token ids mean another text: 900 is 'fox' instead of" in reason
+    longer = gguf_factory.big_vocab_ember(tmp_path / "longer.gguf", 20_000, source=EMBER_DRAFT)
+    assert why_not_files(EMBER, longer) == "It has 20,000 tokens and the model 4,096."
 
 
 @pytest.mark.parametrize(
@@ -65,14 +70,6 @@ def test_the_bundled_pair_has_one_vocabulary():
 def test_what_differs_is_said_with_both_texts(draft, words):
     reason = why_not(Words(), draft)
     assert reason is None if words is None else words in (reason or "")
-
-
-def test_files_are_compared_by_their_tokens(tmp_path: Path):
-    other = other_words(tmp_path / "other.gguf", {900: "fox", 901: "owl"})
-    reason = why_not_files(EMBER, other) or ""
-    assert "2 token ids mean another text: 900 is 'fox' instead of" in reason
-    longer = gguf_factory.big_vocab_ember(tmp_path / "longer.gguf", 20_000, source=EMBER_DRAFT)
-    assert why_not_files(EMBER, longer) == "It has 20,000 tokens and the model 4,096."
 
 
 def test_a_file_that_changed_is_compared_again(tmp_path: Path):

@@ -44,55 +44,37 @@ def test_a_plan_names_everything(original, tmp_path, type_name):
     assert (made.source_type, made.weight_bytes) == ("F16", original.weight_bytes)
 
 
-def test_an_unknown_type_is_answered_with_those_there_are(original, tmp_path):
+def test_what_cannot_be_quantised_is_refused_with_its_reason(original, tmp_path, quantised):
     said = refusal(original, "Q4_K_XXL", tmp_path)
     assert "no type 'Q4_K_XXL'" in said
     assert all(target.name in said for target in TARGETS)
-
-
-def test_a_type_that_needs_a_measurement_says_so(original, tmp_path):
     assert "importance matrix" in refusal(original, "IQ2_XXS", tmp_path)
-
-
-def test_a_quantised_model_is_left_alone_unless_asked(quantised, tmp_path):
     said = refusal(quantised, "Q4_0", tmp_path)
     assert "quantised already (Q8_0)" in said
     assert "allow it" in said
     assert plan(quantised, "Q4_0", tmp_path, may_requantise=True).may_requantise
-
-
-@pytest.mark.parametrize("type_name", ["Q8_0", "F16", "BF16"])
-def test_no_type_gives_back_what_was_lost(quantised, tmp_path, type_name):
-    assert "neither smaller nor better" in refusal(quantised, type_name, tmp_path, may_requantise=True)
-
-
-def test_the_smallest_type_has_nothing_below_it(quantised, tmp_path):
     smallest = replace(quantised, quantisation="Q2_K", weight_bytes=quantised.n_params * 2 // 8)
     assert "Use it as it is" in refusal(smallest, "Q4_0", tmp_path, may_requantise=True)
-
-
-@pytest.mark.parametrize("type_name", ["F16", "BF16"])
-def test_types_of_equal_size_gain_nothing(original, tmp_path, type_name):
-    assert "neither smaller" in refusal(original, type_name, tmp_path)
-
-
-def test_f32_becomes_f16(original, tmp_path):
-    wide = replace(original, quantisation="F32", weight_bytes=original.n_params * 4)
-    assert plan(wide, "F16", tmp_path).type.name == "F16"
-
-
-def test_what_is_no_model_is_refused_with_its_reason(original, tmp_path):
     assert "no tokenizer" in refusal(replace(original, problem="The file has no tokenizer."), "Q4_0", tmp_path)
     head = replace(original, architecture="eagle3", problem="This file drafts tokens for a larger model.")
     assert "head that drafts" in refusal(head, "Q4_0", tmp_path)
-
-
-def test_a_name_that_is_taken_is_refused(original, tmp_path):
     made = plan(original, "Q4_0", tmp_path)
     made.target.parent.mkdir()
     made.target.touch()
     assert "already" in refusal(original, "Q4_0", tmp_path)
     assert plan(original, "Q4_0", tmp_path, output="other").name == "other"
+
+
+@pytest.mark.parametrize("type_name", ["Q8_0", "F16", "BF16"])
+def test_no_type_gives_back_what_was_lost_or_gains_nothing(original, quantised, tmp_path, type_name):
+    assert "neither smaller nor better" in refusal(quantised, type_name, tmp_path, may_requantise=True)
+    if type_name != "Q8_0":
+        assert "neither smaller" in refusal(original, type_name, tmp_path)
+
+
+def test_f32_becomes_f16(original, tmp_path):
+    wide = replace(original, quantisation="F32", weight_bytes=original.n_params * 4)
+    assert plan(wide, "F16", tmp_path).type.name == "F16"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +89,7 @@ def test_a_name_that_is_taken_is_refused(original, tmp_path):
 )
 def test_the_result_is_called_after_the_model(name, expected):
     assert result_name(name, target_type("Q4_0"), None) == expected
+    assert result_name(name, target_type("Q4_0"), "mine.gguf") == "mine"
 
 
 @pytest.mark.parametrize("output", ["../up", "a/b", ".hidden", "", "  ", "nul", "a\0b", "x" * 300, ".gguf", "a\u202eb"])
@@ -115,17 +98,8 @@ def test_a_name_that_is_no_file_name_is_refused(output):
         result_name("ember", target_type("Q4_0"), output)
 
 
-def test_the_ending_may_be_given():
-    assert result_name("ember", target_type("Q4_0"), "mine.gguf") == "mine"
-
-
-def test_the_time_left_is_unknown_at_first():
-    assert seconds_left(1, 1000, 1.0) is None
-    assert seconds_left(250, 1000, 1.0) == 3.0
-    assert seconds_left(1000, 1000, 4.0) == 0.0
-
-
-def test_a_type_that_rows_do_not_fit_is_noticed(tmp_path):
+def test_the_time_left_is_unknown_at_first_and_types_that_rows_do_not_fit_are_noticed(tmp_path):
+    assert [seconds_left(n, 1000, s) for n, s in ((1, 1.0), (250, 1.0), (1000, 4.0))] == [None, 3.0, 0.0]
     assert Quantised("a", tmp_path, 1, 5, 0, 1.0).notice is None
     assert "2 of 5 tensors" in (Quantised("a", tmp_path, 1, 5, 2, 1.0).notice or "")
 
