@@ -15,9 +15,6 @@ def test_a_share_is_of_the_prompt_and_the_reply_before() -> None:
     turns = [AgentTurn(80, 0, 20), AgentTurn(110, 95, 10), AgentTurn(130, 120, 10)]
     assert shares(turns, drops_thoughts=False) == ([0.95, 1.0], [])
     assert reread(turns) == [5, 0]
-
-
-def test_where_thoughts_are_dropped_the_share_is_of_the_prompt_of_the_last_task() -> None:
     turns = [
         AgentTurn(100, 0, 10),
         *(AgentTurn(110 + 10 * i, 100 + 10 * i, 0) for i in range(4)),
@@ -44,8 +41,3 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
     assert report["summary"]["busy_slots_after"] == 0
     assert [row["protocol"] for row in parts["agent"]] == list(CONVERSATIONS)
     assert report["summary"]["agent_reused_min"] >= 0.95
-
-
-@pytest.mark.parametrize("options", [("--slots", "0"), ("--rounds", "0"), ("--parts", "all")])
-def test_bad_options_are_refused(refuse: Callable[..., str], options: tuple[str, ...]) -> None:
-    assert options[0] in refuse("api", *options)

@@ -14,6 +14,7 @@ from benchmarks.report import percentile
 from core.values.receipt import Receipt
 
 PNG = b"\x89PNG\r\n"
+WAY_BACK = {"ember": None, "qwen35": "RecurrentMemory", "qwen3next": "CheckpointMemory"}
 
 
 def run(seconds: float, *gaps: float) -> ContenderRun:
@@ -50,29 +51,15 @@ def test_a_percentile_is_a_value_that_was_seen() -> None:
 
 
 @pytest.mark.slow
-def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", WAY_BACK)
+def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path, model: str) -> None:
     picture = tmp_path / "concurrency.png"
-    options = ("--layers", "8", "--rounds", "1", "--tokens", "6", "--clients", "1", "3", "--plot", str(picture))
-    report = run_bench("concurrency", *options)
+    options = f"--model {model} --layers 6 --rounds 1 --tokens 12 --clients 1 3 --plot".split()
+    report = run_bench("concurrency", *options, str(picture))
     cells = {(row["draft"], row["way"], row["clients"]) for row in report["rows"]}
     assert cells == {(d, w, n) for d in ("realistic", "random") for w in ("plain", "auto") for n in (1, 3)}
     assert all(row["tokens_per_s"] > 0 and row["ttft_ms_p50"] > 0 for row in report["rows"])
+    assert report["settings"]["model"] == model
+    assert WAY_BACK[model] in (None, report["settings"].get("way_back"))
     assert report["summary"].keys() == {"drafted_vs_plain_min_1", "drafted_vs_plain_min_3", "draft_vs_plain_min"}
     assert picture.read_bytes().startswith(PNG)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", ["qwen35", "qwen3next"])
-def test_a_small_run_of_a_hybrid(run_bench: Callable[..., dict[str, Any]], model: str) -> None:
-    options = ("--model", model, "--layers", "6", "--rounds", "1", "--tokens", "12", "--clients", "1", "3")
-    report = run_bench("concurrency", *options)
-    cells = {(row["draft"], row["way"], row["clients"]) for row in report["rows"]}
-    assert cells == {(d, w, n) for d in ("realistic", "random") for w in ("plain", "auto") for n in (1, 3)}
-    assert report["settings"]["model"] == model
-    assert report["settings"]["way_back"] == {"qwen35": "RecurrentMemory", "qwen3next": "CheckpointMemory"}[model]
-    assert report["summary"].keys() == {"drafted_vs_plain_min_1", "drafted_vs_plain_min_3", "draft_vs_plain_min"}
-
-
-@pytest.mark.parametrize("options", [("--clients", "0"), ("--rounds", "0"), ("--drafts", "perfect")])
-def test_bad_options_are_refused(refuse: Callable[..., str], options: tuple[str, ...]) -> None:
-    assert options[0] in refuse("concurrency", *options)

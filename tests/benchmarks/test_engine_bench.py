@@ -60,22 +60,6 @@ def test_the_engines_turn_leaves_nothing_behind() -> None:
         assert engine.n_waiting == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--rounds", "0"], "--rounds must be more than 0"),
-        (["--layers", "-1"], "--layers must be more than 0"),
-        (["--output", "/nowhere/at/all/engine.json"], "there is no folder /nowhere/at/all"),
-        (["--output", "/"], "/ cannot be written"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_options_that_cannot_work_are_refused_before_anything_is_measured(
-    refuse: Callable[..., str], options: list[str], words: str
-) -> None:
-    assert words in refuse("engine", *options)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_stops_it_without_a_traceback() -> None:
     command = [sys.executable, "-m", "benchmarks.engine", "--layers", "4"]

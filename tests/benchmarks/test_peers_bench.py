@@ -83,16 +83,11 @@ def test_the_summary_is_the_worst_of_each_part() -> None:
             "ttft_vs_best": 2 * ttft,
         }
         for mode, side, rate, ttft in (
-            ("plain", OURS, 1.2, 0.5),
-            ("plain", OURS, 1.1, 0.7),
-            ("plain", CONTROL, 0.98, 1.03),
-            ("plain", CONTROL, 1.01, 0.99),
-            ("prompts", OURS, 0.4, 1.8),
-            ("drafted", OURS, 1.4, 0.9),
-            ("drafted", OURS, 1.6, 0.8),
-            ("drafted", PEER_PLAIN, 0.5, 3.0),
+            ("plain", OURS, 1.2, 0.5), ("plain", OURS, 1.1, 0.7), ("plain", CONTROL, 0.98, 1.03),
+            ("plain", CONTROL, 1.01, 0.99), ("prompts", OURS, 0.4, 1.8), ("drafted", OURS, 1.4, 0.9),
+            ("drafted", OURS, 1.6, 0.8), ("drafted", PEER_PLAIN, 0.5, 3.0),
         )
-    ]
+    ]  # fmt: skip
     rows += beside.rows_of({(0, "rest"): [1.0, 2.0], (4, "rest"): [1.1, 2.2], (16, "work"): [1.5, 3.0]})
     assert summarise(rows) == {
         "vs_peer_aggregate_min": 1.1,

@@ -15,9 +15,6 @@ def test_no_two_prompts_are_alike() -> None:
     everything = [*prompts.warm_up(), *(prompt for kind in prompts.KINDS for prompt in prompts.of_kind(kind))]
     assert len({prompt.text for prompt in everything}) == len(everything)
     assert prompts.N_EACH >= 6
-
-
-def test_a_long_load_has_no_prompt_twice_and_takes_the_kinds_in_turns() -> None:
     texts = prompts.mixed(2_000)
     assert len(set(texts)) == len(texts)
     assert prompts.mixed(3, start=5) == texts[5:8]

@@ -25,15 +25,12 @@ def test_each_place_of_a_reply_has_a_guess_that_is_right_or_wrong(texts: list[Re
     assert 0.4 < sum(right) / len(right) < 0.98
 
 
-def test_two_runs_are_equal(texts: list[RecordedText]) -> None:
+def test_two_runs_are_equal_and_plain_decoding_is_as_fast_as_plain_decoding(texts: list[RecordedText]) -> None:
     first, second = (
         [RecordedEngine("cpu", AUTO).decode(text) for text in texts],
         [RecordedEngine("cpu", AUTO).decode(text) for text in texts],
     )
     assert first == second
-
-
-def test_plain_decoding_is_as_fast_as_plain_decoding(texts: list[RecordedText]) -> None:
     plain = [RecordedEngine("cpu", Way("plain")).decode(text) for text in texts]
     assert plain == pytest.approx([1.0] * len(texts))
 

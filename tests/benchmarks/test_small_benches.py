@@ -67,10 +67,6 @@ def test_a_small_run_of_checkouts(run_bench: Callable[..., dict[str, Any]]) -> N
     assert report["summary"][f"control_vs_{ROOT.name}_min"] > 0
 
 
-def test_a_folder_that_is_not_set_up_is_refused(refuse: Callable[..., str], tmp_path: Path) -> None:
-    assert "is no checkout that is set up" in refuse("checkouts", str(tmp_path))
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(physical_cores() < 2, reason="there is nothing to choose on one core")
 def test_the_load_bench_compares_with_each_fixed_number_of_threads(run_bench: Callable[..., dict[str, Any]]) -> None:
@@ -158,12 +154,9 @@ def test_a_small_run_of_truth(run_bench: Callable[..., dict[str, Any]]) -> None:
     assert report["summary"].keys() >= {"speedup_error_p50", "speedup_error_p90", "prediction_after_one_run_error"}
 
 
-def test_a_workload_takes_the_same_time_in_each_run() -> None:
+def test_workloads_have_names_of_their_own_and_take_the_same_time_in_each_run() -> None:
     workload = SimulatedWorkload("cpu", "right 1 of 2 times", is_repeating=True)
     assert workload.speedup() == workload.speedup()
-
-
-def test_workloads_have_names_of_their_own() -> None:
     names = [workload.name for workload in workloads()]
     assert len(set(names)) == len(names) > 50
 
@@ -212,3 +205,23 @@ def test_the_constraint_bench_reports_what_it_promises(run_bench: Callable[..., 
         assert 1 <= row["identical_texts"] <= row["replies"] == 2, "near-ties may be decided otherwise"
         assert row["steps_per_token"] <= row["steps_per_token_plain"] == 1.0
         assert row["accepted"] <= row["drafted"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("api", "--slots 0", "--slots"), ("api", "--rounds 0", "--rounds"), ("api", "--parts all", "--parts"),
+        ("concurrency", "--clients 0", "--clients"), ("concurrency", "--drafts perfect", "--drafts"),
+        ("draft", "--depths 3-99", "depths go from 0 to 16"), ("draft", "--depths many", "not 'many'"),
+        ("draft", "--plot picture.jpg", "must end in .png"), ("draft", "--plot /nowhere/a.png", "there is no folder"),
+        ("draft", "--prompts 0", "--prompts"), ("engine", "--rounds 0", "--rounds must be more than 0"),
+        ("engine", "--layers -1", "--layers must be more than 0"), ("engine", "--output /", "/ cannot be written"),
+        ("engine", "--output /nowhere/at/all/engine.json", "there is no folder /nowhere/at/all"),
+        ("same", "--prompts 0", "--prompts"), ("same", "--kinds alone", "--kinds"),
+        ("same", "--models q2_k", "--models"), ("checkouts", "/nowhere", "is no checkout that is set up"),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_work_are_refused_before_anything_is_measured(
+    refuse: Callable[..., str], name: str, options: str, words: str
+) -> None:
+    assert words in refuse(name, *options.split())

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import bootstrap
 import pytest
-from bootstrap import SetupRequest, describe_pip, explain, main, parse_wish, pip_environment, usable_folder
+from bootstrap import SetupRequest, describe_pip, main, parse_wish, pip_environment, usable_folder
 from first_start import qt_libraries, stamp
-from first_start.errors import CommandFailed, PackagesMissing, SetupError
+from first_start.errors import CommandFailed, PackagesMissing
 from first_start.llama_build import Backend
 from first_start.machine import BuildMachine, Compiler, Family
 from first_start.qt_libraries import parse_missing
@@ -98,42 +98,38 @@ PACKAGES = "The installation of Python packages"
 TEST = "The self-test of llama.cpp"
 
 
-def test_a_first_start_does_every_step_and_stamps_it(project, capsys):
+def test_a_first_start_does_every_step_and_the_next_only_what_changed(project, capsys):
     assert run(project) == 0
     assert project.ran == [MADE, PACKAGES, BUILD, INSTALL, TEST]
     assert stamp.is_stamped(VenvFolder(project.root), "print", (stamp.APP,))
     assert "built (for the CPU with gcc 12)" in capsys.readouterr().out
-
-
-def test_a_second_start_that_waited_for_the_first_does_nothing(project):
     run(project)
     assert run(project) == 0
     assert project.ran == []
-
-
-def test_a_change_installs_packages_again_but_builds_nothing(project):
     run(project)
     assert main(["--stamp", "changed"], project.root) == 0
     assert project.ran[-2:] == [PACKAGES, TEST]
     assert stamp.is_stamped(VenvFolder(project.root), "changed", (stamp.APP,))
 
 
-def test_the_checks_packages_get_a_stamp_of_their_own(project):
+def test_the_checks_packages_and_chat_templates_get_a_stamp_of_their_own(project, tmp_path):
     run(project)
+    assert not list((tmp_path / "cache").glob("chat-templates-*"))
     assert run(project, "--dev") == 0
     assert project.ran == [PACKAGES, FETCHED, TEST]
     assert stamp.is_stamped(VenvFolder(project.root), "print", (stamp.APP, stamp.DEVELOPMENT))
+    (folder,) = (tmp_path / "cache").glob("chat-templates-*")
+    assert [file.name for file in folder.iterdir()] == ["Some-Model.jinja"]
+    assert run(project, "--dev", "--again") == 0
+    assert FETCHED not in project.ran
 
 
-def test_a_new_venv_takes_llama_cpp_from_the_cache(project, capsys):
+def test_a_new_venv_takes_llama_cpp_from_the_cache_and_fresh_makes_all_anew(project, capsys):
     run(project)
     shutil.rmtree(project.root / ".venv")
     assert run(project) == 0
     assert project.ran == [MADE, PACKAGES, INSTALL, TEST]
     assert "taken from the cache" in capsys.readouterr().out
-
-
-def test_fresh_makes_everything_anew(project):
     run(project)
     assert run(project, "--fresh") == 0
     assert project.ran == [MADE, PACKAGES, BUILD, INSTALL, TEST]
@@ -221,22 +217,15 @@ def test_wishes_are_read():
     assert parse_wish(["--stamp", "x", "--fresh"]).again
 
 
-def test_pip_keeps_the_users_settings_but_stays_in_the_venv():
+def test_what_pip_is_told_and_tells():
     environment = pip_environment({"PIP_USER": "1", "PIP_TARGET": "/t", "PIP_CERT": "/c", "HOME": "/h"})
     assert environment["PIP_USER"] == "0"
     assert "PIP_TARGET" not in environment
     assert (environment["PIP_CERT"], environment["HOME"]) == ("/c", "/h")
-
-
-def test_pips_progress_is_told_in_few_words():
     assert describe_pip("Collecting numpy<3,>=2.1 (from -r x)\n") == "looking for numpy<3,>=2.1"
     assert describe_pip("  Downloading numpy-2.4.6-cp311.whl (16.9 MB)\n") == "fetching numpy-2.4.6 (16.9 MB)"
     assert describe_pip("Installing collected packages: a, b\n") == "installing"
     assert describe_pip("Requirement already satisfied: numpy\n") == ""
-
-
-def test_errors_without_a_command_are_told_as_they_are():
-    assert explain(SetupError("Too little."), Path("/log")) == "Too little."
 
 
 def test_a_cache_that_cannot_be_written_is_replaced_by_one_in_the_project(tmp_path):
@@ -255,16 +244,6 @@ def test_what_qt_lacks_is_read_from_ldd(tmp_path):
 def test_the_set_ups_folder_is_no_package():
     # A package here would hide the library "packaging", which others import.
     assert not (ROOT / "packaging" / "__init__.py").exists()
-
-
-def test_a_development_set_up_keeps_the_chat_templates_of_llama_cpps_sources(project, tmp_path):
-    assert run(project) == 0
-    assert not list((tmp_path / "cache").glob("chat-templates-*"))
-    assert run(project, "--dev") == 0
-    (folder,) = (tmp_path / "cache").glob("chat-templates-*")
-    assert [file.name for file in folder.iterdir()] == ["Some-Model.jinja"]
-    assert run(project, "--dev", "--again") == 0
-    assert FETCHED not in project.ran
 
 
 def test_without_a_network_the_chat_templates_are_left_out(project, tmp_path, capsys):

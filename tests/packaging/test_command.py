@@ -29,21 +29,15 @@ def test_output_reaches_the_log_and_the_listener_line_by_line(log):
     run_logged("It", python("import sys; print('one'); print('two', file=sys.stderr)"), log, on_line=lines.append)
     assert sorted(line.strip() for line in lines) == ["one", "two"]
     assert {"one", "two"} <= set(log.path.read_text().splitlines())
+    run_logged("It", python(r"import sys; sys.stdout.buffer.write(b'\xff\xfe\n')"), log)
 
 
 def test_a_failure_holds_the_last_lines_and_the_code(log):
     with pytest.raises(CommandFailed, match=r"The step failed \(exit code 4\)") as failure:
         run_logged("The step", python("for i in range(40): print(i)\nraise SystemExit(4)"), log)
     assert failure.value.tail == tuple(str(number) for number in range(25, 40))
-
-
-def test_a_program_that_is_not_there_is_a_failure_too(log):
     with pytest.raises(CommandFailed, match="exit code 127"):
         run_logged("It", ["/nowhere/program"], log)
-
-
-def test_invalid_utf8_does_not_stop_it(log):
-    run_logged("It", python(r"import sys; sys.stdout.buffer.write(b'\xff\xfe\n')"), log)
 
 
 def test_the_clock_ticks_while_a_command_is_silent(tmp_path):

@@ -45,6 +45,7 @@ def test_the_first_start_sets_up_and_the_second_does_not(checkout):
         "constraints.txt",
         "packaging/bootstrap.py",
         "packaging/first_start/llama_sources.cmake",
+        "packaging/first_start/new.py",
         "packaging/first_start/patches/0001-attention-row-by-row.patch",
     ],
 )
@@ -57,13 +58,6 @@ def test_a_change_of_what_is_installed_sets_up_again(checkout, name):
     assert len(checkout.set_ups) == 2
 
 
-def test_another_module_of_the_set_up_sets_up_again(checkout):
-    checkout.start()
-    (checkout.folder / "packaging" / "first_start" / "new.py").write_text("")
-    checkout.start()
-    assert len(checkout.set_ups) == 2
-
-
 def test_a_moved_folder_sets_up_again(checkout, tmp_path):
     checkout.start()
     elsewhere = type(checkout)(tmp_path / "else where")
@@ -72,19 +66,15 @@ def test_a_moved_folder_sets_up_again(checkout, tmp_path):
     assert len(elsewhere.set_ups) == 2
 
 
-@pytest.mark.parametrize("lost", ["bin/python", "pyvenv.cfg", ".slipstream-stamp"])
+@pytest.mark.parametrize("lost", ["bin/python", "pyvenv.cfg", ".slipstream-stamp", "its Python"])
 def test_a_venv_that_lost_something_is_set_up_again(checkout, lost):
     checkout.start()
-    (checkout.folder / ".venv" / lost).unlink()
+    if lost == "its Python":
+        config = checkout.folder / ".venv" / "pyvenv.cfg"
+        config.write_text(config.read_text().replace("3.12.4", "3.13.0"))
+    else:
+        (checkout.folder / ".venv" / lost).unlink()
     assert checkout.start().returncode == 0
-    assert len(checkout.set_ups) == 2
-
-
-def test_a_venv_of_another_python_is_set_up_again(checkout):
-    checkout.start()
-    config = checkout.folder / ".venv" / "pyvenv.cfg"
-    config.write_text(config.read_text().replace("3.12.4", "3.13.0"))
-    checkout.start()
     assert len(checkout.set_ups) == 2
 
 
@@ -136,9 +126,6 @@ def test_the_set_up_prints_nothing_where_the_commands_output_goes(checkout):
     assert failed.stdout == ""
     assert "the set-up failed" in failed.stderr
     assert checkout.calls == []
-
-
-def test_the_commands_exit_code_is_the_launchers(checkout):
     assert checkout.start("chat", FAIL="chat").returncode == 7
 
 
@@ -170,18 +157,14 @@ def test_a_benchmark_has_the_packages_of_the_checks_and_the_list_does_without(ch
     assert [call[-2:] for call in checkout.calls][-1] == ["--rounds", "3"]
 
 
-def test_without_arguments_every_check_runs(checkout, tmp_path):
-    done = checkout.start("test", cwd=tmp_path)
+@pytest.mark.parametrize("more", [(), ("--slow",)])
+def test_without_names_every_check_runs(checkout, tmp_path, more):
+    done = checkout.start("test", *more, cwd=tmp_path)
     assert done.returncode == 0
     assert [call[4:][1] for call in checkout.calls] == ["ruff", "mypy", "mypy", "app"]
+    assert [call[5:] for call in checkout.calls][-1] == ["app", "test", *more]
     assert {(call[0], call[3]) for call in checkout.calls} == {(str(checkout.folder), "offscreen")}
     assert "All checks passed." in done.stdout
-
-
-def test_the_slow_tests_run_among_the_checks(checkout):
-    done = checkout.start("test", "--slow")
-    assert "All checks passed." in done.stdout
-    assert [call[5:] for call in checkout.calls][-1] == ["app", "test", "--slow"]
 
 
 @pytest.mark.parametrize(("check", "command"), [("ruff", "ruff"), ("mypy", "mypy"), ("pytest", "-m app test")])

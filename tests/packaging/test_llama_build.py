@@ -31,23 +31,20 @@ def test_a_plain_machine_builds_for_the_cpu_with_the_defaults():
     assert str(plan) == "CPU with gcc 12"
 
 
-def test_a_gpu_with_nvcc_builds_for_cuda_and_this_gpu_alone():
+def test_a_gpu_is_built_for_where_its_compiler_is_and_what_is_missing_is_said():
     plan = plan_build(WITH_GPU, Amx.ABSENT)
     assert plan.backend is Backend.CUDA
     assert "-DGGML_CUDA=on" in plan.cmake_args
     assert "-DCMAKE_CUDA_ARCHITECTURES=native" in plan.cmake_args
     assert "-DCMAKE_CUDA_COMPILER=/opt/cuda/bin/nvcc" in plan.cmake_args
-
-
-def test_a_gpu_without_nvcc_builds_for_the_cpu_and_says_what_is_missing():
     plan = plan_build(replace(WITH_GPU, nvcc=None), Amx.ABSENT)
     assert plan.backend is Backend.CPU
     assert "nvcc" in plan.note
     assert "./slipstream setup" in plan.note
-
-
-def test_nvcc_without_a_gpu_builds_for_the_cpu():
     assert plan_build(replace(PC, nvcc="/usr/bin/nvcc"), Amx.ABSENT).backend is Backend.CPU
+    plan = without_gpu(plan_build(replace(WITH_GPU, cpu_flags=XEON.cpu_flags), Amx.BROKEN))
+    assert (plan.backend, plan.cmake_args, plan.compiler_flags) == (Backend.CPU, (), NO_AMX)
+    assert "CUDA" in plan.note
 
 
 @pytest.mark.parametrize(("architecture", "backend"), [("arm64", Backend.METAL), ("x86_64", Backend.CPU)])
@@ -55,12 +52,6 @@ def test_a_mac_builds_for_metal_where_its_chip_is_apples(architecture, backend):
     plan = plan_build(BuildMachine("Darwin", architecture, compiler=CLANG), Amx.ABSENT)
     assert plan.backend is backend
     assert plan.cmake_args == (f"-DGGML_METAL={'on' if backend is Backend.METAL else 'off'}",)
-
-
-def test_a_failed_gpu_build_falls_back_to_the_cpu_with_a_note():
-    plan = without_gpu(plan_build(replace(WITH_GPU, cpu_flags=XEON.cpu_flags), Amx.BROKEN))
-    assert (plan.backend, plan.cmake_args, plan.compiler_flags) == (Backend.CPU, (), NO_AMX)
-    assert "CUDA" in plan.note
 
 
 @pytest.mark.parametrize(
@@ -83,14 +74,11 @@ def test_amx_is_left_out_where_the_compiler_gets_it_wrong(amx, compiler, flags):
 
 
 def test_the_amx_probe_compiles_and_a_processor_without_amx_does_not_pass_it():
+    assert probe(replace(GCC12, c="/nowhere/gcc")) is Amx.UNKNOWN
     compiler = find_compiler({})
     if compiler is None or (compiler.family is Family.GCC and compiler.major < 11) or "amx_tile" in _flags_here():
         pytest.skip("needs a compiler that knows AMX on a processor without it")
     assert probe(compiler) is Amx.BROKEN
-
-
-def test_a_compiler_that_cannot_be_run_leaves_amx_unknown():
-    assert probe(replace(GCC12, c="/nowhere/gcc")) is Amx.UNKNOWN
 
 
 def test_the_users_own_settings_come_last_and_flags_are_joined():
@@ -138,21 +126,15 @@ def test_the_builds_steps_are_read_from_its_output():
     ],
 )
 def test_compilers_are_told_apart(version, dumped, family, major):
+    assert parse_compiler("cc", "c++", "", "") is None
     found = parse_compiler("cc", "c++", version, dumped)
     assert (found.family, found.major, found.version) == (family, major, version.splitlines()[0])
 
 
-def test_a_compiler_that_says_nothing_is_none():
-    assert parse_compiler("cc", "c++", "", "") is None
-
-
-def test_processor_flags_are_read_on_x86_and_arm():
+def test_processor_flags_are_read_and_only_instructions_count():
     assert parse_cpu_flags("processor : 0\nflags\t\t: fpu avx2 amx_tile\nbugs : x\n") == {"fpu", "avx2", "amx_tile"}
     assert parse_cpu_flags("Features\t: fp asimd sve\n") == {"fp", "asimd", "sve"}
     assert parse_cpu_flags("nothing") == frozenset()
-
-
-def test_only_instructions_count_for_a_build():
     flags = frozenset({"avx2", "amx_int8", "constant_tsc", "ibrs", "hypervisor", "sse4_2"})
     assert replace(PC, cpu_flags=flags).instructions == ("amx_int8", "avx2", "sse4_2")
 

@@ -17,11 +17,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_durations_read_as_people_say_them():
+def test_times_read_as_people_say_them_and_the_rest_once_it_is_more_than_a_guess():
     assert [spell_seconds(value) for value in (0.04, 9.94, 42.3, 131)] == ["0.0 s", "9.9 s", "42 s", "2 min 11 s"]
-
-
-def test_the_rest_is_told_once_it_is_more_than_a_guess():
     assert spell_rest(10, 1, 100) == ""
     assert spell_rest(60, 20, 100) == ", about 4 min left"
     assert spell_rest(60, 90, 100) == ", less than a minute left"

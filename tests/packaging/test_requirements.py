@@ -58,19 +58,10 @@ def test_llama_cpp_is_apart_and_pinned():
     assert wanted.llama_version == "0.3.36"
     assert "llama-cpp-python" not in {name_of(item) for item in wanted.app}
     assert "pytest" in {name_of(item) for item in wanted.development}
-
-
-def test_a_project_without_a_pinned_llama_cpp_is_refused():
     text = '[project]\ndependencies = ["llama-cpp-python>=0.3"]\noptional-dependencies = {dev = []}\n'
     with pytest.raises(SetupError, match="must pin llama-cpp-python"):
         parse_requirements(text)
-
-
-def test_names_are_compared_in_one_form():
     assert name_of("PySide6_Essentials==6.11.3; python_version < '3.12'") == "pyside6-essentials"
-
-
-def test_a_pin_without_markers_is_read():
     assert pinned_version("a==1\npip==26.3\n", "pip") == "26.3"
     with pytest.raises(SetupError):
         pinned_version("a==1\n", "pip")
@@ -83,12 +74,9 @@ def test_everything_asked_for_is_pinned_to_a_version_that_fits(python):
         assert requirement.specifier.contains(pins[normalise(requirement.name)], prereleases=True), requirement
 
 
-def test_qt_stays_below_the_release_that_aborts_on_older_pythons():
+def test_every_pin_is_exact_and_qt_below_what_aborts_on_older_pythons():
     assert pins_for("3.11")["pyside6-essentials"] == "6.11.3"
     assert pins_for("3.12")["pyside6-essentials"] == pins_for("3.13")["pyside6-essentials"] == "6.12.0"
-
-
-def test_every_pin_is_exact():
     assert [str(pin) for pin in PINS if not re.fullmatch(r"==[^*,]+", str(pin.specifier))] == []
 
 

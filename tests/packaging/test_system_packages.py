@@ -11,12 +11,6 @@ from first_start.system_packages import Need, command_to_type, ensure_checks, is
 ROOT = Path(__file__).resolve().parents[2]
 
 GCC = Need("program", "gcc", "gcc")
-LIST = """# kind  name  package
-
-program  gcc                 gcc
-  # a comment
-library  libxcb-cursor.so.0  libxcb-cursor0
-"""
 CURSOR = Need("library", "libxcb-cursor.so.0", "libxcb-cursor0")
 
 
@@ -30,23 +24,14 @@ def on_linux(monkeypatch):
     monkeypatch.delenv("SLIPSTREAM_SKIP_PACKAGES", raising=False)
 
 
-def test_the_list_is_read_with_its_comments_aside():
+def test_the_list_is_read_and_asks_for_compilers_and_qts_libraries():
     assert parse_needs(
         "# kind name package\n\nprogram gcc gcc\n  # x\nlibrary libxcb-cursor.so.0 libxcb-cursor0\n"
     ) == (GCC, CURSOR)
-
-
-def test_the_projects_list_asks_for_compilers_and_for_qts_libraries():
     packages = {need.package for need in read_needs(ROOT)}
     assert {"gcc", "g++", "libegl1", "libxcb-cursor0", "libwayland-cursor0"} <= packages
     assert any(package.endswith("-venv") for package in packages)
-
-
-def test_what_only_the_checks_use_is_asked_of_nobody_else():
     assert {"xvfb", "xdotool"}.isdisjoint(need.package for need in read_needs(ROOT))
-
-
-def test_a_library_is_asked_for_by_name():
     assert is_there(Need("library", "libc.so.6", "libc6"))
     assert not is_there(Need("library", "libnowhere.so.9", "libnowhere9"))
 
@@ -59,13 +44,7 @@ def test_clang_stands_in_for_gcc(monkeypatch, tmp_path):
     assert is_there(GCC)
 
 
-def test_a_mac_is_asked_for_a_compiler_only(monkeypatch):
-    monkeypatch.setattr(system_packages.platform, "system", lambda: "Darwin")
-    assert missing((GCC, CURSOR), lambda need: False) == (GCC,)
-    assert "xcode-select --install" in command_to_type((GCC,), tools())
-
-
-def test_the_command_to_type_is_exact():
+def test_the_command_to_type_is_exact(monkeypatch):
     assert (
         "sudo apt-get update && sudo apt-get install -y --no-install-recommends gcc libxcb-cursor0\n"
         in command_to_type((GCC, CURSOR), tools("apt-get", "sudo"))
@@ -74,13 +53,13 @@ def test_the_command_to_type_is_exact():
         "su -c 'apt-get update && apt-get install -y --no-install-recommends gcc libxcb-cursor0'\n"
         in command_to_type((GCC, CURSOR), tools("apt-get"))
     )
-
-
-def test_other_distributions_get_a_command_or_the_names():
     assert "sudo dnf install -y /usr/bin/gcc 'libxcb-cursor.so.0()(64bit)'" in command_to_type(
         (GCC, CURSOR), tools("dnf")
     )
     assert command_to_type((GCC, CURSOR), tools()).endswith(": gcc, libxcb-cursor.so.0")
+    monkeypatch.setattr(system_packages.platform, "system", lambda: "Darwin")
+    assert missing((GCC, CURSOR), lambda need: False) == (GCC,)
+    assert "xcode-select --install" in command_to_type((GCC,), tools())
 
 
 def test_who_is_not_root_is_told_and_nothing_is_run(monkeypatch, on_linux):
@@ -131,9 +110,6 @@ def test_root_gets_what_is_missing_and_nothing_else(monkeypatch, on_linux):
     ]
     assert commands[-1][-1] == "libxcb-cursor0"
     assert "gcc" not in commands[-1]
-
-
-def test_an_installation_that_does_not_help_is_an_error(monkeypatch, on_linux):
     as_root_with_apt(monkeypatch, [(CURSOR,), (CURSOR,)])
     with pytest.raises(SetupError, match=r"libxcb-cursor\.so\.0 cannot be used"):
         system_packages.ensure((CURSOR,), None, lambda line: None)

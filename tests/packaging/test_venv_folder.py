@@ -40,7 +40,7 @@ def install(venv: VenvFolder, name: str, *, record: bool = True) -> Path:
     return info
 
 
-def test_a_moved_venv_names_its_new_place_everywhere(venv):
+def test_a_moved_venv_names_its_new_place_everywhere_but_in_binaries(venv):
     assert made_as(venv.path) == Path("/old/place/.venv")
     assert venv.follow_its_folder()
     here = str(venv.path)
@@ -48,9 +48,6 @@ def test_a_moved_venv_names_its_new_place_everywhere(venv):
     assert f'VIRTUAL_ENV="{here}"' in (venv.path / "bin" / "activate").read_text()
     assert f"venv {here}" in (venv.path / "pyvenv.cfg").read_text()
     assert made_as(venv.path) == venv.path
-
-
-def test_binaries_stay_as_they_are_when_a_venv_moves(venv):
     venv.follow_its_folder()
     assert (venv.path / "bin" / "ruff").read_bytes() == b"\x7fELF\0/old/place/.venv"
 
@@ -75,13 +72,9 @@ def test_the_place_is_read_from_every_pythons_activation_script(venv, script):
     assert made_as(venv.path) == Path("/p/.venv")
 
 
-def test_a_whole_package_is_complete_even_if_its_script_was_rewritten(venv):
+def test_packages_that_were_cut_off_are_installed_again(venv):
     assert is_complete(install(venv, "whole"))
     assert venv.drop_incomplete() == ()
-
-
-def test_packages_that_were_cut_off_are_installed_again(venv):
-    install(venv, "whole")
     install(venv, "lacks_record", record=False)
     install(venv, "lacks_file")
     (venv.site_packages / "lacks_file" / "code.py").unlink()
@@ -92,32 +85,24 @@ def test_packages_that_were_cut_off_are_installed_again(venv):
     assert [info.name for info in venv.site_packages.glob("*.dist-info")] == ["whole-1.0.dist-info"]
 
 
-def test_a_half_made_venv_has_no_pip(venv):
-    (venv.path / "bin" / "python").unlink()
+def test_a_venv_without_pip_or_of_an_old_python_is_not_kept(venv):
+    python = venv.path / "bin" / "python"
+    python.unlink()
     assert venv.pip_version() is None
-    (venv.path / "bin" / "python").write_text("#!/bin/sh\nexit 1\n")
-    (venv.path / "bin" / "python").chmod(0o755)
-    assert venv.pip_version() is None
+    for script in ("exit 1", "echo 3 10 24.0"):
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        assert venv.pip_version() is None
     (venv.path / "pyvenv.cfg").unlink()
     assert venv.pip_version() is None
 
 
-def test_a_venv_of_an_old_python_is_not_kept(venv):
-    (venv.path / "bin" / "python").unlink()
-    (venv.path / "bin" / "python").write_text("#!/bin/sh\necho 3 10 24.0\n")
-    (venv.path / "bin" / "python").chmod(0o755)
-    assert venv.pip_version() is None
-
-
 def test_wiping_keeps_the_lock_that_is_held(venv):
+    venv.link_project()
+    assert (venv.site_packages / "slipstream.pth").read_text() == f"{venv.root}\n"
     (venv.path / LOCK).touch()
     venv.wipe()
     assert [entry.name for entry in venv.path.iterdir()] == [LOCK]
-
-
-def test_the_project_is_found_from_the_venv(venv):
-    venv.link_project()
-    assert (venv.site_packages / "slipstream.pth").read_text() == f"{venv.root}\n"
 
 
 def test_a_stamp_holds_for_one_fingerprint_and_one_python(venv):
@@ -130,9 +115,6 @@ def test_a_stamp_holds_for_one_fingerprint_and_one_python(venv):
     assert is_stamped(venv, "print", (APP, DEVELOPMENT))
     (venv.path / "pyvenv.cfg").write_text("version = 3.13.0\n")
     assert not is_stamped(venv, "print", (APP,))
-
-
-def test_a_removed_stamp_holds_no_more(venv):
     put(venv, "print", (APP, DEVELOPMENT))
     remove(venv)
     assert not is_stamped(venv, "print", (APP,))

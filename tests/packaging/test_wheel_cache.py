@@ -75,16 +75,13 @@ def build_in(cache: WheelCache, key: str) -> Path:
     return cache.keep(key, wheel)
 
 
-def test_a_build_is_found_again_under_its_key_only(tmp_path):
+def test_a_build_is_found_again_under_its_key_until_it_is_forgotten(tmp_path):
     cache = WheelCache(tmp_path)
     assert cache.find("a") is None
     kept = build_in(cache, "a")
     assert cache.find("a") == kept
     assert kept.read_text() == "a"
     assert cache.find("b") is None
-
-
-def test_a_forgotten_build_is_built_anew(tmp_path):
     cache = WheelCache(tmp_path)
     build_in(cache, "a")
     build_in(cache, "b")
@@ -92,9 +89,6 @@ def test_a_forgotten_build_is_built_anew(tmp_path):
     cache.forget("")
     assert cache.find("a") is None
     assert cache.find("b") is not None
-
-
-def test_a_failed_build_is_remembered_until_it_succeeds(tmp_path):
     cache = WheelCache(tmp_path)
     cache.note_failure("a")
     assert cache.has_failed("a")
