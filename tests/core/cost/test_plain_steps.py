@@ -41,11 +41,12 @@ def seen(*seconds: float, rows: int = 1, kv: int = 0) -> PlainSteps:
     return found
 
 
-def test_nothing_is_said_before_enough_were_seen() -> None:
+def test_the_latest_count_once_enough_were_seen() -> None:
     assert seen().seconds(1, 0) is None
     assert seen(0.01, 0.01).seconds(1, 0) is None
     assert seen(0.01, 0.01, 0.01).seconds(1, 0) == pytest.approx(0.01)
     assert seen(0.01, 0.01, 0.01).seconds(2, 0) is None, "another width was not seen"
+    assert seen(*[0.03] * 50, *[0.01] * 12).seconds(1, 0) == pytest.approx(0.01)
 
 
 def test_the_calibration_only_compares_depths() -> None:
@@ -59,10 +60,6 @@ def test_the_calibration_only_compares_depths() -> None:
 @pytest.mark.parametrize("hiccup", [0.1, 5.0])
 def test_a_step_that_met_a_pause_of_the_machine_hardly_counts(hiccup: float) -> None:
     assert seen(0.010, 0.011, hiccup, 0.010, 0.009, 0.010).seconds(1, 0) == pytest.approx(0.010, rel=0.05)
-
-
-def test_the_latest_count() -> None:
-    assert seen(*[0.03] * 50, *[0.01] * 12).seconds(1, 0) == pytest.approx(0.01)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf])

@@ -198,16 +198,13 @@ def test_of_16_cores_those_that_are_free_are_used(n_busy: int) -> None:
     assert run.rate > 0.93 * best_rate(machine, counts)
 
 
-def test_where_some_of_the_load_goes_some_threads_come_back() -> None:
+def test_where_load_comes_and_goes_threads_go_and_some_come_back() -> None:
     machine = Machine(lambda now: 8 if now < 20.0 else 3, 16, noise=0.1, serial=0.0005, parallel=0.02)
     tuner = ThreadTuner(counts_below(16))
     follow(tuner, machine, 20.0)
     assert tuner.count <= 8
     follow(tuner, machine, 120.0)
     assert tuner.count == 12
-
-
-def test_where_more_load_comes_more_threads_go() -> None:
     machine = Machine(lambda now: 2 if now < 10.0 else 10, 16, noise=0.1, serial=0.0005, parallel=0.02)
     tuner = ThreadTuner(counts_below(16))
     follow(tuner, machine, 10.0)

@@ -43,21 +43,15 @@ def fill(table: SlotTable, *values: int) -> int:
     return slot.id
 
 
-def test_a_fresh_request_starts_from_nothing() -> None:
+def test_the_next_turn_finds_its_slot_and_the_same_prompt_leaves_one_token() -> None:
     table = SlotTable(AttentionMemory(Cells()), 2)
     slot, n_cached = table.take(tokens(1, 2, 3))
     assert (slot.is_free, n_cached) == (False, 0)
-
-
-def test_the_next_turn_of_a_conversation_finds_its_slot() -> None:
     table = SlotTable(AttentionMemory(Cells()), 4)
     fill(table, 9, 9)
     home = fill(table, 1, 2, 3)
     slot, n_cached = table.take(tokens(1, 2, 3, 4, 5))
     assert (slot.id, n_cached) == (home, 3)
-
-
-def test_the_same_prompt_again_leaves_one_token_to_evaluate() -> None:
     cells = Cells()
     table = SlotTable(AttentionMemory(cells), 1)
     fill(table, 1, 2, 3)
@@ -66,7 +60,7 @@ def test_the_same_prompt_again_leaves_one_token_to_evaluate() -> None:
     assert ("remove", slot.id, 2) in cells.calls
 
 
-def test_a_prefix_that_is_in_use_is_shared() -> None:
+def test_a_prefix_that_was_evaluated_is_shared_also_while_in_use() -> None:
     cells = Cells()
     table = SlotTable(AttentionMemory(cells), 2)
     busy, _ = table.take(tokens(1, 2, 3, 4))
@@ -75,9 +69,6 @@ def test_a_prefix_that_is_in_use_is_shared() -> None:
     assert n_cached == 3
     assert slot is not busy
     assert cells.calls[-1] == (f"copy to {slot.id}", busy.id, 3)
-
-
-def test_only_what_was_evaluated_is_shared() -> None:
     table = SlotTable(AttentionMemory(Cells()), 2)
     busy, _ = table.take(tokens(1, 2, 3, 4))
     busy.n_resident = 1
@@ -100,19 +91,16 @@ def test_a_prefix_that_another_computes_is_waited_for_but_not_in_a_lower_lane() 
     assert hold.is_over
 
 
-def test_a_short_common_prefix_does_not_destroy_a_long_conversation() -> None:
-    table = SlotTable(AttentionMemory(Cells()), 2)
-    home = fill(table, *range(100))
-    slot, n_cached = table.take(tokens(0, 1, 2, 77))
-    assert (slot.id != home, n_cached) == (True, 3)
-
-
-def test_the_slot_used_longest_ago_makes_room() -> None:
+def test_the_slot_used_longest_ago_makes_room_and_no_long_conversation() -> None:
     table = SlotTable(AttentionMemory(Cells()), 2)
     first = fill(table, 1, 1)
     fill(table, 2, 2)
     slot, _ = table.take(tokens(3, 3))
     assert slot.id == first
+    table = SlotTable(AttentionMemory(Cells()), 2)
+    home = fill(table, *range(100))
+    slot, n_cached = table.take(tokens(0, 1, 2, 77))
+    assert (slot.id != home, n_cached) == (True, 3)
 
 
 def test_idle_slots_are_dropped_one_at_a_time_and_busy_ones_never() -> None:

@@ -47,14 +47,11 @@ def test_a_measurement_ends_while_memory_is_filled_or_read(monkeypatch: pytest.M
         measure(MACHINE, 1 << 30, seconds=60, should_stop=iter(looks).__next__)
 
 
-def test_a_share_of_the_free_memory_is_used() -> None:
+def test_a_share_of_the_free_memory_is_used_by_powers_of_two_threads() -> None:
     assert bandwidth.working_set(64 << 30) == 1 << 30
     assert bandwidth.working_set(4 << 30) == 512 << 20
     with pytest.raises(TooLittleMemory, match="100 MB"):
         bandwidth.working_set(100_000_000)
-
-
-def test_thread_counts_are_powers_of_two_and_all() -> None:
     assert [thread_counts(n) for n in (1, 2, 3, 8)] == [(1,), (1, 2), (1, 2, 3), (1, 2, 4, 8)]
 
 

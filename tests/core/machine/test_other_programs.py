@@ -11,16 +11,13 @@ from core.machine.measurements import OtherPrograms
 from tests.support.waiting import until
 
 
-def test_it_is_the_average_since_it_was_asked_last() -> None:
+def test_the_average_since_it_was_asked_last_where_clocks_go() -> None:
     now, seconds = 100.0, 5_000.0
     rivals = OtherPrograms(lambda: now, lambda: seconds)
     now, seconds = 102.0, 5_003.0
     assert rivals.busy_cores() == pytest.approx(1.5)
     now = 104.0
     assert rivals.busy_cores() == 0.0
-
-
-def test_clocks_that_stand_or_go_back_say_nobody() -> None:
     now, seconds = 100.0, 5_000.0
     rivals = OtherPrograms(lambda: now, lambda: seconds)
     seconds = 5_001.0

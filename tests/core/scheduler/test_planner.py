@@ -23,22 +23,16 @@ def rows(shares: tuple[Share, ...]) -> dict[int, int]:
     return {share.sequence.order: share.n_rows for share in shares}
 
 
-def test_nothing_to_do_is_an_empty_plan() -> None:
+def test_prompts_fill_the_batch_beside_decoding_only_a_chunk() -> None:
     assert plan([], 512, 64) == ()
-
-
-def test_everyone_who_decodes_gets_one_row_in_a_stable_order() -> None:
     running = [sequence(3, 1, 9), sequence(1, 1, 5), sequence(2, 1, 7)]
     assert [share.sequence.order for share in plan(running, 512, 64)] == [3, 1, 2]
     assert all(share.n_own_outputs for share in plan(running, 512, 64))
-
-
-def test_a_lone_prompt_fills_the_whole_batch() -> None:
     assert rows(plan([sequence(1, 1000)], 512, 512)) == {1: 512}
-
-
-def test_prefill_beside_decoding_is_limited_to_the_chunk() -> None:
     assert rows(plan([sequence(1, 1, 5), sequence(2, 1000)], 512, 64)) == {1: 1, 2: 64}
+    shares = plan([sequence(1, 100)], 64, 64)
+    assert not shares[0].n_own_outputs
+    assert plan([sequence(1, 64)], 64, 64)[0].n_own_outputs
 
 
 def test_a_short_prompt_overtakes_a_long_one_but_the_long_one_moves_on() -> None:
@@ -57,12 +51,6 @@ def test_equal_prompts_are_read_one_after_the_other() -> None:
     half_read, new = sequence(0, 500), sequence(1, 500)
     half_read.n_past = 300
     assert rows(plan([new, half_read], 512, 128)) == {0: 128}
-
-
-def test_output_is_wanted_only_with_the_last_row_of_a_prompt() -> None:
-    shares = plan([sequence(1, 100)], 64, 64)
-    assert not shares[0].n_own_outputs
-    assert plan([sequence(1, 64)], 64, 64)[0].n_own_outputs
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=20), st.integers(20, 256), st.integers(1, 128))

@@ -170,32 +170,23 @@ def served(line: WaitingQueue, now: float = 10.0) -> list[int]:
     return orders
 
 
-def test_lanes_go_in_their_order_and_each_by_arrival() -> None:
+def test_lanes_go_in_their_order_until_patience_is_over() -> None:
     line = line_of((Lane.BATCH, 1), (Lane.STANDARD, 2), (Lane.FAST, 3), (Lane.BATCH, 1.5), (Lane.FAST, 3.5))
     assert served(line, 3.6) == [2, 4, 1, 0, 3]
-
-
-def test_whoever_has_waited_out_the_patience_goes_before_newer_ones_of_higher_lanes() -> None:
     line = line_of((Lane.BATCH, 0.0), (Lane.STANDARD, MAX_WAIT_SECONDS[Lane.BATCH] + 1.0), (Lane.FAST, 100.0))
     assert served(line, 100.0) == [0, 1, 2]
-
-
-def test_an_old_queue_gets_a_turn_not_all_of_them() -> None:
     now = 10 * MAX_WAIT_SECONDS[Lane.BATCH]
     line = line_of(*[(Lane.BATCH, 0.0)] * 3, *[(Lane.STANDARD, now)] * 3)
     assert served(line, now) == [0, 3, 4, 5, 1, 2]
 
 
-def test_whoever_comes_back_is_first_in_its_lane() -> None:
+def test_whoever_comes_back_is_first_and_one_can_look_behind() -> None:
     line = line_of((Lane.BATCH, 0), (Lane.BATCH, 1))
     first = line.next()[0]
     line.serve(first, 2.0)
     line.prepend(first, 3.0)
     assert [one.order for one in line] == [0, 1]
     assert served(line) == [0, 1]
-
-
-def test_one_can_look_behind_the_first() -> None:
     line = line_of((Lane.BATCH, 0), (Lane.STANDARD, 1), (Lane.STANDARD, 2), (Lane.STANDARD, 3))
     assert [one.order for one in line.next(depth=2)] == [1, 2, 0]
     assert [one.order for one in line.next((Lane.BATCH,), depth=2)] == [0]

@@ -29,30 +29,23 @@ def test_on_a_cpu_only_likely_tokens_are_worth_a_row(rate: float, expected: bool
     assert (outlook.n_chains == 1) is expected
 
 
-def test_on_a_gpu_even_unlikely_tokens_are() -> None:
+def test_a_round_is_worth_what_its_tokens_are_beside_its_price() -> None:
     assert round_value([GrowthCandidate(1.0, 0.2)], step(GPU), free).n_chains == 1
 
-
-def test_a_dear_draft_model_must_promise_more() -> None:
     def dear(_: int) -> float:
         return 0.004
 
     candidates = [GrowthCandidate(1.0, 0.75)]
     assert round_value(candidates, step(CPU), free).n_chains == 1
     assert round_value(candidates, step(CPU), dear).n_chains == 0
-
-
-def test_what_the_next_round_costs_beyond_itself_counts_once() -> None:
     candidates = [GrowthCandidate(1.0, 0.9)]
     assert round_value(candidates, step(CPU), free, lambda _: 0.001).n_chains == 1
     assert round_value(candidates, step(CPU), free, lambda _: 1.0).n_chains == 0
-
-
-def test_what_only_some_of_the_chains_must_begin_with_is_charged_to_those() -> None:
-    """Of two chains the first is under way, and the other one is to be begun with a dear block."""
     candidates = [GrowthCandidate(0.9, 0.9), GrowthCandidate(1.0, 0.8)]
     assert round_value(candidates, step(GPU, 2), free).n_chains == 2
     assert round_value(candidates, step(GPU, 2), free, lambda n_chains: 0.05 * (n_chains - 1)).n_chains == 1
+    assert round_value([GrowthCandidate(1.0, 0.99)], step(CPU, room=0), free).n_chains == 0
+    assert round_value([], step(CPU), free).n_chains == 0
 
 
 def test_only_the_promising_chains_grow() -> None:
@@ -84,11 +77,6 @@ def test_a_draft_that_is_there_already_must_be_beaten() -> None:
     candidates = [GrowthCandidate(1.0, 0.9, rival=rival) for rival in (0.0, 1.0, 8.0)]
     worths = [round_value([one], step(GPU), free, resolution=0.5).worth for one in candidates]
     assert worths[0] > worths[1] > worths[2] == 0.0
-
-
-def test_without_room_nothing_grows() -> None:
-    assert round_value([GrowthCandidate(1.0, 0.99)], step(CPU, room=0), free).n_chains == 0
-    assert round_value([], step(CPU), free).n_chains == 0
 
 
 @pytest.mark.parametrize(

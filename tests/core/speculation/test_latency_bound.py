@@ -51,27 +51,18 @@ def kept(prices: StepCost, *chains: DraftChain) -> list[int]:
 SURE = (0.99,) * 8
 
 
-def test_alone_a_text_waits_for_as_many_tokens_as_come_together() -> None:
+def test_a_text_waits_as_long_as_its_lane_allows() -> None:
     assert kept(step(Lane.STANDARD), chain("0", *SURE)) == [8]
+    assert kept(step(Lane.STANDARD, Lane.STANDARD, spent=0.01), chain("0", *SURE)) == [0]
+    assert kept(step(Lane.STANDARD, spent=0.01), chain("0", *SURE)) == [8]
+    assert kept(step(Lane.STANDARD, Lane.BATCH), chain("0", *SURE)) == [8]
+    assert kept(step(Lane.STANDARD, Lane.STANDARD), chain("0", *SURE), chain("1", *SURE)) == [8, 8]
 
 
 def test_a_text_without_a_draft_waits_no_longer_than_its_lane_allows() -> None:
     (n_drafted,) = kept(step(Lane.STANDARD, Lane.STANDARD), chain("0", *SURE))
     assert n_drafted == 1
     assert SLOW.time(2 + n_drafted) <= token_latency_target(Lane.STANDARD) < SLOW.time(2 + n_drafted + 1)
-
-
-def test_what_drafting_took_is_waited_for_too() -> None:
-    assert kept(step(Lane.STANDARD, Lane.STANDARD, spent=0.01), chain("0", *SURE)) == [0]
-    assert kept(step(Lane.STANDARD, spent=0.01), chain("0", *SURE)) == [8]
-
-
-def test_nobody_watches_the_batch_lane() -> None:
-    assert kept(step(Lane.STANDARD, Lane.BATCH), chain("0", *SURE)) == [8]
-
-
-def test_two_good_drafts_wait_for_each_other() -> None:
-    assert kept(step(Lane.STANDARD, Lane.STANDARD), chain("0", *SURE), chain("1", *SURE)) == [8, 8]
 
 
 def test_a_poor_draft_does_not_make_a_text_wait_for_the_long_one_of_another() -> None:

@@ -14,7 +14,7 @@ from tests.support.proposers import RandomProposer
 from tests.support.sequences import sequence
 
 
-def test_a_table_begins_with_its_priors_and_learns_what_happens() -> None:
+def test_a_table_begins_with_its_priors_and_learns_and_follows_a_change() -> None:
     table = AcceptanceTable((0.2, 0.9))
     assert (table.rate(0), table.rate(1)) == pytest.approx((0.2, 0.9))
     rng = random.Random(1)
@@ -22,9 +22,6 @@ def test_a_table_begins_with_its_priors_and_learns_what_happens() -> None:
         table.learn(0, rng.random() < 0.7)
     assert table.rate(0) == pytest.approx(0.7, abs=0.08)
     assert table.rate(1) == pytest.approx(0.9), "other bins are not touched"
-
-
-def test_a_table_follows_a_change() -> None:
     table = AcceptanceTable((0.5,))
     for _ in range(2000):
         table.learn(0, True)
@@ -44,7 +41,7 @@ def test_a_table_knows_how_much_its_evidence_tells() -> None:
     assert mute.resolution < 0.05
 
 
-def test_a_sequence_finds_its_own_mean_quickly() -> None:
+def test_a_sequence_finds_its_own_mean_and_is_never_certain() -> None:
     sequence = SequenceAcceptance(0.6)
     for _ in range(12):
         sequence.learn(0, 0.6, False)
@@ -54,6 +51,10 @@ def test_a_sequence_finds_its_own_mean_quickly() -> None:
         sequence.learn(0, 0.6, True)
     assert sequence.mean > 0.9
     assert sequence.expect(0, 0.6) > 0.7
+    sequence = SequenceAcceptance(0.9)
+    for _ in range(500):
+        sequence.learn(0, 0.995, True)
+    assert sequence.expect(0, 0.995) < 1.0
 
 
 def test_what_a_bin_shows_in_a_sequence_counts_more_than_its_neighbours() -> None:
@@ -99,13 +100,6 @@ def test_a_suspended_machine_does_not_make_time_worthless() -> None:
     for _ in range(40):
         known.learn_speed(2, 0.01, 0.01)
     assert known.speedup > 1.5
-
-
-def test_nothing_is_ever_certain() -> None:
-    sequence = SequenceAcceptance(0.9)
-    for _ in range(500):
-        sequence.learn(0, 0.995, True)
-    assert sequence.expect(0, 0.995) < 1.0
 
 
 def test_a_wait_for_ngrams_is_a_step_shorter_with_each_step() -> None:

@@ -33,25 +33,16 @@ def draft(lookup: NgramProposer, of: Sequence, n: int) -> list[int]:
     return chain.tokens
 
 
-def test_a_repeated_passage_is_continued() -> None:
+def test_a_repeated_passage_is_continued_from_its_latest_place() -> None:
     lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 5, 6, 9, 1, 2, 3])
     lookup.begin(text)
     assert draft(lookup, text, 4) == [4, 5, 6, 9]
-
-
-def test_a_repetition_runs_on_into_what_was_drafted() -> None:
     lookup, text = NgramProposer(), sequence([7, 8, 9, 7, 8, 9, 7, 8, 9])
     lookup.begin(text)
     assert draft(lookup, text, 8) == [7, 8, 9, 7, 8, 9, 7, 8]
-
-
-def test_the_latest_occurrence_counts() -> None:
     lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3])
     lookup.begin(text)
     assert draft(lookup, text, 1) == [5]
-
-
-def test_new_text_is_not_drafted() -> None:
     lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 5, 6])
     lookup.begin(text)
     assert draft(lookup, text, 4) == []

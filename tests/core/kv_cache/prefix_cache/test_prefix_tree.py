@@ -86,18 +86,12 @@ def test_the_other_way_is_what_a_stored_text_says_next() -> None:
     other = tree.match(ids(1, 2, 9)).continuation(2)
     assert other is not None
     assert other.tolist() == [3, 4]
-
-
-def test_there_is_no_other_way_where_a_text_goes_on_from_a_stored_one() -> None:
     tree = PrefixTree()
     tree.insert(Piece(0), ids(1, 2))
     assert tree.match(ids(1, 2, 9)).continuation(2) is None
     tree.insert(Piece(0), ids(1, 2, 7, 7))
     assert tree.match(ids(1, 2, 9)).continuation(2) is None
     assert tree.match(ids(5)).continuation(2) is None
-
-
-def test_between_two_texts_that_part_the_other_way_is_one_of_them() -> None:
     tree = PrefixTree()
     tree.insert(Piece(0), ids(1, 2, 7))
     tree.insert(Piece(0), ids(1, 2, 8))

@@ -110,14 +110,11 @@ def anything(item: str) -> bool:
     return True
 
 
-def test_what_saves_least_for_its_size_goes_first() -> None:
+def test_what_saves_least_goes_first_among_equals_the_oldest() -> None:
     order: GreedyDual[str] = GreedyDual()
     for name, worth in (("a", 3.0), ("b", 1.0), ("c", 2.0)):
         order.touch(name, worth)
     assert [order.evict(anything) for _ in range(4)] == ["b", "c", "a", None]
-
-
-def test_among_equals_the_one_that_was_used_longest_ago_goes_first() -> None:
     order: GreedyDual[str] = GreedyDual()
     for name in ("a", "b", "a"):
         order.touch(name, 1.0)
@@ -134,16 +131,13 @@ def test_what_is_of_no_use_any_more_sinks_below_what_comes() -> None:
     raise AssertionError("nothing ages")
 
 
-def test_what_may_not_go_keeps_its_place() -> None:
+def test_what_may_not_go_keeps_its_place_and_what_is_forgotten_is_not_given_up() -> None:
     order: GreedyDual[str] = GreedyDual()
     order.touch("a", 1.0)
     order.touch("b", 2.0)
     assert order.evict(lambda item: item != "a") == "b"
     assert order.evict(lambda item: False) is None
     assert order.evict(anything) == "a"
-
-
-def test_what_is_forgotten_is_not_given_up() -> None:
     order: GreedyDual[str] = GreedyDual()
     order.touch("a", 1.0)
     order.forget("a")
