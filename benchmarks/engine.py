@@ -25,9 +25,9 @@ from core.engine.engine import Engine
 from core.llama import log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
+from core.values.addresses import is_worker
 from core.values.engine_options import EngineOptions
 from core.values.request import Request, SamplingParams
-from core.values.worker_address import is_worker
 from tools.model_factory import gguf_factory
 
 WIDTHS = (1, 2, 4, 8, 16)

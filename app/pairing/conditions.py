@@ -13,7 +13,7 @@ from core.machine import bandwidth
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine
 from core.machine.known_machine import known_machine, known_runs
-from core.values.devices import Device
+from core.values.engine_options import Device
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.fit.search import best_plan, least_plan
 from models.estimate.speed import runs

@@ -10,12 +10,10 @@ from dataclasses import replace
 from core.engine.embedder import Embedder, Prepared, PreparedEmbedding
 from core.engine.engine import Engine
 from core.scheduler.input_processor import convert
-from core.values.embedding import EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import Answer, RequestEvent, StepRequest
-from core.values.request import Request
-from core.values.snapshot import LaneCount, Snapshot
-from core.values.tokens import DetokenizeRequest, TokenizeRequest
+from core.values.receipt import LaneCount, Snapshot
+from core.values.request import DetokenizeRequest, EmbedRequest, Request, TokenizeRequest
 from models.formatting.sentence import Sentence
 
 # Weight of the latest step in the moving average of the draft engine's step time.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.llama.library import declare, ggml, start_backend
-from core.values.devices import Device
+from core.values.engine_options import Device
 from core.values.errors import BadOption
 from models.formatting.program import PROGRAM, advice
 from models.formatting.sentence import Sentence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from core.llama.devices import handles_of
 from core.llama.library import L, declare, ggml, start_backend
+from core.values.addresses import is_worker
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
-from core.values.worker_address import is_worker
 from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:

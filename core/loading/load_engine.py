@@ -51,10 +51,10 @@ from core.speculation.policy.speculator import Speculator
 from core.speculation.proposer import CostlyProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.proposers.ngram import NgramProposer
+from core.values.addresses import is_worker
 from core.values.engine_options import EngineOptions
 from core.values.errors import DraftRefused, LoadFailed, SlipstreamError
 from core.values.messages import LoadedModel
-from core.values.worker_address import is_worker
 from models.estimate.speed.machine import peak_of
 from models.facts.model_facts import ModelFacts
 from models.formatting import figures

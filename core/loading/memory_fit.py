@@ -11,8 +11,7 @@ from core.llama.devices import list_devices
 from core.loading.fit_request import ContextSize, fit_request_of, pool_cells, with_setting
 from core.loading.load_heads import wants_mtp
 from core.machine.known_machine import known_machine, known_runs
-from core.values.devices import Device
-from core.values.engine_options import EngineOptions
+from core.values.engine_options import Device, EngineOptions
 from core.values.errors import ModelDoesNotFit
 from models.estimate.fit.memory import CELL_PADDING, USABLE_SHARE, free_memory
 from models.estimate.fit.plan import PlacementPlan, plan_of

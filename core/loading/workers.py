@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from core.llama import rpc
 from core.llama.devices import device_handles, n_devices, name_borrowed
 from core.remote_devices.borrowing import borrow
-from core.values.devices import Device
-from core.values.engine_options import EngineOptions
+from core.values.addresses import LOST_WORKER
+from core.values.engine_options import Device, EngineOptions
 from core.values.errors import WorkerUnavailable
-from core.values.worker_address import LOST_WORKER
 from models.estimate.speed.work import work
 from models.formatting.program import advice
 from models.formatting.sentence import Sentence

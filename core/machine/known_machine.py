@@ -13,7 +13,7 @@ from core.machine import bandwidth
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine
 from core.machine.probe import CPU, MachineProbe
-from core.values.devices import Device
+from core.values.engine_options import Device
 from models.catalog.catalog import STARTER, STARTER_DRAFT
 from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of

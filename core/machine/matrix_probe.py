@@ -27,7 +27,7 @@ from core.machine.op_timer import (
     matrices,
     mul_mat,
 )
-from core.values.devices import Device
+from core.values.engine_options import Device
 from models.estimate.speed.probe import Probe
 from models.gguf.tensor_types import BY_NAME, GgmlType
 

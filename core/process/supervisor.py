@@ -12,6 +12,7 @@ from typing import Any
 
 from core.ipc.pipe import PipeClosed
 from core.process.engine_process import EngineProcess
+from core.values.addresses import LOST_WORKER
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable
 from core.values.messages import (
@@ -29,8 +30,7 @@ from core.values.messages import (
     MeasurementsTaken,
     Submit,
 )
-from core.values.snapshot import Snapshot
-from core.values.worker_address import LOST_WORKER
+from core.values.receipt import Snapshot
 from models.formatting.sentence import Sentence, joined
 from models.formatting.system_error import system_reason
 

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from typing import Any
 
 from core.remote_devices.handshake import MessageSocket, NotUnderstood, enter
+from core.values.addresses import worker_address
 from core.values.errors import WorkerUnavailable
-from core.values.worker_address import worker_address
 from models.estimate.speed.machine import DeviceKind, Lent, Link
 from models.estimate.speed.probe import Probe
 from models.formatting.json_values import value_of

@@ -17,8 +17,7 @@ from core.sampling.keyed_noise import draw_seed
 from core.sampling.sampler import Sampler
 from core.sampling.thinking import Guide, ThinkingGuide, ThinkingMarkers
 from core.values.errors import BadRequest, PromptTooLong
-from core.values.request import Request
-from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+from core.values.request import Detokenized, DetokenizeRequest, Request, Tokenized, TokenizeRequest
 from models.formatting.sentence import Sentence
 
 # To see whether a long text fits, this many characters per token of context are tokenised first; English has about four

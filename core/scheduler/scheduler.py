@@ -14,9 +14,8 @@ from core.llama.vocab import Vocab
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.sequence import Sequence
 from core.values.messages import Logprob, PromptScored, RequestEvent, Started, TokenLogprob
-from core.values.receipt import CacheMiss
+from core.values.receipt import CacheMiss, LaneCount
 from core.values.request import Lane
-from core.values.snapshot import LaneCount
 
 # Seconds for which higher lanes may go first. They count from when a lane was last served, not from each arrival:
 # otherwise the whole of an old queue would go before new requests of higher lanes. So a chat waits at most five seconds

@@ -13,12 +13,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.values.embedding import Embedded, EmbedRequest
 from core.values.engine_options import EngineOptions, Pooling
-from core.values.receipt import Receipt
-from core.values.request import Request
-from core.values.snapshot import Snapshot
-from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+from core.values.receipt import Receipt, Snapshot
+from core.values.request import (
+    Detokenized,
+    DetokenizeRequest,
+    Embedded,
+    EmbedRequest,
+    Request,
+    Tokenized,
+    TokenizeRequest,
+)
 
 
 class FillInTheMiddle(NamedTuple):

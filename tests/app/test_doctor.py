@@ -19,7 +19,7 @@ from core.machine import bandwidth
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine
 from core.machine.probe import MachineProbe
-from core.values.devices import LlamaSystem
+from core.values.engine_options import LlamaSystem
 from models.estimate.speed.probe import Probe
 
 LLAMA = {

@@ -15,8 +15,7 @@ from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
 from app.settings.worker_tokens import VARIABLE
 from core.loading.memory_fit import LoadPlan, fit
-from core.values.devices import Device, LlamaSystem
-from core.values.engine_options import EngineOptions
+from core.values.engine_options import Device, EngineOptions, LlamaSystem
 from core.values.errors import ModelDoesNotFit
 from core.values.model_settings import ModelSettings
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of

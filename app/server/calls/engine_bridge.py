@@ -33,9 +33,8 @@ from core.values.messages import (
     Started,
     Token,
 )
-from core.values.receipt import Receipt
+from core.values.receipt import Receipt, Snapshot
 from core.values.request import Request
-from core.values.snapshot import Snapshot
 
 _log = logging.getLogger("slipstream.server")
 MAX_REQUESTS = 2_048

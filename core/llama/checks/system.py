@@ -15,7 +15,7 @@ from core.llama.devices import list_devices
 from core.llama.heads import KINDS, why_unavailable
 from core.llama.library import L
 from core.llama.log import silence
-from core.values.devices import LlamaSystem
+from core.values.engine_options import LlamaSystem
 from core.values.errors import SlipstreamError
 
 # Features that packaging/first_start/llama_sources.cmake adds. This one marks a build with Slipstream's own CPU

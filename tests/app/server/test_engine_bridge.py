@@ -23,9 +23,8 @@ from core.values.messages import (
     Token,
     TokenLogprob,
 )
-from core.values.receipt import Receipt
+from core.values.receipt import Bottleneck, Receipt, Snapshot
 from core.values.request import Request
-from core.values.snapshot import Bottleneck, Snapshot
 from tests.support.scripted_engine import ScriptedEngine
 
 pytestmark = pytest.mark.anyio

@@ -17,11 +17,10 @@ from core.llama.batch import Batch
 from core.llama.library import L
 from core.llama.model import Model
 from core.loading.load_embedder import embedder_beside, load_embedder
-from core.values.embedding import Embedded, EmbedRequest
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import Ended, FinishReason, RequestEvent, Token
-from core.values.request import Lane, Request, SamplingParams
+from core.values.request import Embedded, EmbedRequest, Lane, Request, SamplingParams
 from tests.support.engines import open_engine
 from tests.support.prompts import EMBER
 from tools.model_factory.embedder_factory import bert

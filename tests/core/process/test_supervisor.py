@@ -23,8 +23,8 @@ from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
 from core.values.messages import EnginePhase, EngineState, Event, FailureKind, FinishReason
+from core.values.receipt import Snapshot
 from core.values.request import Request, SamplingParams
-from core.values.snapshot import Snapshot
 from tests.support import measured
 from tests.support.engines import Ledger
 from tests.support.fork_server import stood_for

@@ -15,8 +15,7 @@ from core.process.worker import ArrivedRequest, EventSender, InputThread
 from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
 from core.values.messages import Ended, Event, FailureKind, FinishReason, RequestEvent, Started, Token
-from core.values.request import Request
-from core.values.tokens import Tokenized, TokenizeRequest
+from core.values.request import Request, Tokenized, TokenizeRequest
 
 
 class NoSampler:

@@ -13,9 +13,9 @@ import pytest
 from core.remote_devices import borrowing, lending
 from core.remote_devices.borrowing import borrow, look
 from core.remote_devices.handshake import MessageSocket
+from core.values.addresses import worker_address
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, WorkerUnavailable
-from core.values.worker_address import worker_address
 from tests.support.lending import TOKEN, TestWorker
 
 
