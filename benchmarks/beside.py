@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks import prompts
 from benchmarks.report import ReportRow, median, say
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.scheduler.sequence import Sequence as Submitted
 from core.values.engine_options import EngineOptions
@@ -109,7 +109,7 @@ class Company:
 
 def measure_beside(model: Path, n_threads: int, n_rounds: int, others: Sequence[int] = OTHERS) -> list[ReportRow]:
     """Return a row for each number of others and what they do: medians, and ratios to none of the same round."""
-    log.silence()
+    silence_log()
     companies = [Company(model, n_others, max(others) + 1, n_threads) for n_others in others]
     arms = [
         (company, state) for company in companies for state in ("rest", "work") if company.n_others or state == "rest"

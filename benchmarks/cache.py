@@ -16,9 +16,8 @@ from benchmarks import prompts
 from benchmarks.http_load import StreamedReply, run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.kv_cache.prefix_cache.disk_folder import FOLDER
-from core.llama import log
-from core.llama.model import Model
-from core.llama.vocab import Vocab
+from core.llama.library import silence_log
+from core.llama.model import Model, Vocab
 from core.machine.measurements import physical_cores
 from tools.model_factory import gguf_factory
 
@@ -135,7 +134,7 @@ def _home() -> Iterator[Path]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
+    silence_log()
     n_threads = options.threads or physical_cores()
     settings = {"rounds": options.rounds, "layers": options.layers, "threads": n_threads}
     report = BenchReport("cache", settings={**settings, "history": HISTORY, "shared": SHARED, "agents": N_AGENTS})

@@ -24,7 +24,7 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 from benchmarks import synthetic_vocab
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.sampling.grammar import GrammarMatcher
@@ -219,7 +219,7 @@ def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportR
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
+    silence_log()
     n_threads = options.threads or physical_cores()
     settings = {name: getattr(options, name) for name in ("vocabulary", "layers", "rounds", "steps", "replies")}
     report = BenchReport("constraint", settings={**settings, "threads": n_threads})

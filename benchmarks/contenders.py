@@ -14,7 +14,7 @@ from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot_table import SlotTable
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.scheduler.input_processor import InputProcessor
 from core.speculation.policy.speculator import Speculator
@@ -130,7 +130,7 @@ class DecodingStage:
     """A loaded target and, where ``draft`` is given, a loaded draft model, lent to contenders in turns."""
 
     def __init__(self, target: Path, draft: Path | None, *, n_slots: int, n_ctx: int, n_threads: int) -> None:
-        log.silence()
+        silence_log()
         options = EngineOptions(
             str(target),
             n_slots=n_slots,
@@ -190,7 +190,7 @@ class PlainAndDrafting:
     """
 
     def __init__(self, target: Path, *, n_slots: int, n_ctx: int, n_threads: int) -> None:
-        log.silence()
+        silence_log()
         options = EngineOptions(str(target), n_slots=n_slots, n_ctx=n_ctx, n_threads=n_threads, cache_ram=0)
         drafting, _ = load_engine(options, cache_folder=None)
         plain, _ = load_engine(replace(options, speculation="off"), cache_folder=None)

@@ -22,7 +22,7 @@ from benchmarks.bare_loop import BareLoop
 from benchmarks.http_load import run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.values.addresses import is_worker
@@ -175,7 +175,7 @@ def measure_http(
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
+    silence_log()
     n_threads, devices = options.threads or physical_cores(), tuple(options.device)
     report = BenchReport(
         "engine",

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.jobs.verify.verification import DecodedReply, Difference, Mode, ReplyComparer
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.scheduler.sequence import Sequence as Running
 from core.values.engine_options import EngineOptions
@@ -47,7 +47,7 @@ class EngineClient:
 
     def __init__(self, options: EngineOptions, n_tokens: int, cache_folder: Path | None = None) -> None:
         """Replies have at most ``n_tokens``."""
-        log.silence()
+        silence_log()
         self.engine: Engine = load_engine(options, cache_folder=cache_folder)[0]
         self._n_slots = options.n_slots
         self._n_tokens = n_tokens

@@ -24,7 +24,7 @@ from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions
@@ -220,7 +220,7 @@ def summarise(rows: list[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
+    silence_log()
     n_threads = options.threads or physical_cores()
     names = ("layers", "rounds", "tokens", "slots", "ways")
     settings = {name: getattr(options, name) for name in names}

@@ -23,7 +23,7 @@ from benchmarks.engine import N_CTX, PROMPT, EngineLoop
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.cost.threads import ThreadControl
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions
@@ -163,7 +163,7 @@ def _rounded(seconds: float | None) -> float | None:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
+    silence_log()
     names = ("rounds", "seconds", "busy", "layers")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("load", settings={**settings, "threads": options.threads or physical_cores()})

@@ -29,7 +29,7 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 
 from benchmarks import plots
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine import bandwidth
 from core.machine import probe as machine_probe
@@ -217,7 +217,7 @@ def summary_of(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Measure this machine and the family, predict, and compare."""
-    log.silence()
+    silence_log()
     here, n_threads = this_machine(), options.threads or physical_cores()
     rate = bandwidth.measure(here, free_memory()).bytes_per_second
     probe = machine_probe.measure((EMBER, EMBER_DRAFT))

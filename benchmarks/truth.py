@@ -34,7 +34,7 @@ from benchmarks.draft import draft_path
 from benchmarks.load import busy
 from benchmarks.predict import pair_runs
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine import probe as machine_probe
 from core.machine.known_machine import identity
@@ -304,7 +304,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
+    silence_log()
     n_threads = options.threads or physical_cores()
     names = ("layers", "replies", "tokens", "clients", "drafts", "conditions")
     settings = {name: getattr(options, name) for name in names}

@@ -152,7 +152,7 @@ class Bootstrap:
     def self_test(self) -> None:
         """Step 5: a tiny decode in a child process. Builds that fail it are not kept: the next is made anew."""
         self.progress.begin("Self-test")
-        command = [str(self.venv.python), "-P", "-m", "core.llama.checks.selftest"]
+        command = [str(self.venv.python), "-P", "-m", "core.llama.build"]
         try:
             run_logged("The self-test of llama.cpp", command, self.log)
         except CommandFailed as error:

@@ -72,7 +72,7 @@ def current_machine(workers: Sequence[tuple[str, str]] = (), n_mapped: int = 0) 
     memory free.
     """
     from app.doctor.checks import check_llama, check_workers
-    from core.llama.checks.system import gpu_backends
+    from core.llama.build import gpu_backends
     from core.machine.known_machine import known_machine, known_runs
     from models.estimate.fit.memory import free_memory
 

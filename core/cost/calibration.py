@@ -14,9 +14,8 @@ import numpy as np
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
 from core.cost.threads import ThreadControl
-from core.llama.batch import Batch
-from core.llama.checks.system import OWN_ATTENTION, features
-from core.llama.context import Context, DecodeStatus
+from core.llama.build import OWN_ATTENTION, features
+from core.llama.context import Batch, Context, DecodeStatus
 from core.llama.devices import list_devices
 from core.llama.model import Model
 from core.machine.measurements import Measurements, measurement_key

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.context import DecodeStatus
-from core.llama.embedding_context import EmbeddingContext, EmbeddingOptions, Rows
-from core.llama.model import Model
-from core.llama.vocab import Vocab
+from core.llama.context import DecodeStatus, EmbeddingContext, EmbeddingOptions, Rows
+from core.llama.model import Model, Vocab
 from core.scheduler.input_processor import PreparedRequest, checked_tokens, convert
 from core.scheduler.scheduler import ABOVE_BATCH, MAX_WAIT_SECONDS
 from core.values.engine_options import Pooling

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from core.images.image_file import image_size
 from core.kv_cache.prefix_cache.image_tokens import image_ids
+from core.llama.model import Vocab
 from core.llama.projector import EncodingFailed, ImageChunk, Projector
-from core.llama.vocab import Vocab
 from core.values.errors import BadRequest
 from core.values.request import Request
 from models.formatting.sentence import Sentence

@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core.llama import log
-from core.llama.library import L, start_backend
+from core.llama.library import MIB, L, log_to_stderr, start_backend
 from core.values.errors import SlipstreamError
 
 TensorCallback = Callable[[str], None]
@@ -62,10 +61,10 @@ def quantise(
     try:
         code = L.llama_model_quantize(os.fsencode(source), os.fsencode(target or os.devnull), ctypes.byref(params))
     finally:
-        log.to_stderr()
+        log_to_stderr()
     if code:
         raise QuantiserRefused(listener.reason or "llama.cpp gives no reason")
-    return QuantiseOutcome(round(listener.mib * log.MIB), listener.n_tensors, listener.n_fallback)
+    return QuantiseOutcome(round(listener.mib * MIB), listener.n_tensors, listener.n_fallback)
 
 
 class _LogReader:

@@ -10,10 +10,8 @@ from core.cost.calibration import MeasuredContext, assumed_for, cost_model_of, s
 from core.cost.read_cost import ReadCost
 from core.cost.threads import ThreadChoice, thread_control
 from core.kv_cache.context_shape import ContextShape
-from core.llama.batch import Batch
-from core.llama.context import Context, ContextOptions
-from core.llama.model import Model
-from core.llama.vocab import Vocab
+from core.llama.context import Batch, Context, ContextOptions
+from core.llama.model import Model, Vocab
 from core.loading.fit_request import ContextSize
 from core.machine.measurements import Measurements, physical_cores
 from core.values.engine_options import EngineOptions

@@ -11,7 +11,7 @@ from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.kv_cache.memory import choose_memory
 from core.kv_cache.slot_table import SlotTable
-from core.llama.vocab import Vocab
+from core.llama.model import Vocab
 from core.loading.contexts import open_side_context
 from core.loading.load_heads import kind_of_file
 from core.scheduler.input_processor import InputProcessor

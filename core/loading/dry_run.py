@@ -52,7 +52,7 @@ def compute_bytes(options: EngineOptions) -> int | None:
 
 def _dry_run_here(options: EngineOptions) -> MemoryNeed:
     from core.kv_cache.context_shape import context_shape
-    from core.llama.log import listening
+    from core.llama.library import listening
     from core.llama.model import Model
     from core.loading.contexts import open_context
     from core.loading.fit_request import read_facts

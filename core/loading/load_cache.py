@@ -15,7 +15,7 @@ from core.kv_cache.prefix_cache.disk_tier import DiskTier
 from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
 from core.kv_cache.prefix_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable
-from core.llama.checks.system import llama_version
+from core.llama.build import llama_version
 from core.loading.contexts import LoadedTarget
 from core.values.engine_options import EngineOptions
 from models.estimate.fit.memory import free_memory

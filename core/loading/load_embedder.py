@@ -8,9 +8,8 @@ from functools import partial
 
 from core.engine.embedder import MAX_TEXTS, Embedder
 from core.engine.engine import Engine
-from core.llama.embedding_context import EmbeddingContext, EmbeddingOptions, pooling_of
-from core.llama.model import Model
-from core.llama.vocab import Vocab
+from core.llama.context import EmbeddingContext, EmbeddingOptions, pooling_of
+from core.llama.model import Model, Vocab
 from core.loading.fit_request import read_facts
 from core.loading.memory_fit import ALL_LAYERS, layers_on_gpu, usable_gpus
 from core.loading.workers import connect_workers

@@ -21,12 +21,10 @@ from core.images.prompt_images import PromptReader
 from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape
 from core.kv_cache.memory import AttentionMemory, choose_memory
 from core.kv_cache.prefix_cache.disk_folder import model_key
-from core.llama.batch import Batch
-from core.llama.context import Context
+from core.llama.context import Batch, Context
 from core.llama.heads import why_unavailable
-from core.llama.model import LoraAdapters, Model
+from core.llama.model import LoraAdapters, Model, Vocab
 from core.llama.projector import Projector
-from core.llama.vocab import Vocab
 from core.loading.contexts import (
     LoadedTarget,
     closed_on_failure,

@@ -7,8 +7,7 @@ import select
 import threading
 from typing import TYPE_CHECKING
 
-from core.llama import rpc
-from core.llama.devices import device_handles, n_devices, name_borrowed
+from core.llama.devices import add_rpc_server, check_rpc, device_handles, n_devices, name_borrowed
 from core.remote_devices.borrowing import borrow
 from core.values.addresses import LOST_WORKER
 from core.values.engine_options import Device, EngineOptions
@@ -41,11 +40,11 @@ def connect_workers(options: EngineOptions) -> None:
                     how=how,
                 )
             )
-        rpc.check()
+        check_rpc()
         found, fd = borrow(worker, tokens[worker])
         threading.Thread(target=_watch, args=(worker, os.dup(fd)), name="worker-watch", daemon=True).start()
         before = n_devices()
-        rpc.add_server(fd)
+        add_rpc_server(fd)
         name_borrowed(
             before,
             [

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from core.engine.engine import Engine
-from core.llama import log
 from core.llama.devices import list_devices
+from core.llama.library import silence_log
 from core.loading.fit_request import read_facts
 from core.loading.load_engine import load_engine
 from core.machine.host import last_level_cache, this_machine
@@ -67,7 +67,7 @@ _KEEP = ((-4, 0), (-1, (1 << 31) - 1))
 
 
 def _measure_here(paths: list[str]) -> MachineProbe:
-    log.silence()
+    silence_log()
     for path in paths:
         read_facts(path)  # fail on a bad file before the measurement, which takes seconds
     machine, threads = this_machine(), physical_cores()

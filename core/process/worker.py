@@ -330,25 +330,25 @@ def _import_ahead() -> None:
 def _load(command: LoadModel, outbox: EventSender) -> EnginePair | Embedder | None:
     """Load the model; on an error send the reason and return None."""
     try:
-        from core.llama import log
+        from core.llama.library import log_to_stderr, silence_log
         from core.loading.draft_engine import open_draft_engine
         from core.loading.load_embedder import embedder_beside, is_embedder, load_embedder
         from core.loading.load_engine import load_engine
         from core.machine.bandwidth import BackgroundBandwidth
         from core.machine.measurements import MEASURED_FILE, Measurements
 
-        log.to_stderr()
+        log_to_stderr()
         measured = Measurements(command.cache_folder / MEASURED_FILE, command.measured)
         progress = _in_steps(lambda share: outbox.put((EngineState(EnginePhase.LOADING, progress=share),)))
         if is_embedder(command.options.model_path):
             embedder, model = load_embedder(command.options, progress)
-            log.silence()
+            silence_log()
             outbox.put((EngineState(EnginePhase.READY, model, progress=1.0),))
             return embedder
         engine, model = load_engine(
             command.options, cache_folder=command.cache_folder, measured=measured, progress=progress
         )
-        log.silence()
+        silence_log()
         open_spark = partial(open_draft_engine, engine, model) if model.spark is not None else None
         engines = EnginePair(engine, open_spark, embedder_beside(engine, command.options, model))
         if engine.meter.peak is None and not model.n_gpu_layers:

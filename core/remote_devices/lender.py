@@ -6,7 +6,8 @@ import os
 import sys
 
 from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
-from core.llama import log, rpc
+from core.llama.devices import serve_rpc
+from core.llama.library import silence_log
 from core.machine.measurements import physical_cores
 from core.values.errors import SlipstreamError
 
@@ -16,10 +17,10 @@ def main() -> int:
     leave_signals_to_the_parent()
     pipe = own_streams()
     die_with_parent()
-    log.silence()
+    silence_log()
     fd, devices, memory = pipe.receive()
     try:
-        rpc.serve(fd, devices, memory, physical_cores())
+        serve_rpc(fd, devices, memory, physical_cores())
     except SlipstreamError as error:
         print(error.message, file=sys.stderr)
         return 1

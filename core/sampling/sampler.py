@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.model import Model
+from core.llama.model import Model, Vocab
 from core.llama.sampler_chain import Candidates, SamplerChain
-from core.llama.vocab import Vocab
 from core.sampling.grammar import GrammarLost
 from core.sampling.keyed_noise import gumbel, uniform
 from core.sampling.thinking import Guide, ThinkingGuide

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from core.images.prompt_images import ImageRows, PromptReader
 from core.kv_cache.prefix_cache.image_tokens import is_image
-from core.llama.model import Model
-from core.llama.vocab import Vocab
+from core.llama.model import Model, Vocab
 from core.sampling.grammar import GrammarCompiler
 from core.sampling.keyed_noise import draw_seed
 from core.sampling.sampler import Sampler

@@ -10,7 +10,7 @@ from itertools import islice
 from core.kv_cache.prefix_cache.image_tokens import is_image
 from core.kv_cache.prefix_cache.prefix_tree import Divergence
 from core.kv_cache.slot_table import SlotTable
-from core.llama.vocab import Vocab
+from core.llama.model import Vocab
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.sequence import Sequence
 from core.values.messages import Logprob, PromptScored, RequestEvent, Started, TokenLogprob

@@ -143,6 +143,6 @@ def test_llama_cpp_is_asked_for_devices_only_where_it_is_made_for_gpus(monkeypat
 
     monkeypatch.setattr("app.doctor.checks.check_llama", check_llama)
     for backends, names in (((), ["CPU"]), (("cuda",), ["CPU", "CUDA0"])):
-        monkeypatch.setattr("core.llama.checks.system.gpu_backends", lambda backends=backends: backends)
+        monkeypatch.setattr("core.llama.build.gpu_backends", lambda backends=backends: backends)
         assert [device.name for device in current_machine().machine.devices] == names
     assert asked == ["devices"]

@@ -56,9 +56,9 @@ def open_engine(
 
     Which attention is faster here is not asked: what the model says at near-ties depends on it.
     """
-    from core.llama import log
+    from core.llama.library import silence_log
 
-    log.silence()
+    silence_log()
     chosen = EngineOptions(str(path), **{"n_threads": 1, "flash_attention": "on", **options})
     engine, _ = load(chosen, cache_folder=cache_folder, clock=clock)
     step = engine.step

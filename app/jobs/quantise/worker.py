@@ -115,10 +115,8 @@ def check_result(path: Path, n_threads: int) -> None:
     """Load the model at ``path`` and read a sentence with it; raises BrokenResult or LoadFailed."""
     import numpy as np
 
-    from core.llama.batch import Batch
-    from core.llama.context import Context, ContextOptions, DecodeStatus
-    from core.llama.model import Model
-    from core.llama.vocab import Vocab
+    from core.llama.context import Batch, Context, ContextOptions, DecodeStatus
+    from core.llama.model import Model, Vocab
 
     facts = read_model(path)
     if facts.problem is not None:

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
 from core.kv_cache.slot import Slot
-from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
+from core.llama.context import Batch, DecodeStatus
 from core.llama.sampler_chain import Candidates
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable

@@ -6,8 +6,7 @@ from collections.abc import Sequence as Series
 
 from core.cost.calibration import MeasuredContext
 from core.llama import heads
-from core.llama.batch import Batch
-from core.llama.context import Context
+from core.llama.context import Batch, Context
 from core.llama.heads import LayerInputs, StateRows, TargetBatch
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from core.cost.calibration import MeasuredContext
 from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.kv_cache.slot import TokenBuffer
-from core.llama.batch import Batch
+from core.llama.context import Batch
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken

@@ -12,9 +12,8 @@ import pytest
 
 from core.engine.embedder import Embedder
 from core.engine.engine_pair import EnginePair
-from core.llama import log
-from core.llama.batch import Batch
-from core.llama.library import L
+from core.llama.context import Batch
+from core.llama.library import L, silence_log
 from core.llama.model import Model
 from core.loading.load_embedder import embedder_beside, load_embedder
 from core.values.engine_options import EngineOptions
@@ -30,7 +29,7 @@ TEXTS = ("The fox ran into the wood.", "A boat on a lake", "one", "The fox ran i
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    log.silence()
+    silence_log()
     folder = tmp_path_factory.mktemp("embedders")
     return {kind: bert(folder / f"{kind}.gguf", kind) for kind in ("mean", "cls", "none", "rank")}
 

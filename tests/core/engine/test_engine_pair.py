@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.engine.engine_pair import EnginePair
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.draft_engine import open_draft_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
@@ -23,7 +23,7 @@ PROMPT = chat("What is a bee?")
 
 @pytest.fixture
 def engines() -> Iterator[EnginePair]:
-    log.silence()
+    silence_log()
     options = EngineOptions(str(EMBER), n_slots=2, n_ctx=512, n_threads=1, draft_path=str(EMBER_DRAFT))
     main, loaded = load(options)
     made = EnginePair(main, lambda: open_draft_engine(main, loaded))
@@ -128,7 +128,7 @@ def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_aga
     ],
 )
 def test_what_is_missing_is_said(options: dict[str, object], words: str) -> None:
-    log.silence()
+    silence_log()
     engine, loaded = load(
         EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, **options)  # type: ignore[arg-type]
     )
@@ -138,7 +138,7 @@ def test_what_is_missing_is_said(options: dict[str, object], words: str) -> None
 
 
 def test_the_small_model_is_described() -> None:
-    log.silence()
+    silence_log()
     options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
     engine, loaded = load(options)
     engine.close()

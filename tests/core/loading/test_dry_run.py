@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.kv_cache.context_shape import context_shape
-from core.llama.log import AllocationLog, listening
+from core.llama.library import AllocationLog, listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
 from core.loading.dry_run import dry_run

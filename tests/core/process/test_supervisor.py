@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from core.ipc.child_process import run_module
+from core.llama.build import DESCRIBE
 from core.process.engine_process import EngineProcess
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
@@ -395,7 +396,7 @@ def test_modules_in_the_folder_of_the_user_are_not_imported(tmp_path: Path, monk
     (tmp_path / "core").mkdir()
     (tmp_path / "core" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
-    done = run_module("core.llama.checks.system", seconds=60)
+    done = run_module("core.llama.build", DESCRIBE, seconds=60)
     assert done.returncode == 0, done.stderr
 
 

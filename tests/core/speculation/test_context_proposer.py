@@ -11,8 +11,7 @@ from core.cost.calibration import MeasuredContext
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
 from core.kv_cache.slot import Slot
-from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
+from core.llama.context import Batch, DecodeStatus
 from core.speculation.proposer import DraftFailed
 from core.speculation.proposers.context_proposer import ContextProposer
 from models.facts.model_facts import WeightBytes
