@@ -1,4 +1,4 @@
-"""Contexts and the batches that they evaluate: with a KV cache, for tokens, and without one that is kept, for vectors."""
+"""Contexts and the batches that they evaluate: a context gives logits from its KV cache, or vectors of texts."""
 
 from __future__ import annotations
 

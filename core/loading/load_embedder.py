@@ -12,8 +12,8 @@ from core.llama.context import EmbeddingContext, EmbeddingOptions, pooling_of
 from core.llama.model import Model, Vocab
 from core.loading.fit_request import read_facts
 from core.loading.memory_fit import ALL_LAYERS, layers_on_gpu, usable_gpus
-from core.loading.workers import connect_workers
 from core.machine.measurements import physical_cores
+from core.remote_devices.borrowing import connect_workers
 from core.values.engine_options import EngineOptions, Pooling
 from core.values.errors import LoadFailed, ModelDoesNotFit
 from core.values.messages import LoadedModel

@@ -39,11 +39,11 @@ from core.loading.fit_request import read_facts
 from core.loading.load_cache import make_slots
 from core.loading.load_embedder import pooling_in_effect
 from core.loading.load_heads import file_head, kind_of_file, mtp_head, wants_mtp, why_left_out
-from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
-from core.loading.workers import connect_workers, why_so
+from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus, why_so
 from core.machine.bandwidth import remembered
 from core.machine.host import last_level_cache, this_machine
 from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores
+from core.remote_devices.borrowing import connect_workers
 from core.scheduler.input_processor import InputProcessor
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposer import CostlyProposer

@@ -26,8 +26,9 @@ from models.estimate.fit.search import (
     usual_ctx,
 )
 from models.estimate.speed.machine import Machine
-from models.estimate.speed.work import Placement
+from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import ModelFacts, read_model
+from models.formatting.program import advice
 from models.formatting.sentence import Sentence, joined
 from models.gguf.errors import GgufError
 
@@ -92,6 +93,51 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
         found = replace(found, draft_path=None)
     n_gpu_layers = ALL_LAYERS if plan.setting.n_gpu_layers > facts.n_layers else plan.setting.n_gpu_layers
     return LoadPlan(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), plan.placement, notices)
+
+
+def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ...]:
+    """Return a sentence on the layers on workers and the expected speed; empty without workers."""
+    workers = " and ".join(plan.options.workers)
+    if not workers:
+        return ()
+    used = {*plan.placement.layers, plan.placement.output}
+    lent = [device.lent for number, device in enumerate(machine.devices) if number in used and device.lent is not None]
+    if not lent:
+        how = advice("--gpu-layers", Sentence("a number of GPU layers in the model's settings"))
+        return (
+            Sentence(
+                "This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.",
+                workers=workers,
+                how=how,
+            ),
+        )
+    n_layers = sum(machine.devices[where].lent is not None for where in plan.placement.layers)
+    amounts = work(facts, plan.placement, machine.traits, n_past=0, kv_type=plan.options.cache_type)
+    seconds = machine.efficiency.seconds(amounts)
+    slowest = min((one.link for one in lent), key=lambda link: link.bandwidth)
+    over = {
+        "n_layers": n_layers,
+        "n_all": facts.n_layers,
+        "workers": workers,
+        "pace": slowest.bandwidth / 1e6,
+        "latency": slowest.latency * 1000,
+    }
+    if not seconds:
+        return (
+            Sentence(
+                "{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and "
+                "back.",
+                **over,
+            ),
+        )
+    return (
+        Sentence(
+            "{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and "
+            "back: about {tokens:,.1f} tokens/s are expected (an estimate).",
+            tokens=1.0 / seconds,
+            **over,
+        ),
+    )
 
 
 def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = None) -> ContextSize:

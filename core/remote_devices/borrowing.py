@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import select
 import socket
+import threading
 import time
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 from core.remote_devices.handshake import MessageSocket, NotUnderstood, enter
-from core.values.addresses import worker_address
+from core.values.addresses import LOST_WORKER, worker_address
+from core.values.engine_options import Device, EngineOptions
 from core.values.errors import WorkerUnavailable
 from models.estimate.speed.machine import DeviceKind, Lent, Link
 from models.estimate.speed.probe import Probe
 from models.formatting.json_values import value_of
+from models.formatting.program import advice
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 
@@ -158,3 +163,56 @@ def _not_a_worker(address: str, error: Exception) -> WorkerUnavailable:
             error=error,
         )
     )
+
+
+def connect_workers(options: EngineOptions) -> None:
+    """Connect to each worker that is not connected yet, for as long as this process lives; raises LoadFailed."""
+    # Here, because the server looks at workers without llama.cpp.
+    from core.llama.devices import add_rpc_server, check_rpc, device_handles, n_devices, name_borrowed
+
+    tokens = dict(options.worker_tokens)
+    for worker in options.workers:
+        if device_handles(worker):
+            continue
+        if worker not in tokens:
+            how = advice(
+                "Name it in SLIPSTREAM_WORKER_TOKEN or --worker-token-file.",
+                Sentence("Add the worker with it on the page Server."),
+            )
+            raise WorkerUnavailable(
+                Sentence(
+                    "The worker {worker} wants a token, which it shows on its own machine. {how}",
+                    worker=worker,
+                    how=how,
+                )
+            )
+        check_rpc()
+        found, fd = borrow(worker, tokens[worker])
+        threading.Thread(target=_watch, args=(worker, os.dup(fd)), name="worker-watch", daemon=True).start()
+        before = n_devices()
+        add_rpc_server(fd)
+        name_borrowed(
+            before,
+            [
+                Device(
+                    f"{worker}/{one.name}",
+                    f"{one.description}, lent by {worker}",
+                    "gpu",
+                    one.free,
+                    one.total,
+                    found.lent(one),
+                )
+                for one in found.devices
+            ],
+        )
+
+
+def _watch(worker: str, fd: int) -> None:
+    """End this process when the worker closes the connection; ggml would abort at the next step."""
+    watched = select.poll()
+    # Poll for hang-ups only, because ggml reads the data.
+    watched.register(fd, getattr(select, "POLLRDHUP", 0))
+    while not watched.poll():
+        continue
+    os.write(2, f"{LOST_WORKER}: {worker} closed the connection\n".encode())
+    os._exit(1)

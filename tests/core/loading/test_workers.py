@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.loading.memory_fit import LoadPlan, fit
-from core.loading.workers import connect_workers, why_so
+from core.loading.memory_fit import LoadPlan, fit, why_so
+from core.remote_devices.borrowing import connect_workers
 from core.values.engine_options import EngineOptions
 from core.values.errors import WorkerUnavailable
 from models.estimate.speed.machine import DeviceKind, Lent, Link, Machine, MachineDevice, machine_of
