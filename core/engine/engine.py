@@ -15,7 +15,7 @@ from core.engine.image_steps import ImageSteps
 from core.engine.meter import Meter, StepReading
 from core.engine.model_runner import ModelRunner
 from core.engine.step_feedback import StepFeedback, StepStats
-from core.images.encoder import ImageEncoder
+from core.images.prompt_images import ImageEncoder
 from core.kv_cache.slot_table import SlotTable
 from core.llama.model import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.engine.committer import RequestFinisher
-from core.images.encoder import ImageEncoder
-from core.images.prompt_images import ImageRows
+from core.images.prompt_images import ImageEncoder, ImageRows
 from core.llama.projector import EncodingFailed
 from core.scheduler.planner import Share
 from core.scheduler.scheduler import Scheduler

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from core.engine.committer import RequestFinisher
-from core.images.encoder import ImageEncoder
+from core.images.prompt_images import ImageEncoder
 from core.llama.context import Batch, Context, DecodeStatus, EmbeddingBatch
 from core.scheduler.planner import Share, StepPlan, halve_prefill
 from core.scheduler.scheduler import Scheduler

@@ -1,19 +1,27 @@
-"""A prompt with images as rows: the ids that stand for them, and where their embeddings go."""
+"""Images of a prompt as rows: the ids that stand for them, and a thread that makes their embeddings meanwhile."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import logging
+import os
+import queue
+import sys
+import threading
+import weakref
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from core.images.image_file import image_size
+from core.images.image_file import decoded, image_size
 from core.kv_cache.prefix_cache.image_tokens import image_ids
 from core.llama.model import Vocab
 from core.llama.projector import EncodingFailed, ImageChunk, Projector
-from core.values.errors import BadRequest
+from core.values.errors import BadRequest, SlipstreamError
 from core.values.request import Request
 from models.formatting.sentence import Sentence
 
@@ -94,3 +102,106 @@ def _parts(request: Request) -> Iterator[str | tuple[int, int]]:
         yield image_size(image.data)
     if done < len(request.prompt):
         yield request.prompt[done:]
+
+
+_log = logging.getLogger(__name__)
+# Embeddings of the latest images are kept, up to this many bytes: 1,000 rows of 4,096 numbers take 16 MB.
+_KEPT_BYTES = 256 << 20
+# On Linux the encoder's threads give way to steps (nice values, sched(7)): 5 is a third of a step's share of a core.
+_NICE = 5
+
+
+class Encoding:
+    """An image that is being encoded. ``parts`` are its embeddings, an array of shape (n_rows, n_embd) for each chunk.
+
+    ``error`` says why there are none.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """``data`` is the image's file."""
+        self.data = data
+        self.parts: list[npt.NDArray[np.float32]] | None = None
+        self.error: SlipstreamError | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """True where the embeddings are there, or will never be."""
+        return self.parts is not None or self.error is not None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the embeddings."""
+        return sum(part.nbytes for part in self.parts or ())
+
+
+class ImageEncoder:
+    """Encodes one image after the other. An image that no request holds any more is skipped."""
+
+    def __init__(self, projector: Projector) -> None:
+        """Take over ``projector``: ``close`` frees it."""
+        self._projector = projector
+        self._latest: weakref.WeakValueDictionary[bytes, Encoding] = weakref.WeakValueDictionary()
+        self._kept: OrderedDict[bytes, Encoding] = OrderedDict()
+        self._queue: queue.SimpleQueue[weakref.ref[Encoding] | None] = queue.SimpleQueue()
+        self._arrived = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="images", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_causal(self) -> bool:
+        """False where the rows of an image see each other, and must be evaluated together."""
+        return self._projector.is_causal
+
+    def encode(self, rows: ImageRows) -> Encoding:
+        """Return the encoding of the image of ``rows``; it is dropped once no request holds it."""
+        encoding = self._latest.get(rows.id)
+        if encoding is None:
+            encoding = self._latest[rows.id] = Encoding(rows.data)
+            self._queue.put(weakref.ref(encoding))
+        return encoding
+
+    def embeddings(self, rows: ImageRows, encoding: Encoding) -> npt.NDArray[np.float32]:
+        """Return the embeddings of ``rows``, shape (n_rows, n_embd), and remember those of the whole image."""
+        assert encoding.parts is not None
+        self._kept[rows.id] = encoding
+        self._kept.move_to_end(rows.id)
+        while len(self._kept) > 1 and sum(one.n_bytes for one in self._kept.values()) > _KEPT_BYTES:
+            self._kept.popitem(last=False)
+        return encoding.parts[rows.part]
+
+    def wait(self, seconds: float) -> None:
+        """Wait until an image is encoded, at most so long."""
+        self._arrived.wait(seconds)
+        self._arrived.clear()
+
+    def close(self) -> None:
+        """End the thread after its present image, and free the projector."""
+        self._latest.clear()
+        self._kept.clear()
+        self._queue.put(None)
+        self._thread.join()
+        self._projector.close()
+
+    def _work(self) -> None:
+        _give_way()
+        while (reference := self._queue.get()) is not None:
+            encoding = reference()
+            if encoding is None:
+                continue  # its request was cancelled
+            try:
+                encoding.parts = self._projector.encode(decoded(encoding.data))
+            except SlipstreamError as error:
+                encoding.error = error
+            except Exception as error:  # a request must end even after a bug here
+                _log.exception("Encoding failed")
+                encoding.error = EncodingFailed(Sentence("The image could not be encoded: {error}", error=error))
+            encoding.data = b""
+            del encoding
+            self._arrived.set()
+
+
+def _give_way() -> None:
+    """Let other threads of this process go first if cores are short; llama.cpp's threads inherit this."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

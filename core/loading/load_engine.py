@@ -16,8 +16,7 @@ from core.cost.read_cost import ReadCost
 from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure
 from core.engine.engine import Engine
 from core.engine.meter import Meter
-from core.images.encoder import ImageEncoder
-from core.images.prompt_images import PromptReader
+from core.images.prompt_images import ImageEncoder, PromptReader
 from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape
 from core.kv_cache.memory import AttentionMemory, choose_memory
 from core.kv_cache.prefix_cache.disk_folder import model_key

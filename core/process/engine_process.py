@@ -11,8 +11,7 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
-from core.ipc.child_process import start_module
-from core.ipc.pipe import PipeClosed
+from core.ipc.child_process import PipeClosed, start_module
 from core.values.messages import Command
 
 _log = logging.getLogger(__name__)

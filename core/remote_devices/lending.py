@@ -14,8 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from core.ipc.child_process import ChildProcess, die_with_parent, leave_signals_to_the_parent, own_streams, start_module
-from core.ipc.pipe import PipeClosed
+from core.ipc.child_process import (
+    ChildProcess,
+    PipeClosed,
+    die_with_parent,
+    leave_signals_to_the_parent,
+    own_streams,
+    start_module,
+)
 from core.machine.measurements import physical_cores
 from core.remote_devices.borrowing import Offered
 from core.remote_devices.handshake import MessageSocket, NotUnderstood, admit

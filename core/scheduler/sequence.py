@@ -10,8 +10,7 @@ from core.sampling.text_stream import TextStream
 from core.values.messages import PromptRead
 
 if TYPE_CHECKING:
-    from core.images.encoder import Encoding
-    from core.images.prompt_images import ImageRows
+    from core.images.prompt_images import Encoding, ImageRows
     from core.kv_cache.kv_offload import PlacementWait
     from core.kv_cache.prefix_cache.prefix_tree import Divergence
     from core.kv_cache.slot import Slot

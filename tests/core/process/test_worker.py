@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from core.ipc.pipe import Pipe
+from core.ipc.child_process import Pipe
 from core.process.worker import ArrivedRequest, EventSender, InputThread
 from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
