@@ -30,7 +30,7 @@ from benchmarks.api_agent import CONVERSATIONS, CompletionConversation, converse
 from benchmarks.api_client import PROTOCOLS, ApiClient, Protocol, Stream, as_turn
 from benchmarks.http_load import run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, EnginePhase, Event, FinishReason, Token
@@ -279,7 +279,7 @@ def measure_agent(server: ServerProcess, template: str, n_turns: int) -> list[Re
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the parts that are wanted."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     names = ("rounds", "tokens", "slots", "layers", "requests", "turns")
     report = BenchReport("api", settings={name: getattr(options, name) for name in names} | {"threads": n_threads})
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))

@@ -18,7 +18,7 @@ from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.kv_cache.prefix_cache.disk_folder import FOLDER
 from core.llama.library import silence_log
 from core.llama.model import Model, Vocab
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from tools.model_factory import gguf_factory
 
 # Ember was trained for 1,024 positions.
@@ -135,7 +135,7 @@ def _home() -> Iterator[Path]:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     silence_log()
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     settings = {"rounds": options.rounds, "layers": options.layers, "threads": n_threads}
     report = BenchReport("cache", settings={**settings, "history": HISTORY, "shared": SHARED, "agents": N_AGENTS})
     model = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))

@@ -24,7 +24,8 @@ from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.http_load import LoadRun, run_load
 from benchmarks.report import BenchReport, median, percentile, run_bench, say
-from core.machine.measurements import MEASURED_FILE, physical_cores
+from core.machine.host import core_count
+from core.machine.known_machine import MEASURED_FILE
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import Recipe
 
@@ -182,7 +183,7 @@ def _python(checkout: Path) -> Path:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     checkouts = {path.name: path for path in options.checkouts}
     first = next(iter(checkouts))
     model = str(gguf_factory.cached(Recipe(n_layers=options.layers)))

@@ -23,7 +23,7 @@ from benchmarks import plots, prompts
 from benchmarks.contenders import AUTO, PLAIN, Contender, ContenderRun, DecodingStage, PlainAndDrafting, Way
 from benchmarks.draft import draft_path
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from tools.model_factory import gguf_factory, hybrid_factory
 from tools.model_factory.gguf_factory import Recipe
 
@@ -166,7 +166,7 @@ def _points(rows: Sequence[ReportRow], drafts: Sequence[str], way: Way) -> list[
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     # This many layers give steps of about ten milliseconds, so that overhead weighs as little as for larger models.
     options.layers = options.layers or (60 if options.model == EMBER else 200)
     names = ("model", "layers", "rounds", "tokens", "clients", "drafts")

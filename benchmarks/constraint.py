@@ -26,7 +26,7 @@ from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.engine.engine import Engine
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.sampling.grammar import GrammarMatcher
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, Token
@@ -190,7 +190,7 @@ def reply(engine: Engine, seed: int, drafts: bool, replies: Replies) -> float:
 
 def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportRow:
     """Return the row of a model whose replies are drafted as far as the schema forces them."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     # Without a draft model, heads and n-grams, only the grammar drafts.
     forced = EngineOptions(path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads, speculation="draft", uses_heads=False)
     engine, _ = load_engine(forced, cache_folder=None)
@@ -220,7 +220,7 @@ def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportR
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     silence_log()
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     settings = {name: getattr(options, name) for name in ("vocabulary", "layers", "rounds", "steps", "replies")}
     report = BenchReport("constraint", settings={**settings, "threads": n_threads})
     say("making and loading the model")

@@ -35,7 +35,7 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 from benchmarks import plots, prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, LOOKUP, PLAIN, Contender, DecodingStage, Way, fixed
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.engine_options import DEFAULT_SLOTS, MAX_DRAFT_DEPTH
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
@@ -228,7 +228,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     settings = {name: getattr(options, name) for name in ("layers", "prompts", "servers", "tokens", "depths", "drafts")}
     report = BenchReport("draft", settings={**settings, "threads": n_threads, "slots": DEFAULT_SLOTS, "clients": 1})
     target = gguf_factory.cached(Recipe(n_layers=options.layers))

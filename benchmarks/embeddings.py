@@ -21,7 +21,7 @@ import numpy as np
 from app.client.server_process import ServerProcess
 from benchmarks.peer_server import PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from tools.model_factory import gguf_factory
 from tools.model_factory.embedder_factory import BertShape, bert
 
@@ -103,7 +103,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
         raise SystemExit(str(error)) from None
     if peer is None:
         raise SystemExit("This bench needs a llama-server: build one with benchmarks/native_peer.sh, or name one.")
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     path = gguf_factory.cached_file("bench-bert-small.gguf", lambda path: bert(path, "mean", _BGE_SMALL))
     report = BenchReport("embeddings", settings={"threads": n_threads, "rounds": options.rounds})
     with contextlib.ExitStack() as servers:

@@ -24,7 +24,7 @@ from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.engine.engine import Engine
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.addresses import is_worker
 from core.values.engine_options import EngineOptions
 from core.values.request import Request, SamplingParams
@@ -176,7 +176,7 @@ def measure_http(
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     silence_log()
-    n_threads, devices = options.threads or physical_cores(), tuple(options.device)
+    n_threads, devices = options.threads or core_count(), tuple(options.device)
     report = BenchReport(
         "engine",
         settings={

@@ -26,7 +26,7 @@ from benchmarks.report import BenchReport, ReportRow, median, percentile, run_be
 from core.engine.engine import Engine
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, FinishReason, Token
 from core.values.request import Lane, Request, SamplingParams
@@ -221,7 +221,7 @@ def summarise(rows: list[ReportRow]) -> dict[str, float | str | None]:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     silence_log()
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     names = ("layers", "rounds", "tokens", "slots", "ways")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("lanes", settings={**settings, "threads": n_threads, "batch_requests": _N_BATCH})

@@ -25,7 +25,7 @@ from core.cost.threads import ThreadControl
 from core.engine.engine import Engine
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.engine_options import EngineOptions
 from tools.model_factory import gguf_factory
 
@@ -136,7 +136,7 @@ def row_of(model: str, n_busy: int, rates: dict[int, list[float]]) -> ReportRow:
 
 def measure_model(name: str, path: str, options: argparse.Namespace) -> list[ReportRow]:
     """Return the rows of one model: without load, and with busy processes."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     engine, _ = load_engine(
         EngineOptions(path, n_slots=1, n_ctx=N_CTX, n_threads=n_threads, speculation="off"), cache_folder=None
     )
@@ -166,7 +166,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     silence_log()
     names = ("rounds", "seconds", "busy", "layers")
     settings = {name: getattr(options, name) for name in names}
-    report = BenchReport("load", settings={**settings, "threads": options.threads or physical_cores()})
+    report = BenchReport("load", settings={**settings, "threads": options.threads or core_count()})
     deep = gguf_factory.cached_file(
         f"deep-{options.layers}.gguf", lambda path: gguf_factory.deep_ember(path, options.layers)
     )

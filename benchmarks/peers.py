@@ -34,7 +34,7 @@ from benchmarks.http_load import LoadRun, run_load
 from benchmarks.peer_server import PeerBinary, PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.ipc.child_process import WAITING
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
 
@@ -231,7 +231,7 @@ def draw(report: BenchReport, options: argparse.Namespace) -> None:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     names = ("layers", "rounds", "tokens", "clients", "long_clients", "rows", "peer_openmp")
     report = BenchReport("peers", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
     model = gguf_factory.cached(Recipe(n_layers=options.layers))

@@ -33,8 +33,7 @@ from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine import bandwidth
 from core.machine import probe as machine_probe
-from core.machine.host import this_machine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count, this_machine
 from core.machine.probe import MachineProbe
 from core.process.probe_worker import time_decoding
 from core.values.engine_options import EngineOptions
@@ -218,7 +217,7 @@ def summary_of(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Measure this machine and the family, predict, and compare."""
     silence_log()
-    here, n_threads = this_machine(), options.threads or physical_cores()
+    here, n_threads = this_machine(), options.threads or core_count()
     rate = bandwidth.measure(here, free_memory()).bytes_per_second
     probe = machine_probe.measure((EMBER, EMBER_DRAFT))
     if probe is None:

@@ -41,7 +41,7 @@ from benchmarks.http_load import run_load
 from benchmarks.peer_server import PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from benchmarks.same_cost import SWITCHES, measure_costs
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.engine_options import EngineOptions
 from models.facts.model_facts import read_model
 from models.quantise.plan import make_plan
@@ -257,7 +257,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     names = ("models", "prompts", "kinds", "tokens", "layers")
     report = BenchReport("same", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
     asked = questions(options.prompts)

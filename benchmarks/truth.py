@@ -37,8 +37,8 @@ from benchmarks.report import BenchReport, ReportRow, median, percentile, run_be
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine import probe as machine_probe
+from core.machine.host import core_count
 from core.machine.known_machine import identity
-from core.machine.measurements import physical_cores
 from core.machine.probe import CPU, MachineProbe
 from core.values.engine_options import EngineOptions, Speculation
 from core.values.messages import Ended, FinishReason, Token
@@ -305,7 +305,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     silence_log()
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     names = ("layers", "replies", "tokens", "clients", "drafts", "conditions")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("truth", settings={**settings, "threads": n_threads, "busy_programs": _BUSY_EACH * n_threads})

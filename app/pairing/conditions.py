@@ -86,7 +86,7 @@ def _judged(known: tuple[ModelRun, ...], facts: ModelFacts, draft: str) -> Accep
 
 def machine_key() -> str:
     """Return the name under which this machine's measurements of pairs are kept."""
-    from core.machine.measurements import measurement_key
+    from core.machine.known_machine import measurement_key
 
     return measurement_key("pair", *gpu_backends())
 

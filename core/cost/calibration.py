@@ -18,7 +18,7 @@ from core.llama.build import OWN_ATTENTION, features
 from core.llama.context import Batch, Context, DecodeStatus
 from core.llama.devices import list_devices
 from core.llama.model import Model
-from core.machine.measurements import Measurements, measurement_key
+from core.machine.known_machine import Measurements, measurement_key
 from core.values.engine_options import EngineOptions
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from core.cost.cost_model import CostModel
 from core.cost.thread_tuner import SUSPICIOUS, ThreadTuner, counts_below
-from core.machine.measurements import OtherPrograms, physical_cores
+from core.machine.host import OtherPrograms, core_count
 from core.values.step_kind import StepKind, kind_of
 
 # More threads must gain at least this share: otherwise they only take cores from other programs.
@@ -97,7 +97,7 @@ class ThreadControl:
         self._cost = cost
         self._clock = clock
         self._busy_cores = busy_cores or OtherPrograms().busy_cores
-        self._spare_cores = (n_cores or physical_cores()) - max(choice.decode, choice.few, choice.many)
+        self._spare_cores = (n_cores or core_count()) - max(choice.decode, choice.few, choice.many)
         self._was_shared = False
         self._look_at = float("-inf")
         self._counts = [choice.decode, choice.few, choice.many]

@@ -13,7 +13,8 @@ from core.kv_cache.context_shape import ContextShape
 from core.llama.context import Batch, Context, ContextOptions
 from core.llama.model import Model, Vocab
 from core.loading.fit_request import ContextSize
-from core.machine.measurements import Measurements, physical_cores
+from core.machine.host import core_count
+from core.machine.known_machine import Measurements
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from models.facts.model_facts import ModelFacts
@@ -47,7 +48,7 @@ def open_context(model: Model, options: EngineOptions, size: ContextSize, shape:
             n_outputs=shape.n_outputs,
             n_batch=options.n_batch,
             n_ubatch=options.n_ubatch,
-            n_threads=options.n_threads or physical_cores(),
+            n_threads=options.n_threads or core_count(),
             flash_attention=options.flash_attention,
             kv_type=options.cache_type,
             n_snapshots=shape.n_snapshots,

@@ -12,7 +12,7 @@ from core.llama.context import EmbeddingContext, EmbeddingOptions, pooling_of
 from core.llama.model import Model, Vocab
 from core.loading.fit_request import read_facts
 from core.loading.memory_fit import ALL_LAYERS, layers_on_gpu, usable_gpus
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.remote_devices.borrowing import connect_workers
 from core.values.engine_options import EngineOptions, Pooling
 from core.values.errors import LoadFailed, ModelDoesNotFit
@@ -73,7 +73,7 @@ def load_embedder(
         n_ctx=n_ctx,
         n_cells=n_ctx,
         n_slots=1,
-        n_threads=options.n_threads or physical_cores(),
+        n_threads=options.n_threads or core_count(),
         n_gpu_layers=layers_on_gpu(n_gpu_layers, model.n_layers),
         kv_type=options.cache_type,
         devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),

@@ -40,8 +40,8 @@ from core.loading.load_embedder import pooling_in_effect
 from core.loading.load_heads import file_head, kind_of_file, mtp_head, wants_mtp, why_left_out
 from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus, why_so
 from core.machine.bandwidth import remembered
-from core.machine.host import last_level_cache, this_machine
-from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores
+from core.machine.host import core_count, last_level_cache, this_machine
+from core.machine.known_machine import MEASURED_FILE, Measurements
 from core.remote_devices.borrowing import connect_workers
 from core.scheduler.input_processor import InputProcessor
 from core.speculation.policy.speculator import Speculator
@@ -271,7 +271,7 @@ def _open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> 
     try:
         if not Path(options.mmproj).is_file():
             raise LoadFailed(Sentence("There is no projector {mmproj}.", mmproj=options.mmproj))
-        n_threads = options.n_threads or physical_cores()
+        n_threads = options.n_threads or core_count()
         # Not on a worker: its embeddings are needed here.
         own = [name for name in options.devices if not is_worker(name)]
         uses_gpu = n_gpu_layers != 0 and (bool(own) or not options.devices)
@@ -307,13 +307,13 @@ def _choose_threads(
     """Return the threads set in the options or measured earlier; else measure now if the options allow it."""
     if options.n_threads is not None:
         return ThreadChoice(options.n_threads, options.n_threads, options.n_threads)
-    counts = candidates(physical_cores())
+    counts = candidates(core_count())
     key = steps_key(options.model_path, model, n_gpu_layers, options.n_cpu_moe, "threads")
     known = measured.recall(key)
     if known is not None and known.keys() == _THREAD_WIDTHS.keys() and all(n in counts for n in known.values()):
         return ThreadChoice(**known)
     if not options.calibrates:
-        return ThreadChoice(*[physical_cores()] * len(_THREAD_WIDTHS))
+        return ThreadChoice(*[core_count()] * len(_THREAD_WIDTHS))
     chosen = {}
     for name, n_rows in _THREAD_WIDTHS.items():
         rows = min(n_rows, options.n_batch, context.n_cells)

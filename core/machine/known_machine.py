@@ -1,17 +1,21 @@
-"""This machine as input for load plans: its free memory now, and earlier measurements.
+"""What is known of this machine: measurements, kept in one small file; and the machine as input for load plans.
 
-Nothing is measured here; ``doctor`` and the server measure.
+Nothing is measured here; ``doctor``, the server and loads measure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from core.machine import bandwidth
 from core.machine import probe as machine_probe
-from core.machine.host import this_machine
+from core.machine.host import OtherPrograms, core_count, cpu_name, others_are_busy, this_machine
 from core.machine.probe import CPU, MachineProbe
 from core.values.engine_options import Device
 from models.catalog.catalog import STARTER, STARTER_DRAFT
@@ -20,6 +24,63 @@ from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, ma
 from models.estimate.speed.runs import ModelRun, observations, read_runs
 from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import read_model
+from models.files.disk import write_whole
+
+_log = logging.getLogger(__name__)
+MEASURED_FILE = "measured.json"
+# A larger file was not written by Slipstream.
+_MOST_CHARACTERS = 4 << 20
+
+
+class Measurements:
+    """JSON objects by key. If the file cannot be read or written, the values are measured again.
+
+    ``entries`` are those that this process was given or has measured, even if the file lacks them.
+    """
+
+    def __init__(
+        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, others: OtherPrograms | None = None
+    ) -> None:
+        """``path`` need not exist; None keeps nothing. ``told`` is used for keys that the file lacks."""
+        self._path = path
+        self._others = others or OtherPrograms()
+        self.entries = dict(told or {})
+
+    def recall(self, key: str) -> dict[str, Any] | None:
+        """Return the entry kept or told for ``key``. If there is none, start to watch other programs' load."""
+        entry = self._read().get(key)
+        found = entry if isinstance(entry, dict) else self.entries.get(key)
+        if found is None:
+            self._others.busy_cores()
+        return found
+
+    def keep(self, key: str, entry: dict[str, Any]) -> None:
+        """Keep an entry; not in the file if other programs used the cores since ``recall``, which disturbs it."""
+        self.entries[key] = entry
+        if self._path is None or others_are_busy(self._others):
+            return
+        entries = self._read()
+        entries[key] = entry
+        try:
+            write_whole(self._path, json.dumps(entries, indent=1))
+        except OSError as error:
+            _log.warning("Measurements could not be kept: %s", error)
+
+    def _read(self) -> dict[str, Any]:
+        if self._path is None:
+            return {}
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                entries = json.loads(file.read(_MOST_CHARACTERS))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+
+def measurement_key(*parts: object) -> str:
+    """Return the key of a measurement: ``parts``, the machine, and the version of llama-cpp-python."""
+    text = ":".join(str(part) for part in (*parts, cpu_name(), core_count(), version("llama_cpp_python")))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def identity() -> str:

@@ -13,9 +13,8 @@ from core.llama.devices import list_devices
 from core.llama.library import silence_log
 from core.loading.fit_request import read_facts
 from core.loading.load_engine import load_engine
-from core.machine.host import last_level_cache, this_machine
-from core.machine.matrix_probe import probe
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count, last_level_cache, this_machine
+from core.machine.kernel_probe import probe
 from core.machine.probe import MachineProbe, TimedModel, as_dict
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, FinishReason
@@ -70,7 +69,7 @@ def _measure_here(paths: list[str]) -> MachineProbe:
     silence_log()
     for path in paths:
         read_facts(path)  # fail on a bad file before the measurement, which takes seconds
-    machine, threads = this_machine(), physical_cores()
+    machine, threads = this_machine(), core_count()
     found: dict[str, Probe] = {}
     timed: list[TimedModel] = []
     for device in list_devices():

@@ -334,7 +334,7 @@ def _load(command: LoadModel, outbox: EventSender) -> EnginePair | Embedder | No
         from core.loading.load_embedder import embedder_beside, is_embedder, load_embedder
         from core.loading.load_engine import load_engine
         from core.machine.bandwidth import BackgroundBandwidth
-        from core.machine.measurements import MEASURED_FILE, Measurements
+        from core.machine.known_machine import MEASURED_FILE, Measurements
 
         log_to_stderr()
         measured = Measurements(command.cache_folder / MEASURED_FILE, command.measured)

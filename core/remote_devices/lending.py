@@ -22,7 +22,7 @@ from core.ipc.child_process import (
     own_streams,
     start_module,
 )
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.remote_devices.borrowing import Offered
 from core.remote_devices.handshake import MessageSocket, NotUnderstood, admit
 from core.values.errors import SlipstreamError
@@ -151,7 +151,7 @@ def main() -> int:
     silence_log()
     fd, devices, memory = pipe.receive()
     try:
-        serve_rpc(fd, devices, memory, physical_cores())
+        serve_rpc(fd, devices, memory, core_count())
     except SlipstreamError as error:
         print(error.message, file=sys.stderr)
         return 1

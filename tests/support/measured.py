@@ -17,7 +17,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from core.llama.library import silence_log
-from core.machine.measurements import Measurements
+from core.machine.known_machine import Measurements
 from core.values.engine_options import EngineOptions
 from tests.support.engines import load
 from tests.support.prompts import EMBER, EMBER_DRAFT

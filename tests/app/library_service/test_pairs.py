@@ -11,7 +11,7 @@ import pytest
 from app.client.discovery import announce
 from app.environment.paths import cache_folder
 from core.machine.host import this_machine
-from core.machine.matrix_probe import PROBED
+from core.machine.kernel_probe import PROBED
 from core.machine.probe import CPU, remembered
 from models.catalog.catalog import STARTER_FOLDER
 from models.estimate.fit.summary import FitVerdict

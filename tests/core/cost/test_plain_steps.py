@@ -15,7 +15,7 @@ from core.cost.cost_model import Calibration, CostModel, PlainSteps
 from core.cost.read_cost import ReadCost
 from core.engine.meter import Meter
 from core.llama.library import silence_log
-from core.machine.measurements import Measurements
+from core.machine.known_machine import Measurements
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import RequestCost
 from core.values.engine_options import EngineOptions

@@ -14,7 +14,7 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.threads import ThreadChoice, ThreadControl, thread_control
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.request import SamplingParams
 from core.values.step_kind import StepKind, kind_of
 from tests.support.engines import complete, open_engine, run, submit
@@ -170,10 +170,10 @@ def busy_cores() -> Iterator[None]:
             child.wait()
 
 
-@pytest.mark.skipif(physical_cores() < 2, reason="there is nothing to lower on one core")
+@pytest.mark.skipif(core_count() < 2, reason="there is nothing to lower on one core")
 def test_beside_busy_processes_ember_gets_fewer_threads_and_says_the_same() -> None:
     sampling = SamplingParams(temperature=0, ignore_eos=True)
-    with open_engine(n_threads=physical_cores(), n_slots=1, n_ctx=512, speculation="off") as engine:
+    with open_engine(n_threads=core_count(), n_slots=1, n_ctx=512, speculation="off") as engine:
         used: set[int] = set()
         set_threads = engine.context.set_threads
 
@@ -190,7 +190,7 @@ def test_beside_busy_processes_ember_gets_fewer_threads_and_says_the_same() -> N
                 submit(engine, "beside", SURE, max_tokens=120, sampling=sampling)
                 assert run(engine).text["beside"] == expected
                 # By what was busy before, too: other tests are, and then nothing needs to change.
-                is_lowered = min(used, default=physical_cores()) < physical_cores()
+                is_lowered = min(used, default=core_count()) < core_count()
         assert is_lowered
         text, _, _ = complete(engine, SURE, max_tokens=120, sampling=sampling)
         assert text == expected

@@ -11,8 +11,7 @@ import pytest
 
 from core.engine.engine_pair import EnginePair
 from core.machine.bandwidth import BackgroundBandwidth, Bandwidth, TooLittleMemory, remembered
-from core.machine.host import Host
-from core.machine.measurements import others_are_busy
+from core.machine.host import Host, others_are_busy
 from core.process.worker import EventSender, _load
 from core.values.engine_options import EngineOptions
 from core.values.messages import Event, LoadModel

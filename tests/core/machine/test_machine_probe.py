@@ -11,7 +11,7 @@ import pytest
 from core.llama.devices import list_devices
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine
-from core.machine.matrix_probe import PROBED, cache_size, probe
+from core.machine.kernel_probe import PROBED, cache_size, probe
 from core.machine.probe import FILE_NAME, MachineProbe, TimedModel
 from models.estimate.speed.probe import Probe
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from core.machine.measurements import Measurements, OtherPrograms, measurement_key, others_are_busy, physical_cores
+from core.machine.host import OtherPrograms, core_count, others_are_busy
+from core.machine.known_machine import Measurements, measurement_key
 
 
 @pytest.fixture(autouse=True)
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda others: False)
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: False)
 
 
 class Clock:
@@ -44,7 +45,7 @@ def test_nothing_is_kept_without_a_file_or_while_others_use_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Measurements(None).keep("a", {"x": 1})
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda others: True)
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: True)
     Measurements(tmp_path / "m.json").keep("a", {"x": 1})
     assert not list(tmp_path.iterdir())
 
@@ -53,13 +54,13 @@ def test_nothing_is_kept_without_a_file_or_while_others_use_the_cores(
 def test_who_else_worked_counts_from_when_nothing_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, is_kept: bool
 ) -> None:
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", others_are_busy)
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", others_are_busy)
     clock = Clock()
     store = Measurements(tmp_path / "m.json", others=clock.others())
-    clock.now, clock.seconds = 30.0, 30.0 * physical_cores()  # before: a start, or another program
+    clock.now, clock.seconds = 30.0, 30.0 * core_count()  # before: a start, or another program
     assert store.recall("a") is None
     clock.now += 0.5
-    clock.seconds += 0.5 * share * physical_cores()
+    clock.seconds += 0.5 * share * core_count()
     store.keep("a", {"x": 1})
     assert Measurements(tmp_path / "m.json").recall("a") == ({"x": 1} if is_kept else None)
     assert store.recall("a") == {"x": 1}
@@ -70,7 +71,7 @@ def test_what_was_told_or_just_measured_counts_where_the_file_has_nothing(
 ) -> None:
     path = tmp_path / "m.json"
     Measurements(path).keep("quiet", {"x": 1})
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda others: True)
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: True)
     store = Measurements(path, {"told": {"x": 2}, "quiet": {"x": 3}})
     store.keep("busy", {"x": 4})
     assert [store.recall(key) for key in ("told", "quiet", "busy")] == [{"x": 2}, {"x": 1}, {"x": 4}]
@@ -89,5 +90,5 @@ def test_keys_differ_with_what_they_depend_on(monkeypatch: pytest.MonkeyPatch) -
     here = measurement_key("a", 1)
     assert here == measurement_key("a", 1)
     assert here != measurement_key("a", 2)
-    monkeypatch.setattr("core.machine.measurements.cpu_name", lambda: "another processor")
+    monkeypatch.setattr("core.machine.known_machine.cpu_name", lambda: "another processor")
     assert measurement_key("a", 1) != here

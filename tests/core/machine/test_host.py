@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from core.machine.measurements import OtherPrograms
+from core.machine.host import OtherPrograms
 from tests.support.waiting import until
 
 
