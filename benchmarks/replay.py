@@ -25,14 +25,13 @@ from benchmarks.contenders import ADAPTIVE, AUTO, LOOKUP, Way, fixed
 from benchmarks.engine_client import EngineClient, Question
 from benchmarks.report import BenchReport, ReportRow, run_bench, say
 from benchmarks.simulation import CURVES, ROUND, SimulatedDraftModel, SimulatedEngine
-from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence as Running
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
 from core.speculation.proposers.context_proposer import PRIORS, DraftSampler
 from core.speculation.proposers.ngram import NgramProposer
-from core.values.engine_options import EngineOptions
+from core.values.engine_options import MAX_READ_ALONG, EngineOptions
 from core.values.request import Request
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 

@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 
 from core.cost.cost_model import Calibration, CostModel
-from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
@@ -21,6 +20,7 @@ from core.speculation.policy.speculator import Speculator, StepTimes
 from core.speculation.policy.step_cost import StepCapacity
 from core.speculation.proposer import AcceptanceSample, DraftChain, Evaluated, ProposedToken
 from core.speculation.proposers.ngram import NgramProposer
+from core.values.engine_options import MAX_READ_ALONG
 from core.values.request import Request
 
 # Seconds of a step by its rows: a graphics card, a processor with a small model, a processor with a large one, and one

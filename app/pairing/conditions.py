@@ -8,7 +8,7 @@ from pathlib import Path
 from app.environment.paths import cache_folder
 from app.settings.server_settings import ServerSettings
 from core.llama.build import gpu_backends
-from core.loading.fit_request import fit_request_of
+from core.loading.memory_need import fit_request_of
 from core.machine import bandwidth
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine

@@ -11,8 +11,8 @@ from pathlib import Path
 from core.engine.engine import Engine
 from core.llama.devices import list_devices
 from core.llama.library import silence_log
-from core.loading.fit_request import read_facts
 from core.loading.load_engine import load_engine
+from core.loading.memory_need import read_facts
 from core.machine.host import core_count, last_level_cache, this_machine
 from core.machine.kernel_probe import probe
 from core.machine.probe import MachineProbe, TimedModel, as_dict

@@ -322,7 +322,6 @@ def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
 def _import_ahead() -> None:
     """Import what loading needs, while the server still decides what to load."""
     with contextlib.suppress(Exception):  # the error is reported when a model is loaded
-        import core.loading.draft_engine
         import core.loading.load_engine  # noqa: F401
 
 
@@ -330,9 +329,8 @@ def _load(command: LoadModel, outbox: EventSender) -> EnginePair | Embedder | No
     """Load the model; on an error send the reason and return None."""
     try:
         from core.llama.library import log_to_stderr, silence_log
-        from core.loading.draft_engine import open_draft_engine
-        from core.loading.load_embedder import embedder_beside, is_embedder, load_embedder
-        from core.loading.load_engine import load_engine
+        from core.loading.load_drafts import open_draft_engine
+        from core.loading.load_engine import embedder_beside, is_embedder, load_embedder, load_engine
         from core.machine.bandwidth import BackgroundBandwidth
         from core.machine.known_machine import MEASURED_FILE, Measurements
 

@@ -77,6 +77,8 @@ MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
 MAX_THREADS = 512  # GGML_MAX_N_THREADS
 # The most tokens that are drafted for a request in one step.
 MAX_DRAFT_DEPTH = 16
+# While a draft model catches up, this many of the latest tokens are compared with what it would have said.
+MAX_READ_ALONG = 32
 
 
 @dataclass(frozen=True, slots=True)

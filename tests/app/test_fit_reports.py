@@ -82,7 +82,7 @@ def test_a_model_is_loaded_as_it_was_judged(
     facts: ModelFacts, own: ModelSettings, machine: Machine, must_draft: bool | None
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("core.loading.dry_run.compute_bytes", compute)
+        patch.setattr("core.loading.memory_need.compute_bytes", compute)
         patch.setattr("core.loading.memory_fit.read_model", lambda path: DRAFT)
         patch.setattr("app.settings.model_settings_store.settings_of", lambda path: own)
         must = bool(must_draft)

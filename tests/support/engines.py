@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from core.engine.engine import Engine
-from core.loading.fit_request import fit_request_of
 from core.loading.load_engine import load_engine
-from core.loading.load_heads import wants_mtp
+from core.loading.memory_fit import wants_mtp
+from core.loading.memory_need import fit_request_of
 from core.machine.known_machine import Measurements
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, LoadedModel, RequestEvent, Started, Token

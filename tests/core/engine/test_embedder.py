@@ -15,7 +15,7 @@ from core.engine.engine_pair import EnginePair
 from core.llama.context import Batch
 from core.llama.library import L, silence_log
 from core.llama.model import Model
-from core.loading.load_embedder import embedder_beside, load_embedder
+from core.loading.load_engine import embedder_beside, load_embedder
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import Ended, FinishReason, RequestEvent, Token

@@ -9,7 +9,7 @@ import pytest
 
 from core.engine.engine_pair import EnginePair
 from core.llama.library import silence_log
-from core.loading.draft_engine import open_draft_engine
+from core.loading.load_drafts import open_draft_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
 from core.values.messages import FinishReason
@@ -111,7 +111,7 @@ def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_aga
         raise LoadFailed("llama.cpp could not make a context.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("core.loading.draft_engine.open_side_context", no_memory)
+        patch.setattr("core.loading.load_drafts.open_side_context", no_memory)
         with pytest.raises(LoadFailed, match=r"too little memory for ember-draft-q8_0 .* Choose another speed"):
             submit(engines, "spark", 4, by_draft=True)
     submit(engines, "spark", 4, by_draft=True)

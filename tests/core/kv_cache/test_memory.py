@@ -13,9 +13,9 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.kv_cache.context_shape import n_snapshots
 from core.kv_cache.memory import MOST_REPLAYED, AttentionMemory, CheckpointMemory, RecurrentMemory, choose_memory
 from core.llama.context import Context
+from core.loading.memory_need import n_snapshots
 from core.speculation.policy.speculator import StepTimes
 from core.speculation.proposer import Evaluated
 from core.speculation.proposers.ngram import NgramProposer
@@ -163,7 +163,7 @@ class Target:
     def open(self, **options: Any) -> Iterator[Engine]:
         with self._monkeypatch.context() as patch:
             if not self.has_snapshots:
-                patch.setattr("core.kv_cache.context_shape._SNAPSHOT_SHARE", 0)
+                patch.setattr("core.loading.memory_need._SNAPSHOT_SHARE", 0)
             with open_engine(self.path, **{"n_slots": 4, "n_ctx": 512, **options}) as engine:
                 assert bool(engine.context.n_snapshots) is self.has_snapshots
                 yield engine

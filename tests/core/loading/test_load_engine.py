@@ -294,7 +294,7 @@ def test_a_cache_that_has_no_room_in_f16_is_loaded_in_q8_0_and_told(
         return measurement_key(*parts)
 
     monkeypatch.setattr("core.cost.calibration.measurement_key", noted)
-    monkeypatch.setattr("core.loading.load_cache.model_key", lambda *parts: noted(*parts).encode())
+    monkeypatch.setattr("core.loading.contexts.model_key", lambda *parts: noted(*parts).encode())
     engine, model = load_engine(options, cache_folder=tmp_path)
     text, _, _ = complete(engine, QUESTION, max_tokens=20)
     per_token = engine.meter._reads.cell

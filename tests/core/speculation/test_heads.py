@@ -17,7 +17,8 @@ from core.engine.engine import Engine
 from core.llama import heads
 from core.llama.context import DecodeStatus
 from core.llama.heads import StateRows
-from core.loading.load_heads import why_left_out, why_no_mtp
+from core.loading.load_drafts import why_left_out
+from core.loading.memory_fit import why_no_mtp
 from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core.kv_cache.context_shape import context_shape
 from core.llama.library import AllocationLog, listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
-from core.loading.dry_run import dry_run
 from core.loading.memory_fit import context_size
+from core.loading.memory_need import context_shape, dry_run
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.step_kind import whole_lines
