@@ -15,7 +15,7 @@ from app.environment.paths import HOME_VARIABLE
 from benchmarks import prompts
 from benchmarks.http_load import StreamedReply, run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.kv_cache.prefix_cache.disk_folder import FOLDER
+from core.kv_cache.disk_cache import FOLDER
 from core.llama.library import silence_log
 from core.llama.model import Model, Vocab
 from core.machine.host import core_count

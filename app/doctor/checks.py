@@ -173,9 +173,9 @@ def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] =
 
 def check_folders() -> tuple[FolderFacts, ...]:
     """See which folders can be written."""
-    from core.kv_cache.prefix_cache import disk_folder as cache_folder
+    from core.kv_cache import disk_cache
 
-    prefixes = paths.cache_folder() / cache_folder.FOLDER
+    prefixes = paths.cache_folder() / disk_cache.FOLDER
     folders = {
         "data": paths.data_folder(),
         "models": paths.models_folder(),
@@ -185,7 +185,7 @@ def check_folders() -> tuple[FolderFacts, ...]:
         "log": paths.log_folder(),
         "runtime": paths.runtime_folder(),
     }
-    sizes = {"prefixes": cache_folder.size(paths.cache_folder())}
+    sizes = {"prefixes": disk_cache.size(paths.cache_folder())}
     return tuple(
         FolderFacts(purpose, str(path), write_problem(path), sizes.get(purpose)) for purpose, path in folders.items()
     )

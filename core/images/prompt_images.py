@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.images.image_file import decoded, image_size
-from core.kv_cache.prefix_cache.image_tokens import image_ids
+from core.kv_cache.prefix_tree import image_ids
 from core.llama.model import Vocab
 from core.llama.projector import EncodingFailed, ImageChunk, Projector
 from core.values.errors import BadRequest, SlipstreamError

@@ -12,12 +12,11 @@ from pathlib import Path
 from core.cost.calibration import MeasuredContext, assumed_for, cost_model_of, steps_key
 from core.cost.read_cost import ReadCost
 from core.cost.threads import ThreadChoice, thread_control
+from core.kv_cache.disk_cache import FOLDER, DiskTier, SegmentFolder, model_key
 from core.kv_cache.kv_offload import KvOffload
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, model_key
-from core.kv_cache.prefix_cache.disk_tier import DiskTier
-from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
-from core.kv_cache.prefix_cache.segment_store import SegmentStore
+from core.kv_cache.prefix_tree import PrefixTree
+from core.kv_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable
 from core.llama.build import llama_version
 from core.llama.context import Batch, Context, ContextOptions

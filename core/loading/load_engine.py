@@ -19,8 +19,8 @@ from core.engine.embedder import MAX_TEXTS, Embedder
 from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.images.prompt_images import ImageEncoder, PromptReader
+from core.kv_cache.disk_cache import model_key
 from core.kv_cache.memory import choose_memory
-from core.kv_cache.prefix_cache.disk_folder import model_key
 from core.llama.context import Batch, Context, EmbeddingContext, EmbeddingOptions, pooling_of
 from core.llama.heads import why_unavailable
 from core.llama.model import LoraAdapters, Model, Vocab

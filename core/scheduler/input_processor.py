@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.images.prompt_images import ImageRows, PromptReader
-from core.kv_cache.prefix_cache.image_tokens import is_image
+from core.kv_cache.prefix_tree import is_image
 from core.llama.model import Model, Vocab
 from core.sampling.grammar import GrammarCompiler
 from core.sampling.keyed_noise import draw_seed

@@ -7,8 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from core.kv_cache.prefix_cache.image_tokens import is_image
-from core.kv_cache.prefix_cache.prefix_tree import Divergence
+from core.kv_cache.prefix_tree import Divergence, is_image
 from core.kv_cache.slot_table import SlotTable
 from core.llama.model import Vocab
 from core.scheduler.fast_lane import PiggybackScheduler

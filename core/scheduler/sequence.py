@@ -11,9 +11,8 @@ from core.values.messages import PromptRead
 
 if TYPE_CHECKING:
     from core.images.prompt_images import Encoding, ImageRows
-    from core.kv_cache.kv_offload import PlacementWait
-    from core.kv_cache.prefix_cache.prefix_tree import Divergence
-    from core.kv_cache.slot import Slot
+    from core.kv_cache.prefix_tree import Divergence
+    from core.kv_cache.slot import PlacementWait, Slot
     from core.scheduler.input_processor import PreparedRequest
     from core.values.receipt import CacheMiss
 

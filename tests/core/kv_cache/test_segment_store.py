@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, clear
-from core.kv_cache.prefix_cache.disk_tier import DiskTier
-from core.kv_cache.prefix_cache.greedy_dual import GreedyDual
-from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
-from core.kv_cache.prefix_cache.segment_store import SegmentStore
+from core.kv_cache.disk_cache import FOLDER, DiskTier, SegmentFolder, clear
+from core.kv_cache.prefix_tree import PrefixTree
+from core.kv_cache.segment_store import GreedyDual, SegmentStore
 from tests.support.integrity import check_store
 
 KEY = bytes(16)

@@ -1,23 +1,121 @@
-"""Segments outside the device, in RAM and on disk, and which of them go when a limit is reached."""
+"""Segments of texts outside the device, in RAM and on disk, and which of them go when a limit is reached."""
 
 from __future__ import annotations
 
+import hashlib
+import heapq
+import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from core.kv_cache.prefix_cache.disk_tier import (
+from core.kv_cache.disk_cache import (
+    ID_BYTES,
+    Blob,
     DiskTier,
     FolderEmptied,
     FoundOnDisk,
     LostOnDisk,
     ReadFromDisk,
+    SegmentHeader,
     WrittenToDisk,
 )
-from core.kv_cache.prefix_cache.greedy_dual import GreedyDual
-from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree, TokenIds
-from core.kv_cache.prefix_cache.segment import Blob, Segment, SegmentHeader, segment_id
+from core.kv_cache.prefix_tree import PrefixMatch, PrefixNode, PrefixTree, TokenIds
+
+
+@dataclass(eq=False, slots=True)
+class Segment:
+    """Positions [start, end) of one text; ``parent`` and its ancestors hold those before ``start``.
+
+    ``is_whole`` marks a running state: it stands for the whole text up to ``end`` and cannot be cut. ``blob`` is None
+    if the segment is not in RAM. ``is_pending`` is True while it waits to be written to disk.
+    """
+
+    id: bytes
+    parent: Segment | None
+    start: int
+    end: int
+    tokens: TokenIds
+    n_bytes: int
+    is_whole: bool = False
+    blob: Blob | None = None
+    is_on_disk: bool = False
+    is_pending: bool = False
+    n_hits: int = 1
+    children: set[Segment] = field(default_factory=set)
+    node: PrefixNode | None = None
+
+    @property
+    def is_readable(self) -> bool:
+        """True if its bytes are in RAM or on disk."""
+        return self.blob is not None or self.is_on_disk
+
+    @property
+    def worth(self) -> float:
+        """Its worth in Greedy-Dual-Size-Frequency: tokens saved per byte, times its hits."""
+        return self.n_hits * (self.end - self.start) / self.n_bytes
+
+
+def segment_id(parent: Segment | None, start: int, tokens: TokenIds, *, is_whole: bool) -> bytes:
+    """Return the id of a segment: a hash of its start and of all tokens of the text up to its end."""
+    digest = hashlib.blake2b(parent.id if parent is not None else b"", digest_size=ID_BYTES)
+    digest.update(start.to_bytes(4, "little") + bytes([is_whole]))
+    digest.update(np.ascontiguousarray(tokens, "<i4").tobytes())
+    return digest.digest()
+
+
+T = TypeVar("T")
+
+
+class GreedyDual(Generic[T]):
+    """Greedy-Dual-Size-Frequency (Cherkasova, HP Labs report HPL-98-69R1, 1998).
+
+    An item's priority is its worth plus the cache's age at its last use. The age rises to the priority of each evicted
+    item. So an unused item falls below new ones in the end, whatever it was worth.
+    """
+
+    def __init__(self) -> None:
+        self._age = 0.0
+        self._order = itertools.count()
+        self._priorities: dict[T, tuple[float, int]] = {}
+        self._heap: list[tuple[float, int, T]] = []
+
+    def __len__(self) -> int:
+        return len(self._priorities)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._priorities
+
+    def touch(self, item: T, worth: float) -> None:
+        """Add ``item``, or record a use of it."""
+        entry = self._age + worth, next(self._order)
+        self._priorities[item] = entry
+        heapq.heappush(self._heap, (*entry, item))
+
+    def forget(self, item: T) -> None:
+        """Remove ``item`` without an eviction."""
+        self._priorities.pop(item, None)
+
+    def evict(self, may_go: Callable[[T], bool]) -> T | None:
+        """Remove the item of least priority among those that ``may_go``, and return it; None if there is none."""
+        kept = []
+        found = None
+        while self._heap:
+            entry = heapq.heappop(self._heap)
+            priority, order, item = entry
+            if self._priorities.get(item) != (priority, order):
+                continue  # it was touched or forgotten since
+            if may_go(item):
+                self._age = max(self._age, priority)
+                del self._priorities[item]
+                found = item
+                break
+            kept.append(entry)
+        for entry in kept:
+            heapq.heappush(self._heap, entry)
+        return found
 
 
 class SegmentLink(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, PrefixTree
+from core.kv_cache.prefix_tree import PrefixNode, PrefixTree
 from tests.support.integrity import check_tree
 
 

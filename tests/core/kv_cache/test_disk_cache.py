@@ -19,10 +19,9 @@ import numpy as np
 import pytest
 
 from core.engine.engine import Engine
-from core.kv_cache.prefix_cache import disk_folder as cache_folder_module
-from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, clear, model_key, size
-from core.kv_cache.prefix_cache.disk_tier import DiskTier
-from core.kv_cache.prefix_cache.segment import Blob, SegmentHeader, segment_id
+from core.kv_cache import disk_cache
+from core.kv_cache.disk_cache import FOLDER, Blob, DiskTier, SegmentFolder, SegmentHeader, clear, model_key, size
+from core.kv_cache.segment_store import segment_id
 from tests.support.engines import complete, open_engine, settle
 from tests.support.near_ties import assert_same_up_to_a_near_tie, greedy
 from tests.support.prompts import EMBER, words
@@ -203,7 +202,7 @@ def test_a_full_disk_is_told_once_and_left_alone(
         n_tries += 1
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache_folder_module, "_write_all", full)
+    monkeypatch.setattr(disk_cache, "_write_all", full)
     with caplog.at_level(logging.WARNING), open_on(tmp_path) as engine:
         for seed in range(3):
             ask(engine, words(100, seed))
@@ -309,8 +308,9 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from core.kv_cache.prefix_cache.disk_folder import SegmentFolder
-from core.kv_cache.prefix_cache.segment import SegmentHeader, segment_id
+from core.kv_cache.disk_cache import SegmentFolder
+from core.kv_cache.segment_store import segment_id
+from core.kv_cache.disk_cache import SegmentHeader
 folder = SegmentFolder(Path(sys.argv[1]), bytes(range(16)), 1 << 30)
 folder.open()
 print("ready", flush=True)
