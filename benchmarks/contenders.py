@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from core.cost.calibration import MeasuredContext
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import CostModel, ReadCost
 from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.kv_cache.memory import AttentionMemory

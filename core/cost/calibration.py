@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.cost.cost_model import Calibration, CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import Calibration, CostModel, ReadCost
 from core.cost.threads import ThreadControl
 from core.llama.build import OWN_ATTENTION, features
 from core.llama.context import Batch, Context, DecodeStatus

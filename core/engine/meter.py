@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import CostModel, ReadCost
 from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import RequestCost
 from core.values.engine_options import DEFAULT_KV_TYPE

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.cost.calibration import MeasuredContext, assumed_for, cost_model_of, steps_key
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import ReadCost
 from core.cost.threads import ThreadChoice, thread_control
 from core.kv_cache.disk_cache import FOLDER, DiskTier, SegmentFolder, model_key
 from core.kv_cache.kv_offload import KvOffload

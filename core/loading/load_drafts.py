@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from core.cost.calibration import MeasuredContext
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import CostModel, ReadCost
 from core.cost.threads import ThreadChoice, thread_control
 from core.engine.engine import Engine
 from core.engine.meter import Meter

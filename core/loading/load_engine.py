@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from core.cost.calibration import steps_key
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import ReadCost
 from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure
 from core.engine.embedder import MAX_TEXTS, Embedder
 from core.engine.engine import Engine

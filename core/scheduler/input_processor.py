@@ -12,8 +12,7 @@ from core.images.prompt_images import ImageRows, PromptReader
 from core.kv_cache.prefix_tree import is_image
 from core.llama.model import Model, Vocab
 from core.sampling.grammar import GrammarCompiler
-from core.sampling.keyed_noise import draw_seed
-from core.sampling.sampler import Sampler
+from core.sampling.sampler import Sampler, draw_seed
 from core.sampling.thinking import Guide, ThinkingGuide, ThinkingMarkers
 from core.values.errors import BadRequest, PromptTooLong
 from core.values.request import Detokenized, DetokenizeRequest, Request, Tokenized, TokenizeRequest

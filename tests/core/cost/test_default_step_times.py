@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from core.cost.calibration import assumed_steps
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import CostModel, ReadCost
 from core.engine.engine import Engine
 from core.loading.load_engine import load_engine
 from core.machine.host import core_count

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.cost.cost_model import Calibration, CostModel, PlainSteps
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import Calibration, CostModel, PlainSteps, ReadCost
 from core.engine.meter import Meter
 from core.llama.library import silence_log
 from core.machine.known_machine import Measurements

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.cost.cost_model import Calibration, CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import Calibration, CostModel, ReadCost
 from core.engine.meter import Meter, StepReading
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import RequestCost

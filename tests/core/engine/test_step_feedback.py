@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.cost.cost_model import Calibration, CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import Calibration, CostModel, ReadCost
 from core.engine.meter import Meter, StepReading
 from core.engine.step_feedback import StepFeedback
 from core.kv_cache.memory import AttentionMemory

@@ -13,8 +13,7 @@ import pytest
 from core.llama.library import silence_log
 from core.llama.model import Model, Vocab
 from core.llama.sampler_chain import Candidates
-from core.sampling.keyed_noise import gumbel, uniform
-from core.sampling.sampler import Sampler
+from core.sampling.sampler import Sampler, gumbel, uniform
 from core.values.errors import BrokenLogits
 from core.values.request import SamplingParams
 from tests.support.prompts import EMBER

@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 
 from core.cost.calibration import MeasuredContext
-from core.cost.cost_model import Calibration, CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import Calibration, CostModel, ReadCost
 from core.kv_cache.slot import Slot
 from core.llama.context import Batch, DecodeStatus
 from core.speculation.proposer import DraftFailed
