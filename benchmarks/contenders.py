@@ -21,8 +21,7 @@ from core.speculation.proposer import CostlyProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import EngineOptions
-from core.values.messages import Ended, FinishReason, Token
-from core.values.receipt import Receipt
+from core.values.messages import Ended, FinishReason, Receipt, Token
 from core.values.request import Request, SamplingParams
 from models.facts.model_facts import read_model
 

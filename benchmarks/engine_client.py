@@ -16,8 +16,7 @@ from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.scheduler.sequence import Sequence as Running
 from core.values.engine_options import EngineOptions
-from core.values.messages import Ended, FinishReason
-from core.values.receipt import Receipt
+from core.values.messages import Ended, FinishReason, Receipt
 from core.values.request import Lane, Request, SamplingParams
 
 # Tokens of a reply when other requests take its slot, and tokens of each of these requests, which end long before the

@@ -41,8 +41,7 @@ from core.machine.host import core_count
 from core.machine.known_machine import identity
 from core.machine.probe import CPU, MachineProbe
 from core.values.engine_options import EngineOptions, Speculation
-from core.values.messages import Ended, FinishReason, Token
-from core.values.receipt import Receipt
+from core.values.messages import Ended, FinishReason, Receipt, Token
 from core.values.request import Request, SamplingParams
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of

@@ -30,7 +30,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout
 
 from app.client.discovery import announce
 from app.client.server_process import new_api_key, own_folder, serve_command, serve_environment
-from core.values.receipt import Bottleneck, Snapshot
+from core.values.messages import Bottleneck, Snapshot
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.formatting.program import IN_WINDOW

@@ -6,10 +6,10 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from statistics import fmean, median
 
-from core.values.engine_options import DEFAULT_UBATCH
-from core.values.step_kind import StepKind, kind_of
+from core.values.engine_options import DEFAULT_UBATCH, MANY_ROWS
 from models.estimate.speed.work import reads_of_file
 from models.facts.model_facts import ModelFacts, WeightBytes
 
@@ -60,6 +60,21 @@ class ReadCost:
             n_cells = n_full * n_past + self.n_ubatch * n_full * (n_full + 1) // 2 + (n_past + n_rows if rest else 0)
         n_bytes = weights + self.cell * n_cells + self.state * n_sequences
         return n_bytes + self.cell_in_window * min(n_cells, self.window * n_sequences) if self.window else n_bytes
+
+
+class StepKind(IntEnum):
+    """Kinds of steps by their rows; each has its own number of threads."""
+
+    DECODE = 0  # one row
+    FEW = 1
+    MANY = 2  # ``MANY_ROWS`` or more
+
+
+def kind_of(rows: int) -> StepKind:
+    """Return the kind of a step of ``rows`` rows."""
+    if rows == 1:
+        return StepKind.DECODE
+    return StepKind.FEW if rows < MANY_ROWS else StepKind.MANY
 
 
 # Steps of one width that are needed for an estimate: with fewer, one slow step would decide it.

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from core.cost.cost_model import CostModel
+from core.cost.cost_model import CostModel, StepKind, kind_of
 from core.machine.host import OtherPrograms, core_count
-from core.values.step_kind import StepKind, kind_of
 
 # Pressure: a fading sum of how much the latest steps exceeded _USUAL times the expected time, in expected steps. One
 # slow step adds at most _MOST_OF_ONE, which is below the limit, so a single outlier changes nothing. The higher limit

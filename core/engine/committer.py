@@ -25,11 +25,11 @@ from core.values.messages import (
     FailureKind,
     FinishReason,
     PromptScored,
+    Receipt,
     RequestEvent,
     Token,
     TokenLogprob,
 )
-from core.values.receipt import Receipt
 
 
 class RequestFinisher:

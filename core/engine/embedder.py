@@ -24,9 +24,9 @@ from core.values.messages import (
     FailureKind,
     FinishReason,
     RequestEvent,
+    Snapshot,
     StepRequest,
 )
-from core.values.receipt import Snapshot
 from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, Request, TokenizeRequest
 
 MAX_TEXTS = 64

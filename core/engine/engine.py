@@ -37,8 +37,7 @@ from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.errors import BadRequest, SlipstreamError
-from core.values.messages import Ended, FinishReason, RequestEvent
-from core.values.receipt import Snapshot
+from core.values.messages import Ended, FinishReason, RequestEvent, Snapshot
 from core.values.request import Lane, Request, SamplingParams
 
 # Seconds that a step waits for the disk, or for an image, while no request can go on.

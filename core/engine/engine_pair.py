@@ -11,8 +11,7 @@ from core.engine.embedder import Embedder, Prepared, PreparedEmbedding
 from core.engine.engine import Engine
 from core.scheduler.input_processor import convert
 from core.values.errors import BadRequest
-from core.values.messages import Answer, RequestEvent, StepRequest
-from core.values.receipt import LaneCount, Snapshot
+from core.values.messages import Answer, LaneCount, RequestEvent, Snapshot, StepRequest
 from core.values.request import DetokenizeRequest, EmbedRequest, Request, TokenizeRequest
 from models.formatting.sentence import Sentence
 

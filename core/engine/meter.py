@@ -9,7 +9,7 @@ from core.cost.cost_model import CostModel, ReadCost
 from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import RequestCost
 from core.values.engine_options import DEFAULT_KV_TYPE
-from core.values.receipt import Bottleneck, Snapshot
+from core.values.messages import Bottleneck, Snapshot
 
 # Snapshots describe the last second, and come ten times a second.
 _WINDOW_SECONDS = 1.0

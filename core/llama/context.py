@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from core.llama.library import INT32_P, L, declare, quick, waiting
 from core.llama.model import Model
-from core.values.engine_options import FlashAttention, KvType, Pooling
+from core.values.engine_options import MANY_ROWS, FlashAttention, KvType, Pooling, whole_lines
 from core.values.errors import LoadFailed
-from core.values.step_kind import MANY_ROWS, whole_lines
 from models.formatting.sentence import Sentence
 
 

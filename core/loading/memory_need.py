@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import cast
 
 from core.ipc.child_process import run_module
-from core.values.engine_options import MAX_DRAFT_DEPTH, MAX_READ_ALONG, EngineOptions, KvType
+from core.values.engine_options import MAX_DRAFT_DEPTH, MAX_READ_ALONG, EngineOptions, KvType, whole_lines
 from core.values.errors import LoadFailed, SlipstreamError
-from core.values.step_kind import whole_lines
 from models.estimate.fit.memory import EngineShape, MemoryNeed, cells_in_window
 from models.estimate.fit.plan import LoadSetting
 from models.estimate.fit.search import KV_TYPES, FitRequest, usual_ctx

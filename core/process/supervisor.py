@@ -28,9 +28,9 @@ from core.values.messages import (
     FinishReason,
     LoadModel,
     MeasurementsTaken,
+    Snapshot,
     Submit,
 )
-from core.values.receipt import Snapshot
 from models.formatting.sentence import Sentence, joined
 from models.formatting.system_error import system_reason
 

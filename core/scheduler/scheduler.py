@@ -12,8 +12,7 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.model import Vocab
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.sequence import Sequence
-from core.values.messages import Logprob, PromptScored, RequestEvent, Started, TokenLogprob
-from core.values.receipt import CacheMiss, LaneCount
+from core.values.messages import CacheMiss, LaneCount, Logprob, PromptScored, RequestEvent, Started, TokenLogprob
 from core.values.request import Lane
 
 # Seconds for which higher lanes may go first. They count from when a lane was last served, not from each arrival:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from core.kv_cache.prefix_tree import Divergence
     from core.kv_cache.slot import PlacementWait, Slot
     from core.scheduler.input_processor import PreparedRequest
-    from core.values.receipt import CacheMiss
+    from core.values.messages import CacheMiss
 
 # A speed-up is given only if the plain step time is known for more than this share of the reply's tokens.
 _COMPARED_SHARE = 0.5

@@ -14,7 +14,7 @@ from benchmarks.embeddings import OURS, PEER, EmbeddingCase, measure_case
 from benchmarks.lanes import LanePace
 from benchmarks.truth import StoppedClock, TruthSample
 from core.machine.host import core_count
-from core.values.receipt import Receipt
+from core.values.messages import Receipt
 from tests.support.engines import open_engine
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -29,11 +29,12 @@ from core.values.messages import (
     Failure,
     FailureKind,
     FinishReason,
+    Receipt,
     RequestEvent,
+    Snapshot,
     Started,
     Token,
 )
-from core.values.receipt import Receipt, Snapshot
 from core.values.request import Request
 
 _log = logging.getLogger("slipstream.server")

@@ -12,6 +12,7 @@ from app.server.calls.generation import collect
 from app.server.http.errors import ApiError, RequestFailed
 from core.values.errors import EngineUnavailable
 from core.values.messages import (
+    Bottleneck,
     Ended,
     EnginePhase,
     EngineState,
@@ -19,11 +20,12 @@ from core.values.messages import (
     FailureKind,
     FinishReason,
     Logprob,
+    Receipt,
+    Snapshot,
     Started,
     Token,
     TokenLogprob,
 )
-from core.values.receipt import Bottleneck, Receipt, Snapshot
 from core.values.request import Request
 from tests.support.scripted_engine import ScriptedEngine
 

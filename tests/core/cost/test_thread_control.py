@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from core.cost.cost_model import Calibration, CostModel
+from core.cost.cost_model import Calibration, CostModel, StepKind, kind_of
 from core.cost.threads import ThreadChoice, ThreadControl, thread_control
 from core.machine.host import core_count
 from core.values.request import SamplingParams
-from core.values.step_kind import StepKind, kind_of
 from tests.support.engines import complete, open_engine, run, submit
 from tests.support.prompts import SURE
 

@@ -11,7 +11,7 @@ from core.engine.step_feedback import StepFeedback
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot import TokenBuffer
 from core.kv_cache.slot_table import SlotTable
-from core.values.receipt import Snapshot
+from core.values.messages import Snapshot
 from models.facts.model_facts import WeightBytes
 from tests.support.engines import open_engine, run, submit
 from tests.support.prompts import FOX

@@ -6,7 +6,7 @@ import pytest
 
 from core.llama.context import Context, ContextOptions
 from core.llama.model import Model
-from core.values.step_kind import whole_lines
+from core.values.engine_options import whole_lines
 from tools.model_factory.gguf_factory import EMBER
 
 

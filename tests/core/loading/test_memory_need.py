@@ -12,9 +12,8 @@ from core.llama.model import Model
 from core.loading.contexts import open_context
 from core.loading.memory_fit import context_size
 from core.loading.memory_need import context_shape, dry_run
-from core.values.engine_options import EngineOptions
+from core.values.engine_options import EngineOptions, whole_lines
 from core.values.errors import LoadFailed
-from core.values.step_kind import whole_lines
 from models.facts.model_facts import read_model
 from tests.support.engines import need_of
 from tools.model_factory import recurrent_factory

@@ -23,8 +23,7 @@ from core.process.engine_process import EngineProcess
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
-from core.values.messages import EnginePhase, EngineState, Event, FailureKind, FinishReason
-from core.values.receipt import Snapshot
+from core.values.messages import EnginePhase, EngineState, Event, FailureKind, FinishReason, Snapshot
 from core.values.request import Request, SamplingParams
 from tests.support import measured
 from tests.support.engines import Ledger
