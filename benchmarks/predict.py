@@ -32,9 +32,8 @@ from benchmarks.report import BenchReport, ReportRow, median, percentile, run_be
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.machine import bandwidth
-from core.machine import probe as machine_probe
 from core.machine.host import core_count, this_machine
-from core.machine.probe import MachineProbe
+from core.machine.known_machine import CPU, MachineProbe, probe_machine
 from core.process.probe_worker import time_decoding
 from core.values.engine_options import EngineOptions
 from models.estimate.fit.memory import free_memory
@@ -126,8 +125,8 @@ def amounts_of(facts: ModelFacts, n_past: int, probe: MachineProbe) -> Amounts:
 
 def _processor(rate: float | None, probe: MachineProbe | None) -> MachineDevice:
     free = free_memory()
-    found = probe.devices.get(machine_probe.CPU) if probe is not None else None
-    return MachineDevice(machine_probe.CPU, DeviceKind.CPU, free, free, rate, found)
+    found = probe.devices.get(CPU) if probe is not None else None
+    return MachineDevice(CPU, DeviceKind.CPU, free, free, rate, found)
 
 
 def pair_runs(probe: MachineProbe) -> list[Observation]:
@@ -136,7 +135,7 @@ def pair_runs(probe: MachineProbe) -> list[Observation]:
     return [
         Observation(amounts_of(facts[run.path], run.n_past, probe), run.seconds)
         for run in probe.timed
-        if run.device == machine_probe.CPU
+        if run.device == CPU
     ]
 
 
@@ -219,7 +218,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     silence_log()
     here, n_threads = this_machine(), options.threads or core_count()
     rate = bandwidth.measure(here, free_memory()).bytes_per_second
-    probe = machine_probe.measure((EMBER, EMBER_DRAFT))
+    probe = probe_machine((EMBER, EMBER_DRAFT))
     if probe is None:
         raise SystemExit(f"This machine could not be probed: {PROGRAM} doctor says what is wrong with llama.cpp.")
     members = [Member(kind, type_, n) for kind in KINDS for type_ in TYPES for n in options.layers]

@@ -36,10 +36,13 @@ from benchmarks.predict import pair_runs
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine import probe as machine_probe
 from core.machine.host import core_count
-from core.machine.known_machine import identity
-from core.machine.probe import CPU, MachineProbe
+from core.machine.known_machine import (
+    CPU,
+    MachineProbe,
+    identity,
+    probe_machine,
+)
 from core.values.engine_options import EngineOptions, Speculation
 from core.values.messages import Ended, FinishReason, Receipt, Token
 from core.values.request import Request, SamplingParams
@@ -308,7 +311,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     names = ("layers", "replies", "tokens", "clients", "drafts", "conditions")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("truth", settings={**settings, "threads": n_threads, "busy_programs": _BUSY_EACH * n_threads})
-    probe = machine_probe.measure((EMBER, EMBER_DRAFT)) if 1 in options.clients else None
+    probe = probe_machine((EMBER, EMBER_DRAFT)) if 1 in options.clients else None
     for condition in options.conditions:
         for draft in options.drafts:
             report.rows += measure_draft(draft, condition, options, n_threads, probe)

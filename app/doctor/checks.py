@@ -155,19 +155,19 @@ def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] =
 
     Empty where that fails, or was stopped.
     """
-    from core.machine import probe as machine_probe
     from core.machine.host import this_machine
+    from core.machine.known_machine import CPU, probe_machine, remember_probe, remembered_probe
     from models.catalog.catalog import STARTER, STARTER_DRAFT
 
     folder = paths.cache_folder()
-    found = None if measure_again else machine_probe.remembered(folder, this_machine())
+    found = None if measure_again else remembered_probe(folder, this_machine())
     if found is None:
-        found = machine_probe.measure((STARTER, STARTER_DRAFT), should_stop)
+        found = probe_machine((STARTER, STARTER_DRAFT), should_stop)
         if found is None:
             return {}
         with contextlib.suppress(OSError):  # the check of the bandwidth has said so already
-            machine_probe.remember(folder, found)
-    probe = found.devices.get(machine_probe.CPU)
+            remember_probe(folder, found)
+    probe = found.devices.get(CPU)
     return probe.weights if probe is not None else {}
 
 

@@ -15,7 +15,7 @@ from core.loading.load_engine import load_engine
 from core.loading.memory_need import read_facts
 from core.machine.host import core_count, last_level_cache, this_machine
 from core.machine.kernel_probe import probe
-from core.machine.probe import MachineProbe, TimedModel, as_dict
+from core.machine.known_machine import MachineProbe, TimedModel, as_dict
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, FinishReason
 from core.values.request import Request, SamplingParams

@@ -67,7 +67,7 @@ def _follow(pipe: Pipe) -> queue.SimpleQueue[Go]:
 
 
 def _carry_out(order: QuantiseTask, pipe: Pipe, told: queue.SimpleQueue[Go]) -> None:
-    from core.llama.quantiser import QuantiserRefused, quantise
+    from core.llama.model import QuantiserRefused, quantise
 
     def run(target: str | None, steps: _Steps | None = None) -> tuple[int, int, int]:
         done = quantise(
