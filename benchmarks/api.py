@@ -246,7 +246,7 @@ def _wait_idle(client: ApiClient) -> None:
 def _memory(pid: int) -> dict[str, float]:
     """Return the MiB of the server and of its engine."""
     server = psutil.Process(pid)
-    engine = next(child for child in server.children() if "core.process.worker" in " ".join(child.cmdline()))
+    engine = next(child for child in server.children() if "core.loading.worker" in " ".join(child.cmdline()))
     return {"server": server.memory_info().rss / 2**20, "engine": engine.memory_info().rss / 2**20}
 
 

@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 

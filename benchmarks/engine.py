@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: the same for both sides, and what the engine process uses
 

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 

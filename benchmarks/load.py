@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILDER = Path(__file__).with_name("native_peer.sh")

@@ -33,8 +33,8 @@ from benchmarks import plots, prompts
 from benchmarks.http_load import LoadRun, run_load
 from benchmarks.peer_server import PeerBinary, PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.ipc.child_process import WAITING
 from core.machine.host import core_count
+from core.process.child_process import WAITING
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -31,10 +31,10 @@ from benchmarks import plots
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
+from core.loading.probe_worker import time_decoding
 from core.machine import bandwidth
 from core.machine.host import core_count, this_machine
 from core.machine.known_machine import CPU, MachineProbe, probe_machine
-from core.process.probe_worker import time_decoding
 from core.values.engine_options import EngineOptions
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.efficiency import Observation

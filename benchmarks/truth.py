@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 

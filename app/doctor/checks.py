@@ -22,7 +22,7 @@ from app import __version__
 from app.client.discovery import RunningServer, running_servers
 from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, ServerFacts, SystemFacts
 from app.environment import paths
-from core.ipc.child_process import run_module
+from core.process.child_process import run_module
 from core.values.engine_options import Device, LlamaSystem
 from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from core.ipc.child_process import run_module
+from core.process.child_process import run_module
 from core.values.engine_options import LlamaSystem
 from core.values.errors import SlipstreamError
 from models.formatting.program import PROGRAM, advice

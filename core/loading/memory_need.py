@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from core.ipc.child_process import run_module
+from core.process.child_process import run_module
 from core.values.engine_options import MAX_DRAFT_DEPTH, MAX_READ_ALONG, EngineOptions, KvType, whole_lines
 from core.values.errors import LoadFailed, SlipstreamError
 from models.estimate.fit.memory import EngineShape, MemoryNeed, cells_in_window

@@ -16,9 +16,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from core.ipc.child_process import run_module
 from core.machine import bandwidth
 from core.machine.host import Host, OtherPrograms, core_count, cpu_name, others_are_busy, this_machine
+from core.process.child_process import run_module
 from core.values.engine_options import Device
 from models.catalog.catalog import STARTER, STARTER_DRAFT
 from models.estimate.speed.efficiency import Observation
@@ -175,7 +175,7 @@ def probe_machine(models: tuple[Path, ...], should_stop: Callable[[], bool] = la
     """Measure in a child process, with these models; None where the child fails, or once ``should_stop`` says so."""
     try:
         child = run_module(
-            "core.process.probe_worker", *map(str, models), seconds=_CHILD_SECONDS, should_stop=should_stop
+            "core.loading.probe_worker", *map(str, models), seconds=_CHILD_SECONDS, should_stop=should_stop
         )
     except (subprocess.TimeoutExpired, OSError):
         return None

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.ipc.child_process import PipeClosed
+from core.process.child_process import PipeClosed
 from core.process.engine_process import EngineProcess
 from core.values.addresses import LOST_WORKER
 from core.values.engine_options import EngineOptions

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from core.ipc.child_process import (
+from core.machine.host import core_count
+from core.process.child_process import (
     ChildProcess,
     PipeClosed,
     die_with_parent,
@@ -22,9 +23,7 @@ from core.ipc.child_process import (
     own_streams,
     start_module,
 )
-from core.machine.host import core_count
-from core.remote_devices.borrowing import Offered
-from core.remote_devices.handshake import MessageSocket, NotUnderstood, admit
+from core.remote_devices.borrowing import MessageSocket, NotUnderstood, Offered, admit
 from core.values.errors import SlipstreamError
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.speed.machine import DeviceKind

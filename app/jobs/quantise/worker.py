@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 from app.jobs.quantise.messages import Failed, FileWritten, Go, QuantiseTask, Sized, Stepped, Verified
-from core.ipc.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
+from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
 from core.values.errors import SlipstreamError
 from models.facts.model_facts import read_model
 from models.facts.split_files import parts

@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from core.engine.engine_pair import EnginePair
+from core.loading.worker import EventSender, _load
 from core.machine.bandwidth import BackgroundBandwidth, Bandwidth, TooLittleMemory, remembered
 from core.machine.host import Host, others_are_busy
-from core.process.worker import EventSender, _load
 from core.values.engine_options import EngineOptions
 from core.values.messages import Event, LoadModel
 from core.values.request import Request

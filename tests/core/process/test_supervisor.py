@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from core.ipc.child_process import run_module
 from core.llama.build import DESCRIBE
+from core.process.child_process import run_module
 from core.process.engine_process import EngineProcess
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
@@ -73,7 +73,7 @@ def engines(of: int | None = None) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(of).children():
         with suppress(psutil.Error):  # it has ended
-            if "core.process.worker" in child.cmdline():
+            if "core.loading.worker" in child.cmdline():
                 found.append(until(lambda child=child: itself(child), pause=0.001))
     return found
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from core.remote_devices import borrowing, lending
-from core.remote_devices.borrowing import borrow, look
-from core.remote_devices.handshake import MessageSocket
+from core.remote_devices.borrowing import MessageSocket, borrow, look
 from core.values.addresses import worker_address
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, WorkerUnavailable

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from core.ipc.child_process import Pipe
-from core.process.worker import ArrivedRequest, EventSender, InputThread
+from core.loading.worker import ArrivedRequest, EventSender, InputThread
+from core.process.child_process import Pipe
 from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
 from core.values.messages import Ended, Event, FailureKind, FinishReason, RequestEvent, Started, Token

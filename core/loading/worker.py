@@ -16,7 +16,7 @@ from functools import partial
 
 from core.engine.embedder import Embedder, Prepared
 from core.engine.engine_pair import EnginePair
-from core.ipc.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
+from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
 from core.values.errors import BadRequest, InputTooLong, LoadFailed, PromptTooLong, SlipstreamError
 from core.values.messages import (
     AnyRequest,

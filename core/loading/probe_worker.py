@@ -1,4 +1,4 @@
-"""Measures this machine: ``python -m core.process.probe_worker MODEL...`` prints a MachineProbe as JSON."""
+"""Measures this machine: ``python -m core.loading.probe_worker MODEL...`` prints a MachineProbe as JSON."""
 
 from __future__ import annotations
 
