@@ -10,7 +10,7 @@ from app.doctor.checks import check_bandwidth, check_kernels
 from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import CurrentMachine, current_machine
 from app.jobs.pair_test.pair_test import other_work
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.library_service.outbox import Stop
 from core.machine.bandwidth import MeasuringStopped
 from core.machine.host import OtherPrograms, core_count, cpu_name, others_are_busy
