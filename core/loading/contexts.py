@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.cost.calibration import MeasuredContext, assumed_for, cost_model_of, steps_key
+from core.cost.calibration import MeasuredContext, assumed_steps, cost_model_of, steps_key
 from core.cost.cost_model import ReadCost
 from core.cost.threads import ThreadChoice, thread_control
 from core.kv_cache.disk_cache import FOLDER, DiskTier, SegmentFolder, model_key
@@ -162,7 +162,7 @@ def measure_context(
         reads,
         make_batch,
         skips_masked=skips_masked,
-        assumed=assumed_for(options, reads, n_gpu_layers),
+        assumed=None if options.calibrates else assumed_steps(reads, is_on_gpu=n_gpu_layers > 0),
     )
     control = thread_control(context, cost, threads, n_gpu_layers)
     return MeasuredContext(context, cost, options.n_slots, reads, control, target.clock)

@@ -1,4 +1,4 @@
-"""Threads follow the load: the control over a fake context, and Ember beside busy processes on the same cores."""
+"""Threads: the choice from measured times, the control over a fake context, and Ember beside busy processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel, StepKind, kind_of
-from core.cost.threads import ThreadChoice, ThreadControl, thread_control
+from core.cost.threads import ThreadChoice, ThreadControl, candidates, fewest_that_pay, measure, thread_control
 from core.machine.host import core_count
 from core.values.request import SamplingParams
 from tests.support.engines import complete, open_engine, run, submit
@@ -23,6 +23,26 @@ CURVE = Calibration({1: 0.001, 8: 0.002, 64: 0.016, 256: 0.064})
 BUSY = (
     "import os, sys\nif hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
 )
+
+
+@pytest.mark.parametrize(
+    ("n_cores", "expected"), [(1, (1,)), (2, (1, 2)), (4, (1, 2, 3, 4)), (16, (1, 4, 8, 12, 15, 16))]
+)
+def test_counts_worth_a_try(n_cores: int, expected: tuple[int, ...]) -> None:
+    assert candidates(n_cores) == expected
+
+
+def test_threads_that_gain_nothing_are_not_used() -> None:
+    assert fewest_that_pay({1: 1.04, 2: 1.0}) == 1
+    assert fewest_that_pay({1: 2.0, 2: 1.0, 4: 0.9}) == 4
+    assert fewest_that_pay({1: 2.0, 2: 1.0, 4: 1.6}) == 2
+
+
+def test_every_count_is_measured_while_steps_are_short() -> None:
+    asked: list[int] = []
+    times = measure(asked.append, (1, 2, 3))
+    assert set(times) == {1, 2, 3}
+    assert set(asked) == {1, 2, 3}
 
 
 @dataclass
