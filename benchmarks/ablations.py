@@ -27,12 +27,12 @@ from benchmarks.simulation import (
     repeated_token,
     unique_token,
 )
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.policy import speculator
-from core.speculation.policy.draft_state import Backoff, DraftState, RiskBudget
-from core.speculation.policy.proposer_choice import ProposerChoice
-from core.speculation.policy.step_cost import LatencyBound
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation import speculator
+from core.speculation.draft_length import LatencyBound
+from core.speculation.draft_state import Backoff, DraftState, RiskBudget
+from core.speculation.proposer_choice import ProposerChoice
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import AcceptanceTable
 
 # Texts of a workload, one after the other, and steps of each.
 _TEXTS, _STEPS = 4, 150

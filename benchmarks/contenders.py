@@ -16,10 +16,10 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.scheduler.input_processor import InputProcessor
-from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import CostlyProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import CostlyProposer
+from core.speculation.speculator import Speculator
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, FinishReason, Receipt, Token
 from core.values.request import Request, SamplingParams

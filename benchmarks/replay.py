@@ -27,10 +27,9 @@ from benchmarks.report import BenchReport, ReportRow, run_bench, say
 from benchmarks.simulation import CURVES, ROUND, SimulatedDraftModel, SimulatedEngine
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence as Running
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
 from core.speculation.proposers.context_proposer import PRIORS, DraftSampler
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftChain, ProposedToken
 from core.values.engine_options import MAX_READ_ALONG, EngineOptions
 from core.values.request import Request
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT

@@ -15,11 +15,10 @@ import numpy as np
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.policy.speculator import Speculator, StepTimes
-from core.speculation.policy.step_cost import StepCapacity
-from core.speculation.proposer import AcceptanceSample, DraftChain, Evaluated, ProposedToken
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.draft_length import StepCapacity
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftChain, Evaluated, ProposedToken
+from core.speculation.speculator import Speculator, StepTimes
 from core.values.engine_options import MAX_READ_ALONG
 from core.values.request import Request
 

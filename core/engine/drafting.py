@@ -9,8 +9,8 @@ from core.llama.context import Context
 from core.scheduler.planner import NO_DRAFTS, step_latency_target
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
-from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_cost import StepCapacity
+from core.speculation.draft_length import StepCapacity
+from core.speculation.speculator import Speculator
 
 
 class Drafting:

@@ -34,8 +34,8 @@ from core.scheduler.planner import (
 )
 from core.scheduler.scheduler import Admission, Scheduler
 from core.scheduler.sequence import Sequence
-from core.speculation.policy.speculator import Speculator
 from core.speculation.proposers.draft_model import DraftModelProposer
+from core.speculation.speculator import Speculator
 from core.values.errors import BadRequest, SlipstreamError
 from core.values.messages import Ended, FinishReason, RequestEvent, Snapshot
 from core.values.request import Lane, Request, SamplingParams

@@ -26,12 +26,11 @@ from core.loading.contexts import (
 from core.loading.memory_fit import wants_mtp, why_no_mtp
 from core.loading.memory_need import read_facts
 from core.scheduler.input_processor import InputProcessor
-from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import CostlyProposer
-from core.speculation.proposers.autoregressive_head import MOST_OUTPUTS, Eagle3Proposer, MtpProposer
-from core.speculation.proposers.dflash import DFlashProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.heads import MOST_OUTPUTS, DFlashProposer, Eagle3Proposer, MtpProposer
+from core.speculation.proposers.proposer import CostlyProposer
+from core.speculation.speculator import Speculator
 from core.values.engine_options import DEFAULT_UBATCH, MAX_DRAFT_DEPTH, MAX_READ_ALONG, EngineOptions
 from core.values.errors import DraftRefused, LoadFailed
 from core.values.messages import LoadedModel, SmallModel

@@ -16,9 +16,9 @@ from core.engine.engine import Engine
 from core.kv_cache.memory import MOST_REPLAYED, AttentionMemory, CheckpointMemory, RecurrentMemory, choose_memory
 from core.llama.context import Context
 from core.loading.memory_need import n_snapshots
-from core.speculation.policy.speculator import StepTimes
-from core.speculation.proposer import Evaluated
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import Evaluated
+from core.speculation.speculator import StepTimes
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
 from tests.support.engines import Ledger, complete, open_engine, run, submit
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens

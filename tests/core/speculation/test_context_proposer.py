@@ -11,8 +11,8 @@ from core.cost.calibration import MeasuredContext
 from core.cost.cost_model import Calibration, CostModel, ReadCost
 from core.kv_cache.slot import Slot
 from core.llama.context import Batch, DecodeStatus
-from core.speculation.proposer import DraftFailed
 from core.speculation.proposers.context_proposer import ContextProposer
+from core.speculation.proposers.proposer import DraftFailed
 from models.facts.model_facts import WeightBytes
 
 BATCH = cast("Batch", SimpleNamespace(n_tokens=1))

@@ -6,8 +6,7 @@ import pytest
 
 from benchmarks.simulation import CURVES
 from core.cost.cost_model import Calibration, CostModel
-from core.speculation.policy.draft_length import GrowthCandidate, best_cut, charged, round_value
-from core.speculation.policy.step_cost import StepCost
+from core.speculation.draft_length import GrowthCandidate, StepCost, best_cut, charged, round_value
 
 GPU = CostModel(Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}))
 CPU = CostModel(Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068}))

@@ -9,8 +9,8 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.speculation.policy.speculator import Speculator
-from core.speculation.proposers.grammar import GrammarProposer
+from core.speculation.proposers.free_proposers import GrammarProposer
+from core.speculation.speculator import Speculator
 from core.values.messages import FinishReason
 from core.values.request import Constraint, SamplingParams
 from tests.support.engines import complete, open_engine, run, submit

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from core.kv_cache.slot import TokenBuffer
-from core.speculation.proposers.hidden_state import HiddenStateWindow
+from core.speculation.proposers.context_proposer import HiddenStateWindow
 
 
 def tokens(*values: int) -> npt.NDArray[np.int32]:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import SequenceAcceptance
-from core.speculation.proposer import DraftChain
-from core.speculation.proposers.ngram import _PIECE, NgramIndex, NgramProposer
+from core.speculation.proposers.free_proposers import _PIECE, NgramIndex, NgramProposer
+from core.speculation.proposers.proposer import DraftChain, SequenceAcceptance
 from core.values.request import Request
 
 

@@ -7,9 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from core.speculation.policy.draft_length import keep_evenly
-from core.speculation.policy.step_cost import StepCost
-from core.speculation.proposer import DraftChain
+from core.speculation.draft_length import StepCost, keep_evenly
+from core.speculation.proposers.proposer import DraftChain
 
 
 def chain(*reach: float) -> DraftChain:

@@ -10,22 +10,26 @@ from typing import NamedTuple
 from core.cost.cost_model import CostModel
 from core.kv_cache.memory import AttentionMemory
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import DraftStats
-from core.speculation.policy.draft_growth import DraftGrowth
-from core.speculation.policy.draft_length import keep_evenly, keep_what_pays
-from core.speculation.policy.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates, OwnTime
-from core.speculation.policy.proposer_choice import ProposerChoice
-from core.speculation.policy.step_cost import LatencyBound, StepCapacity, StepCost, slack_seconds
-from core.speculation.proposer import (
+from core.speculation.draft_length import (
+    LatencyBound,
+    StepCapacity,
+    StepCost,
+    keep_evenly,
+    keep_what_pays,
+    slack_seconds,
+)
+from core.speculation.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates, OwnTime
+from core.speculation.proposer_choice import DraftGrowth, ProposerChoice
+from core.speculation.proposers.draft_model import DraftModelProposer
+from core.speculation.proposers.free_proposers import GrammarProposer, NgramProposer
+from core.speculation.proposers.proposer import (
     CostlyProposer,
     DraftChain,
+    DraftStats,
     Evaluated,
     Proposer,
     TargetObserver,
 )
-from core.speculation.proposers.draft_model import DraftModelProposer
-from core.speculation.proposers.grammar import GrammarProposer
-from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH
 
 # A chain whose chance has sunk below this cannot pay in any step.

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import SequenceAcceptance
-from core.speculation.proposer import CostlyProposer, DraftChain, Proposer
+from core.speculation.proposers.proposer import CostlyProposer, DraftChain, Proposer, SequenceAcceptance
 
 # A proposer is first tried after so many verified tokens without a draft of its own.
 FIRST_PROBE = 8
