@@ -10,11 +10,9 @@ import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
 from core.engine.committer import Committer, RequestFinisher
-from core.engine.drafting import Drafting
-from core.engine.image_steps import ImageSteps
-from core.engine.meter import Meter, StepReading
+from core.engine.meter import Meter, StepFeedback, StepReading, StepStats
 from core.engine.model_runner import ModelRunner
-from core.engine.step_feedback import StepFeedback, StepStats
+from core.engine.step_inputs import Drafting, ImageSteps
 from core.images.prompt_images import ImageEncoder
 from core.kv_cache.slot_table import SlotTable
 from core.llama.model import LoraAdapters

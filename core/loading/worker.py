@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from core.engine.embedder import Embedder, Prepared
-from core.engine.engine_pair import EnginePair
+from core.engine.engines import Engines
 from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
 from core.values.errors import BadRequest, InputTooLong, LoadFailed, PromptTooLong, SlipstreamError
 from core.values.messages import (
@@ -53,7 +53,7 @@ class InputThread:
 
     def __init__(
         self,
-        engines: EnginePair | Embedder,
+        engines: Engines | Embedder,
         admit: Callable[[ArrivedRequest], None],
         tell: Callable[[tuple[RequestEvent, ...]], None],
     ) -> None:
@@ -210,7 +210,7 @@ class EventSender:
 class Worker:
     """Moves commands into the engine and events out of it."""
 
-    def __init__(self, engines: EnginePair | Embedder, pipe: Pipe, outbox: EventSender) -> None:
+    def __init__(self, engines: Engines | Embedder, pipe: Pipe, outbox: EventSender) -> None:
         self._engines = engines
         self._pipe = pipe
         self._outbox = outbox
@@ -243,7 +243,7 @@ class Worker:
             if isinstance(command, Cancel):
                 self._engines.cancel(command.request_id)
             elif isinstance(command, EndThoughts):
-                if isinstance(self._engines, EnginePair):
+                if isinstance(self._engines, Engines):
                     self._engines.end_thoughts(command.request_id)
             else:
                 self._submit(command)
@@ -325,7 +325,7 @@ def _import_ahead() -> None:
         import core.loading.load_engine  # noqa: F401
 
 
-def _load(command: LoadModel, outbox: EventSender) -> EnginePair | Embedder | None:
+def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
     """Load the model; on an error send the reason and return None."""
     try:
         from core.llama.library import log_to_stderr, silence_log
@@ -347,7 +347,7 @@ def _load(command: LoadModel, outbox: EventSender) -> EnginePair | Embedder | No
         )
         silence_log()
         open_spark = partial(open_draft_engine, engine, model) if model.spark is not None else None
-        engines = EnginePair(engine, open_spark, embedder_beside(engine, command.options, model))
+        engines = Engines(engine, open_spark, embedder_beside(engine, command.options, model))
         if engine.meter.peak is None and not model.n_gpu_layers:
             # The weights are in host memory, whose bandwidth is not measured yet.
             BackgroundBandwidth(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()

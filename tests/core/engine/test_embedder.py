@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from core.engine.embedder import Embedder
-from core.engine.engine_pair import EnginePair
+from core.engine.engines import Engines
 from core.llama.context import Batch
 from core.llama.library import L, silence_log
 from core.llama.model import Model
@@ -175,18 +175,18 @@ def test_a_model_that_cannot_write_refuses_a_prompt(embedder: Embedder) -> None:
 
 
 @pytest.fixture(scope="module", params=[("last", 3), ("mean", 1)])
-def pair(request: pytest.FixtureRequest) -> Iterator[tuple[EnginePair, int]]:
+def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Engines, int]]:
     """A model that writes, with vectors beside; longer texts than a batch come in parts where the last row counts."""
     kind, number = request.param
     with open_engine() as engine:
         options = EngineOptions(str(EMBER), pooling=kind)
         loaded = SimpleNamespace(n_ctx=engine.n_ctx, n_threads=1, n_gpu_layers=0)
         embedder = embedder_beside(engine, options, loaded)  # type: ignore[arg-type]
-        yield EnginePair(engine, None, embedder), number
+        yield Engines(engine, None, embedder), number
         embedder.close()
 
 
-def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tuple[EnginePair, int]) -> None:
+def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tuple[Engines, int]) -> None:
     """The chat's text stays as it is."""
     engines, number = pair
     story = Request("story", "Once upon a time", 40, sampling=SamplingParams(temperature=0, ignore_eos=True))
@@ -203,7 +203,7 @@ def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tup
     assert engines.is_idle
 
 
-def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tuple[EnginePair, int]) -> None:
+def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tuple[Engines, int]) -> None:
     engines, _ = pair
     embedder = engines._embedder
     assert embedder is not None
@@ -225,7 +225,7 @@ def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tu
     assert ended == ["long ago", "story"]
 
 
-def _events(engines: EnginePair, *requests: Request | EmbedRequest) -> list[RequestEvent]:
+def _events(engines: Engines, *requests: Request | EmbedRequest) -> list[RequestEvent]:
     for request in requests:
         engines.submit(engines.prepare(request))
     events: list[RequestEvent] = []

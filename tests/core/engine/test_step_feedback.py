@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel, ReadCost
-from core.engine.meter import Meter, StepReading
-from core.engine.step_feedback import StepFeedback
+from core.engine.meter import Meter, StepFeedback, StepReading
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot import TokenBuffer
 from core.kv_cache.slot_table import SlotTable

@@ -21,7 +21,7 @@ _STEP_WEIGHT = 0.1
 _LONGEST_BATCH = 0.05
 
 
-class EnginePair:
+class Engines:
     """Steps the engines in turn. ``prepare`` and ``answer`` may be called from any thread, the rest from one.
 
     While the fast lane decodes on the loaded model, the other engines use only the time that it can spare.

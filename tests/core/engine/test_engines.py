@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.engine.engine_pair import EnginePair
+from core.engine.engines import Engines
 from core.llama.library import silence_log
 from core.loading.load_drafts import open_draft_engine
 from core.values.engine_options import EngineOptions
@@ -22,22 +22,22 @@ PROMPT = chat("What is a bee?")
 
 
 @pytest.fixture
-def engines() -> Iterator[EnginePair]:
+def engines() -> Iterator[Engines]:
     silence_log()
     options = EngineOptions(str(EMBER), n_slots=2, n_ctx=512, n_threads=1, draft_path=str(EMBER_DRAFT))
     main, loaded = load(options)
-    made = EnginePair(main, lambda: open_draft_engine(main, loaded))
+    made = Engines(main, lambda: open_draft_engine(main, loaded))
     yield made
     made.close()
 
 
-def submit(engines: EnginePair, name: str, n_tokens: int = 30, **fields: object) -> None:
+def submit(engines: Engines, name: str, n_tokens: int = 30, **fields: object) -> None:
     fields.setdefault("sampling", GREEDY)
     request = Request(name, PROMPT, n_tokens, **fields)  # type: ignore[arg-type]
     engines.submit(engines.prepare(request))
 
 
-def run(engines: EnginePair, ledger: Ledger) -> Ledger:
+def run(engines: Engines, ledger: Ledger) -> Ledger:
     for _ in range(20_000):
         if engines.is_idle:
             return ledger
@@ -45,7 +45,7 @@ def run(engines: EnginePair, ledger: Ledger) -> Ledger:
     raise AssertionError("not idle")
 
 
-def test_the_small_model_says_what_it_says_when_it_is_loaded_alone(engines: EnginePair) -> None:
+def test_the_small_model_says_what_it_says_when_it_is_loaded_alone(engines: Engines) -> None:
     with open_engine(EMBER_DRAFT, n_slots=2, n_ctx=512) as alone:
         expected, _, _ = complete(alone, PROMPT, max_tokens=30)
     with open_engine(EMBER, n_slots=2, n_ctx=512, speculation="off") as alone:
@@ -58,7 +58,7 @@ def test_the_small_model_says_what_it_says_when_it_is_loaded_alone(engines: Engi
     assert expected != other
 
 
-def test_requests_of_both_can_be_cancelled_and_end_once(engines: EnginePair) -> None:
+def test_requests_of_both_can_be_cancelled_and_end_once(engines: Engines) -> None:
     ledger = Ledger()
     for name in ("a", "b", "c"):
         submit(engines, f"spark {name}", 200, by_draft=True, sampling=ENDLESS)
@@ -73,7 +73,7 @@ def test_requests_of_both_can_be_cancelled_and_end_once(engines: EnginePair) -> 
     assert len(ledger.ended) == 6
 
 
-def test_beside_a_fast_request_the_small_model_moves_on_too(engines: EnginePair) -> None:
+def test_beside_a_fast_request_the_small_model_moves_on_too(engines: Engines) -> None:
     ledger = Ledger()
     submit(engines, "fast", 300, lane=Lane.FAST, sampling=ENDLESS)
     submit(engines, "spark", 400, by_draft=True, sampling=ENDLESS)
@@ -84,7 +84,7 @@ def test_beside_a_fast_request_the_small_model_moves_on_too(engines: EnginePair)
     assert ledger.n_tokens["spark"] == 400
 
 
-def test_the_snapshot_counts_both(engines: EnginePair) -> None:
+def test_the_snapshot_counts_both(engines: Engines) -> None:
     submit(engines, "spark", by_draft=True)
     submit(engines, "standard")
     engines.step()
@@ -101,11 +101,11 @@ def test_without_a_small_model_the_request_is_refused() -> None:
     with open_engine(n_slots=1, n_ctx=128) as main:
         assert main.draft_model is None
         with pytest.raises(BadRequest, match="small model"):
-            EnginePair(main).prepare(Request("spark", FOX, 4, by_draft=True))
+            Engines(main).prepare(Request("spark", FOX, 4, by_draft=True))
 
 
 def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_again(
-    engines: EnginePair, monkeypatch: pytest.MonkeyPatch
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_memory(*arguments: object, **fields: object) -> None:
         raise LoadFailed("llama.cpp could not make a context.")
