@@ -13,10 +13,10 @@ from core.engine.committer import Committer, RequestFinisher
 from core.engine.meter import Meter, StepFeedback, StepReading, StepStats
 from core.engine.model_runner import ModelRunner
 from core.engine.step_inputs import Drafting, ImageSteps
-from core.images.prompt_images import ImageEncoder
 from core.kv_cache.slot_table import SlotTable
 from core.llama.model import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
+from core.scheduler.images import ImageEncoder
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.planner import (
     NO_DRAFTS,

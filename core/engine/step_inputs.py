@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from core.engine.committer import RequestFinisher
-from core.images.prompt_images import ImageEncoder, ImageRows
 from core.kv_cache.memory import MOST_REPLAYED
 from core.llama.context import Context
 from core.llama.projector import EncodingFailed
+from core.scheduler.images import ImageEncoder, ImageRows
 from core.scheduler.planner import NO_DRAFTS, Share, step_latency_target
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence

@@ -18,7 +18,6 @@ from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure
 from core.engine.embedder import MAX_TEXTS, Embedder
 from core.engine.engine import Engine
 from core.engine.meter import Meter
-from core.images.prompt_images import ImageEncoder, PromptReader
 from core.kv_cache.disk_cache import model_key
 from core.kv_cache.memory import choose_memory
 from core.llama.context import Batch, Context, EmbeddingContext, EmbeddingOptions, pooling_of
@@ -54,6 +53,7 @@ from core.machine.bandwidth import remembered
 from core.machine.host import core_count, last_level_cache, this_machine
 from core.machine.known_machine import MEASURED_FILE, Measurements
 from core.remote_devices.borrowing import connect_workers
+from core.scheduler.images import ImageEncoder, PromptReader
 from core.scheduler.input_processor import InputProcessor
 from core.values.addresses import is_worker
 from core.values.engine_options import Device, EngineOptions, Pooling
