@@ -1,6 +1,6 @@
 """Images of requests: their files, the rows of a prompt that stand for them, and a thread that makes their embeddings.
 
-What a file is, is checked from its header before any pixel is decoded. Embeddings are made while steps go on.
+A file is checked from its header, before any pixel is decoded. Embeddings are made while steps go on.
 """
 
 from __future__ import annotations
