@@ -56,16 +56,11 @@ class SegmentHeader(NamedTuple):
         return self.start + len(self.tokens)
 
 
-def digest_of(blob: Blob) -> bytes:
-    """Return the checksum of a blob (BLAKE2b)."""
-    return hashlib.blake2b(blob.data, digest_size=_DIGEST_BYTES).digest()
-
-
 def pack_head(key: bytes, header: SegmentHeader, blob: Blob) -> bytes:
     """Return the bytes before the blob in a file of the model ``key``."""
     parent = header.parent_id or _NO_PARENT
     sizes = blob.nbytes, header.start, len(header.tokens), header.is_whole
-    head = _HEAD.pack(_MAGIC, key, header.id, parent, *sizes, digest_of(blob))
+    head = _HEAD.pack(_MAGIC, key, header.id, parent, *sizes, _digest(blob.data))
     head += np.ascontiguousarray(header.tokens, "<i4").tobytes()
     return head + _digest(head)
 
@@ -87,7 +82,8 @@ def read_head(file: BinaryIO, key: bytes, n_file_bytes: int) -> tuple[SegmentHea
     return SegmentHeader(name, None if parent == _NO_PARENT else parent, start, ids, n_bytes, bool(is_whole)), digest
 
 
-def _digest(data: bytes) -> bytes:
+def _digest(data: bytes | memoryview) -> bytes:
+    """Return the checksum of bytes (BLAKE2b)."""
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
 
 
@@ -166,7 +162,7 @@ class SegmentFolder:
             with path.open("rb") as file:
                 header, digest = read_head(file, self._key, os.fstat(file.fileno()).st_size)
                 blob = np.empty(header.n_bytes, np.uint8)
-                if header.id == name and file.readinto(blob.data) == header.n_bytes and digest_of(blob) == digest:
+                if header.id == name and file.readinto(blob.data) == header.n_bytes and _digest(blob.data) == digest:
                     return blob
         except (OSError, NotASegmentFile):
             pass

@@ -329,7 +329,7 @@ class DFlashProposer(HiddenStateProposer):
         for chain in chains:
             self._use(chain.sequence)
             if not chain.tokens:
-                self._blocks.pop(self._slot(chain.sequence), None)
+                self._blocks.pop(chain.sequence.slot.id, None)
                 span = self._unread(chain.sequence)
                 spans += [span] if span is not None else []
         most = self._batch.capacity // self._n_block
@@ -356,10 +356,6 @@ class DFlashProposer(HiddenStateProposer):
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _slot(sequence: Sequence) -> int:
-        return sequence.slot.id
-
     def _unread(self, sequence: Sequence) -> UnreadSpan | None:
         """Return the unread tokens before the last one; None if states are missing."""
         features, tokens = self._slot_features(sequence), sequence.tokens.view
@@ -380,7 +376,7 @@ class DFlashProposer(HiddenStateProposer):
             rest = span
             while rest.n_rows:
                 part, rest = rest.split(rest.start + batch.capacity - batch.n_tokens)
-                batch.add_states(span.features.window.rows(part.start, part.end), part.start, self._slot(span.sequence))
+                batch.add_states(span.features.window.rows(part.start, part.end), part.start, span.sequence.slot.id)
                 span.features.read.extend(span.sequence.tokens.view[part.start : part.end])
                 if batch.n_tokens == batch.capacity:
                     self._put_in(spans)
@@ -402,27 +398,27 @@ class DFlashProposer(HiddenStateProposer):
         if n_read <= self._batch.n_tokens:
             self._observe(self._batch.n_tokens, 0, self._clock() - began)
         for span, rows in zip(spans, logits, strict=True):
-            self._blocks[self._slot(span.sequence)] = rows
-            self._in_place.add(self._slot(span.sequence))
+            self._blocks[span.sequence.slot.id] = rows
+            self._in_place.add(span.sequence.slot.id)
 
     def _evaluate(self, sequences: list[Sequence], anchors: list[int]) -> list[StateRows]:
         """Return the logits of the block behind each anchor (a position); the cache is left as it was."""
         batch, size = self._batch, self._n_block
         batch.clear()
         for sequence, anchor in zip(sequences, anchors, strict=True):
-            slot = self._slot(sequence)
+            slot = sequence.slot.id
             batch.add(int(sequence.tokens.view[anchor]), anchor, slot)
             for place in range(1, size):
                 batch.add(self._mask, anchor + place, slot)
         self._decode(batch, sequences, sum(anchors) + batch.n_tokens)
         self._context.synchronize()
         for sequence, anchor in zip(sequences, anchors, strict=True):
-            self._context.remove(self._slot(sequence), anchor)
+            self._context.remove(sequence.slot.id, anchor)
         logits = self._context.logits(batch.n_tokens)
         return [logits[row + 1 : row + size] for row in range(0, batch.n_tokens, size)]
 
     def _next(self, chain: DraftChain) -> ProposedToken | None:
-        rows, depth = self._blocks.get(self._slot(chain.sequence)), len(chain.tokens)
+        rows, depth = self._blocks.get(chain.sequence.slot.id), len(chain.tokens)
         if rows is None or depth >= len(rows):
             return None
         guess = self._sampler.choose(chain.sequence, rows[depth], chain.position, chain.tokens)
