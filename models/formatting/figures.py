@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-# How a number as Python writes it becomes one of another language.
+# Turns Python's marks in a number into those of languages with a decimal comma.
 _COMMA = str.maketrans(",.", ".,")
 _marks: dict[int, int] | None = None
 
 
 def use_comma(is_wanted: bool) -> None:
-    """Write numbers in this process with a comma before decimals and points between thousands, or the other way."""
+    """Write all numbers of this process as 1.234,5 if ``is_wanted``, else as 1,234.5."""
     global _marks
     _marks = _COMMA if is_wanted else None
 
 
 def in_marks(number: str) -> str:
-    """Return a number as Python writes it with the marks that are in use."""
+    """Return a number that Python has formatted, with the marks that ``use_comma`` has chosen."""
     return number.translate(_marks) if _marks is not None else number
 
 
@@ -41,7 +41,7 @@ def parameters(number: int) -> str:
 
 
 def count(number: float) -> str:
-    """Return a count with thousands apart."""
+    """Return a count with a mark between thousands."""
     return in_marks(f"{number:,.0f}")
 
 
