@@ -20,8 +20,8 @@ from core.values.messages import Ended, FinishReason
 from core.values.receipt import Receipt
 from core.values.request import Lane, Request, SamplingParams
 
-# Tokens of a reply when other requests take its slot, and tokens of each of these requests, which end long before the
-# reply.
+# The number of tokens after which other requests take a reply's slot, and the tokens of each of these requests, which
+# end long before the reply does.
 _SPOKEN_BEFORE, _INTERRUPTER_TOKENS = 12, 8
 
 
@@ -94,7 +94,6 @@ class EngineClient:
             time.sleep(pause)
 
     def close(self) -> None:
-        """Free the model."""
         self.engine.close()
 
     def _submit(self, question: Question, lane: Lane = Lane.STANDARD, n_tokens: int | None = None) -> Running:

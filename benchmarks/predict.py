@@ -8,9 +8,9 @@ What a prediction may know:
 
 - ``bandwidth``: the measured bandwidth of this machine alone;
 - ``cold``: also the probe of its kernels, and two runs of the pair of models that comes with Slipstream;
-- ``learnt``: also runs of the other models of the family. Of the model itself, and of all models with as many layers,
-  whatever their type and kind, it knows nothing: these are left out together;
-- ``few``: as ``learnt``, but from only the six models of the smallest size, for all others.
+- ``learnt``: also runs of the other models of the family. The model itself is left out, and with it all models with as
+  many layers, whatever their type and kind;
+- ``few``: as ``learnt``, but only from runs of the six smallest models.
 """
 
 from __future__ import annotations
