@@ -485,6 +485,8 @@ class _Facts:
 
 _NOT_MODELS = {
     "adapter": Sentence("This is a LoRA adapter: it changes a model and is loaded beside one."),
-    "mmproj": Sentence("This file lets a model see or hear: it is loaded beside its model, not as one."),
+    "mmproj": Sentence(
+        "This file is a projector, which lets a model see or hear. Choose the model that it belongs to."
+    ),
     "imatrix": Sentence("This is an importance matrix, made to quantise a model, and not a model."),
 }

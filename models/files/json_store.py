@@ -60,7 +60,7 @@ class JsonStore:
             except Timeout:
                 raise StoreRefused(
                     Sentence(
-                        "{path} is being written by another program for long. Try again in a moment.", path=self.path
+                        "Another program has been writing {path} for some time. Try again in a moment.", path=self.path
                     )
                 ) from None
             except OSError as error:
