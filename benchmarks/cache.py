@@ -132,6 +132,7 @@ def _home() -> Iterator[Path]:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
     settings = {"rounds": options.rounds, "layers": options.layers, "threads": n_threads}

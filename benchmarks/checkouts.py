@@ -181,6 +181,7 @@ def _python(checkout: Path) -> Path:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     n_threads = options.threads or physical_cores()
     checkouts = {path.name: path for path in options.checkouts}
     first = next(iter(checkouts))

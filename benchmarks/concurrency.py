@@ -165,6 +165,7 @@ def _points(rows: Sequence[ReportRow], drafts: Sequence[str], way: Way) -> list[
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     n_threads = options.threads or physical_cores()
     # This many layers give steps of about ten milliseconds, so that overhead weighs as little as for larger models.
     options.layers = options.layers or (60 if options.model == EMBER else 200)

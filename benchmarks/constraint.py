@@ -190,7 +190,7 @@ def reply(engine: Engine, seed: int, drafts: bool, replies: Replies) -> float:
 
 
 def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportRow:
-    """Return the row of a model for which only tokens forced by the schema are drafted."""
+    """Return the row of a model whose replies are drafted as far as the schema forces them."""
     n_threads = options.threads or physical_cores()
     # Without a draft model, heads and n-grams, only the grammar drafts.
     forced = EngineOptions(path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads, speculation="draft", uses_heads=False)
@@ -219,6 +219,7 @@ def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportR
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
     settings = {name: getattr(options, name) for name in ("vocabulary", "layers", "rounds", "steps", "replies")}

@@ -252,6 +252,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     n_threads = options.threads or physical_cores()
     names = ("layers", "prompts", "more_prompts", "servers", "tokens", "depths", "drafts")
     settings = {name: getattr(options, name) for name in names}

@@ -174,6 +174,7 @@ def measure_http(
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     log.silence()
     n_threads, devices = options.threads or physical_cores(), tuple(options.device)
     report = BenchReport(

@@ -219,6 +219,7 @@ def summarise(rows: list[ReportRow]) -> dict[str, float | str | None]:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
     names = ("layers", "rounds", "tokens", "slots", "ways")

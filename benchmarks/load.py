@@ -162,6 +162,7 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     log.silence()
     names = ("rounds", "seconds", "busy", "layers")
     settings = {name: getattr(options, name) for name in names}

@@ -229,6 +229,7 @@ def draw(report: BenchReport, options: argparse.Namespace) -> None:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     n_threads = options.threads or physical_cores()
     names = ("layers", "rounds", "tokens", "clients", "long_clients", "rows", "peer_openmp")
     report = BenchReport("peers", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})

@@ -256,6 +256,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     n_threads = options.threads or physical_cores()
     names = ("models", "prompts", "kinds", "tokens", "layers")
     report = BenchReport("same", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})

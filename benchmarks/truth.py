@@ -303,6 +303,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
     names = ("layers", "replies", "tokens", "clients", "drafts", "conditions")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-# Turns Python's marks in a number into those of languages with a decimal comma.
+# How a number as Python writes it becomes one of another language.
 _COMMA = str.maketrans(",.", ".,")
 _marks: dict[int, int] | None = None
 
 
 def use_comma(is_wanted: bool) -> None:
-    """Write all numbers of this process as 1.234,5 if ``is_wanted``, else as 1,234.5."""
+    """Write numbers in this process with a comma before decimals and points between thousands, or the other way."""
     global _marks
     _marks = _COMMA if is_wanted else None
 
