@@ -1,6 +1,6 @@
 """Drafting against plain decoding: a perfect, a realistic and a useless draft, lookups, and every fixed depth.
 
-The target is deep Ember: Ember with silent layers behind its own, so that it says the same and costs as much as a model
+The target is deep Ember: Ember with silent layers after its own, so that it says the same and costs as much as a model
 ten times its size. Ember itself drafts for it perfectly. Ember-draft drafts like a small model of the same family.
 Ember-draft with shuffled weights is always wrong. There is one client, greedy. Tokens per second count from the first
 token on, so the target's reading of the prompt does not count, but the draft model's does.

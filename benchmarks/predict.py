@@ -1,6 +1,6 @@
 """Predicted against measured decoding speed over a family of models, at an empty and at a filled context.
 
-The family is deep Ember: Ember with silent layers behind its own, dense and with experts (two of four for each token),
+The family is deep Ember: Ember with silent layers after its own, dense and with experts (two of four for each token),
 in Q4_0, Q8_0 and F16. Each model is made, loaded in Slipstream's engine, timed with greedy requests without drafts (the
 better of two), and removed; the order is shuffled, because a machine's speed drifts by the minute.
 
