@@ -230,7 +230,7 @@ def _row(draft: str, kind: str, way: Way, samples: Sequence[DraftSample]) -> Rep
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the numbers behind the promises; None if nothing was measured for one."""
+    """Return the summary; a figure is None if nothing was measured for it."""
     ratio = {(row["draft"], row["kind"], row["way"]): row["vs_plain"] for row in rows}
     decided = [row["vs_plain"] for row in rows if row["depth"] is None]
     control = [row["vs_plain"] for row in rows if row["way"] == CONTROL.name]

@@ -59,7 +59,7 @@ class EmbeddingSide:
             self._headers["Authorization"] = f"Bearer {api_key}"
 
     def run(self, bodies: Sequence[list[list[int]]]) -> tuple[float, list[list[float]]]:
-        """Send all requests at once; return the seconds until all were answered, and the vectors of the first."""
+        """Send all requests at once; return the seconds until all are answered, and the first one's vectors."""
         with ThreadPoolExecutor(len(bodies)) as clients:
             began = time.perf_counter()
             answers = list(clients.map(self._embed, bodies))

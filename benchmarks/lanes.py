@@ -204,7 +204,7 @@ def measure_plan(lanes: Lanes, way: str, rounds: int) -> ReportRow:
 
 
 def summarise(rows: list[ReportRow]) -> dict[str, float | str | None]:
-    """Return the numbers behind the lanes' promises, each from its worst way."""
+    """Return the summary, each figure from its worst way."""
     fast = [row for row in rows if row["measure"] == "fast lane"]
     summary: dict[str, float | str | None] = {
         "fast_lane_itl_ratio": max(row["itl_ratio"] for row in fast),

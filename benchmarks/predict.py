@@ -199,7 +199,7 @@ def errors(rows: Iterable[ReportRow], knowledge: str) -> list[float]:
 
 
 def summary_of(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the errors behind the promises, and the same by type, kind and context."""
+    """Return the median and 90th percentile of the errors, and the median by type, kind and context."""
     found = errors(rows, "learnt")
     summary: dict[str, float | str | None] = {
         "median_error": round(median(found), 4),

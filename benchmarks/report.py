@@ -26,7 +26,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 @dataclass
 class BenchReport:
-    """The result of a bench. ``summary`` has the few numbers behind the promises.
+    """The result of a bench. ``summary`` has the few figures that the documents quote.
 
     ``was_stopped``: Ctrl-C or SIGTERM came before the end, and ``rows`` has what was measured until then.
     """

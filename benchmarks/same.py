@@ -49,7 +49,7 @@ from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached, cached
 
 TYPES = ("q8_0", "q4_k", "f16")
 MODELS = tuple(f"{shape}{type_}" for shape in ("", "moe-") for type_ in TYPES)
-# The kinds behind each promise; the promise is the lowest of them.
+# The kinds behind each figure of the summary, which is the lowest of theirs.
 PROMISES = {
     "same_alone_again": ("again",),
     "same_in_company": ("company",),
@@ -241,7 +241,7 @@ def _share(found: Sequence[SameFinding]) -> float | None:
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the least share of identical texts for each promise, over all models, and the largest gap."""
+    """Return the least share of identical texts over all models for each of ``PROMISES``, and the largest gap."""
 
     def least(*kinds: str) -> float | None:
         return min((row["same"] for row in rows if row.get("kind") in kinds), default=None)

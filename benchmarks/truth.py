@@ -290,7 +290,7 @@ def _figures(samples: Sequence[TruthSample]) -> ReportRow:
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the numbers behind the promises over all replies; None if nothing was measured for one."""
+    """Return the summary over all replies; a figure is None if nothing was measured for it."""
     errors = [error for row in rows for error in row["speedup_errors"]]
     predictions = [row["prediction_error"] for row in rows if row.get("prediction_error") is not None]
     return {
