@@ -99,7 +99,7 @@ def _notes(facts: ModelFacts, n_ctx: int | None, wanted: FitRequest, plan: Place
     if n_ctx is not None and n_ctx > wanted.n_ctx:
         notes.append(
             Sentence(
-                "It was trained for a context of {n_ctx:,} tokens, so it is judged with that instead of {asked:,}.",
+                "It was trained for {n_ctx:,} tokens of context, so it is judged with that instead of {asked:,}.",
                 n_ctx=wanted.n_ctx,
                 asked=n_ctx,
             )

@@ -100,7 +100,7 @@ def _pace(one: QuantisationOption) -> str:
     empty, full = rate(speed.empty), rate(speed.full)
     if full == empty:
         return Sentence("{empty} tokens/s here", empty=empty)
-    return Sentence("{empty} tokens/s here, {full} after {n_ctx:,} tokens", empty=empty, full=full, n_ctx=speed.n_ctx)
+    return Sentence("{empty} tokens/s here, {full} behind {n_ctx:,} tokens", empty=empty, full=full, n_ctx=speed.n_ctx)
 
 
 def _quality(one: QuantisationOption) -> tuple[float, int]:

@@ -241,7 +241,7 @@ def test_a_context_that_cannot_be_is_refused(n_ctx):
 def test_a_context_beyond_training_is_cut_and_said():
     judgement = fit_report(FACTS, machine(), n_ctx=9_000)
     assert judgement.plan.setting.n_ctx == 1024
-    assert "trained for a context of 1,024 tokens" in judgement.notes[0]
+    assert "trained for 1,024 tokens" in judgement.notes[0]
 
 
 def test_a_header_without_layers_is_refused():

@@ -33,7 +33,7 @@ def test_the_best_quality_that_is_quick_enough():
 def test_the_reason_has_both_speeds_of_the_judgement():
     judged = FitReport(FitVerdict.GREEN, "It fits.", speed=SpeedPrediction(18.4, 9.96, 8192))
     found = recommend([QuantisationOption("Q8_0", "Q8_0", 9, judged)])
-    assert found.sentence.endswith("18 tokens/s here, 10.0 after 8,192 tokens.")
+    assert found.sentence.endswith("18 tokens/s here, 10.0 behind 8,192 tokens.")
 
 
 def test_nothing_larger_than_q8_0_unless_there_is_nothing_else():

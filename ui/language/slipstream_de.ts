@@ -9330,7 +9330,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/fit_report.py" />
-      <source>It was trained for a context of {n_ctx:,} tokens, so it is judged with that instead of {asked:,}.</source>
+      <source>It was trained for {n_ctx:,} tokens of context, so it is judged with that instead of {asked:,}.</source>
       <translation>Trainiert ist es für einen Kontext von {n_ctx:,} Token, also wird es damit beurteilt statt mit {asked:,}.</translation>
     </message>
     <message>
@@ -9355,7 +9355,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
-      <source>{empty} tokens/s here, {full} after {n_ctx:,} tokens</source>
+      <source>{empty} tokens/s here, {full} behind {n_ctx:,} tokens</source>
       <translation>{empty} Token/s hier, {full} nach {n_ctx:,} Token</translation>
     </message>
     <message>

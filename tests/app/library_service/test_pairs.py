@@ -158,7 +158,7 @@ def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_show
     card = library.get(ask.GetRemoteFit(REPO, "fox-Q8_0.gguf"))
     speed = card.fit.speed
     empty, full = rate(speed.empty), rate(speed.full)
-    speeds = f"{empty} tokens/s here, {full} after {speed.n_ctx:,} tokens."
+    speeds = f"{empty} tokens/s here, {full} behind {speed.n_ctx:,} tokens."
     assert found.sentence == f"Q8_0, the best quality that fits well and is quick enough: {speeds}"
     hub.repos[REPO].files["fox-Q8_0.gguf"] = SMALL.read_bytes()[:200_000]
     library.get(ask.ShowRepository(REPO))
