@@ -1,4 +1,4 @@
-"""Time to the first token when the beginning of a prompt is known: a second turn, sub-agents, after a restart."""
+"""Time to the first token when the beginning of a prompt is cached: a second turn, sub-agents, after a restart."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ N_REPLY = 32
 _TURN_END = "<|im_end|>\n"
 _REPLY = "Once upon a time, there was a happy fox named Ella."
 CacheSample = tuple[float, float, int]
-"""Seconds to the first token without what is known, with it, and how many tokens were found."""
-# Files that have not changed for this long (seconds) are complete.
+"""Seconds to the first token without the cached prefix and with it, and how many tokens were found in the cache."""
+# Cache files count as complete if none has changed for this many seconds.
 _QUIET = 1.0
 
 
@@ -60,7 +60,6 @@ class Texts:
         return history + self.tokens(reply + _TURN_END + prompts.chat("Tell me more."))
 
     def close(self) -> None:
-        """Free the vocabulary."""
         self._model.close()
 
 
@@ -93,12 +92,11 @@ class Server:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """End the process."""
         self._process.stop()
 
 
 def second_turn(server: Server, texts: Texts) -> CacheSample:
-    """Return the TTFT of a first turn of 800 tokens, of the second, and how many tokens of that were cached."""
+    """Return the TTFT of a first turn of 800 tokens and of the second turn, and how many of its tokens were cached."""
     server.settle()
     history = texts.fresh(HISTORY)
     (first,) = server.ask(history, n_reply=N_REPLY)
@@ -119,7 +117,7 @@ def sub_agents(server: Server, texts: Texts) -> CacheSample:
 
 @contextmanager
 def _home() -> Iterator[Path]:
-    """Keep caches, logs and measurements of the servers in a temporary folder."""
+    """Put caches, logs and measurements of the servers into a temporary folder."""
     before = os.environ.get(HOME_VARIABLE)
     with tempfile.TemporaryDirectory(prefix="slipstream-bench-") as folder:
         os.environ[HOME_VARIABLE] = folder

@@ -1,4 +1,4 @@
-"""Ways to decode, compared on one loaded model; each keeps the learnt state of a separate server."""
+"""Ways to decode, compared on one loaded model. Each has its own learnt state, as a separate server would."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Way:
 
 
 PLAIN = Way("plain")
-# Plain decoding again: its difference to plain decoding is noise.
+# Plain decoding again: how far it is from plain decoding is noise.
 CONTROL = Way("control")
 ADAPTIVE = Way("adaptive", with_draft=True)
 LOOKUP = Way("lookup", with_lookup=True)
@@ -177,7 +177,6 @@ class DecodingStage:
         return DraftModelProposer(draft.model, own, self._engine.context.n_vocab)
 
     def close(self) -> None:
-        """Free the models."""
         self._engine.close()
 
 
@@ -207,6 +206,5 @@ class PlainAndDrafting:
         return type(self._engines[AUTO].slots.memory).__name__
 
     def close(self) -> None:
-        """Free the models."""
         for engine in self._engines.values():
             engine.close()

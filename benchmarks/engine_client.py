@@ -19,8 +19,8 @@ from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, FinishReason, Receipt
 from core.values.request import Lane, Request, SamplingParams
 
-# Tokens of a reply when other requests take its slot, and tokens of each of these requests, which end long before the
-# reply.
+# The number of tokens after which other requests take a reply's slot, and the tokens of each of these requests, which
+# end long before the reply does.
 _SPOKEN_BEFORE, _INTERRUPTER_TOKENS = 12, 8
 
 
@@ -93,7 +93,6 @@ class EngineClient:
             time.sleep(pause)
 
     def close(self) -> None:
-        """Free the model."""
         self.engine.close()
 
     def _submit(self, question: Question, lane: Lane = Lane.STANDARD, n_tokens: int | None = None) -> Running:

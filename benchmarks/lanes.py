@@ -1,10 +1,10 @@
 """The lanes: a fast request's pace beside batch requests, the batch lane's throughput, and what planning takes.
 
 Deep Ember, plainly and with Ember-draft and lookups, in the engine's process without HTTP. A fast request runs alone,
-and while 16 batch requests are queued and running, in turns (alone, beside, beside, alone), and each ratio is of
-such a round. The batch lane runs alone against plain concurrent requests with prompts of the same kinds, as many
-as there are slots; ratios are over pairs too. Planning (placing requests and choosing rows) is timed with 16 and with
-256 batch requests in line. Both runs of a pair have the same prompt, and all is forgotten between them.
+and while 16 batch requests are queued and running, in turns (alone, beside, beside, alone). Each ratio is taken within
+such a round. The batch lane alone is compared with as many plain concurrent requests as there are slots, with prompts
+of the same kinds; ratios are taken within a pair, too. Planning (placing requests and choosing rows) is timed with 16
+and with 256 batch requests in line. Both runs of a pair have the same prompt, and the cache is emptied between them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PLAN_STEPS = 60
 _FEW_ROUNDS = 3
 # Rounds of whole batches still differ by several per cent on a shared machine.
 _BATCH_ROUNDS = 7
-# First place in the prompt list for the fast lane.
+# Index in the list of prompts at which those of the fast lane begin.
 _FAST_PLACES = 1_900
 _FIRST_TOKENS = 4
 _ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
@@ -204,7 +204,7 @@ def measure_plan(lanes: Lanes, way: str, rounds: int) -> ReportRow:
 
 
 def summarise(rows: list[ReportRow]) -> dict[str, float | str | None]:
-    """Return the numbers behind the lanes' promises, each from its worst way."""
+    """Return the summary, each figure from its worst way."""
     fast = [row for row in rows if row["measure"] == "fast lane"]
     summary: dict[str, float | str | None] = {
         "fast_lane_itl_ratio": max(row["itl_ratio"] for row in fast),

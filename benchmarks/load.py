@@ -34,7 +34,7 @@ _BUSY = (
     "import os, sys\nif hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
 )
 _WARM_SECONDS = 0.5
-# Turns without load are shorter by this factor, and there are more by the same factor.
+# Turns without load are shorter by this factor, and there are as many times more of them.
 _SHORTER = 6
 # Positions after which a text restarts.
 _SITTING = 256
@@ -49,7 +49,7 @@ class ThreadContender:
         control = engine._feedback.observe.__self__  # type: ignore[attr-defined]
         assert isinstance(control, ThreadControl)
         self._control = control
-        # Trials may cost a share of the tuned time, so the time of other turns must not count.
+        # The tuner may spend a share of its time on trials, so other turns must not count as its time.
         self._governed_seconds = 0.0
         control._clock = lambda: self._governed_seconds
         self._n_steps = _SITTING
@@ -95,7 +95,7 @@ def _learn_nothing(rows: int, kv: int, seconds: float) -> None:
 
 @contextmanager
 def busy(n_processes: int) -> Iterator[None]:
-    """Keep cores busy, one for each process."""
+    """Keep ``n_processes`` cores busy, with a process each."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     children = [
         subprocess.Popen([sys.executable, "-c", _BUSY, str(cores[index % len(cores)])]) for index in range(n_processes)

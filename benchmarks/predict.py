@@ -1,6 +1,6 @@
 """Predicted against measured decoding speed over a family of models, at an empty and at a filled context.
 
-The family is deep Ember: Ember with silent layers behind its own, dense and with experts (two of four for each token),
+The family is deep Ember: Ember with silent layers after its own, dense and with experts (two of four for each token),
 in Q4_0, Q8_0 and F16. Each model is made, loaded in Slipstream's engine, timed with greedy requests without drafts (the
 better of two), and removed; the order is shuffled, because a machine's speed drifts by the minute.
 
@@ -8,9 +8,9 @@ What a prediction may know:
 
 - ``bandwidth``: the measured bandwidth of this machine alone;
 - ``cold``: also the probe of its kernels, and two runs of the pair of models that comes with Slipstream;
-- ``learnt``: also runs of the other models of the family. Of the model itself, and of all models with as many layers,
-  whatever their type and kind, it knows nothing: these are left out together;
-- ``few``: as ``learnt``, but from only the six models of the smallest size, for all others.
+- ``learnt``: also runs of the other models of the family. The model itself is left out, and with it all models with as
+  many layers, whatever their type and kind;
+- ``few``: as ``learnt``, but only from runs of the six smallest models.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def errors(rows: Iterable[ReportRow], knowledge: str) -> list[float]:
 
 
 def summary_of(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the errors behind the promises, and the same by type, kind and context."""
+    """Return the median and 90th percentile of the errors, and the median by type, kind and context."""
     found = errors(rows, "learnt")
     summary: dict[str, float | str | None] = {
         "median_error": round(median(found), 4),

@@ -13,7 +13,7 @@ RATES = {"Q4_0": 8e9, "Q8_0": 10e9, "F16": 9e9, "F32": 9e9}
 
 
 def remember_probe(cache: Path) -> None:
-    """Write a probe of this machine's processor and the rate of its memory where the app finds them."""
+    """Write a made-up probe of this machine's processor and memory to where the app looks for it."""
     here = this_machine()
     cache.mkdir(parents=True, exist_ok=True)
     bandwidth.remember(cache, bandwidth.Bandwidth(20e9, 1, bandwidth.LARGEST_SET, here.cpu, here.ram))

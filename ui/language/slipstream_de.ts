@@ -8260,13 +8260,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/download/ranges.py" />
-      <source>it sent another range than was asked for</source>
+      <source>it sent a different range than requested</source>
       <translation>er hat einen anderen Bereich gesendet als verlangt</translation>
     </message>
     <message>
       <location filename="../../models/download/ranges.py" />
-      <source>the server fell silent</source>
-      <translation>der Server ist verstummt</translation>
+      <source>the server stopped sending</source>
+      <translation>der Server sendet nichts mehr</translation>
     </message>
     <message>
       <location filename="../../models/download/transfer.py" />
@@ -8295,13 +8295,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/facts/architectures.py" />
-      <source>This file lets a model see or hear: it is loaded beside its model, not as one.</source>
-      <translation>Diese Datei lässt ein Modell sehen oder hören: Sie wird neben dem Modell geladen, nicht als eines.</translation>
+      <source>This file is a projector, which lets a model see or hear. Choose the model that it belongs to.</source>
+      <translation>Diese Datei ist ein Projektor, mit dem ein Modell sieht oder hört. Wähle das Modell, zu dem sie gehört.</translation>
     </message>
     <message>
       <location filename="../../models/facts/architectures.py" />
-      <source>This file drafts tokens for a larger model: it is loaded beside its model, not as one.</source>
-      <translation>Diese Datei macht Entwürfe für ein größeres Modell: Sie wird neben dem Modell geladen, nicht als eines.</translation>
+      <source>This file only drafts tokens for a larger model. Choose the model that it belongs to.</source>
+      <translation>Diese Datei macht nur Entwürfe für ein größeres Modell. Wähle das Modell, zu dem sie gehört.</translation>
     </message>
     <message>
       <location filename="../../models/facts/architectures.py" />
@@ -8385,8 +8385,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
-      <source>What has arrived is kept: begin again, and it goes on from there.</source>
-      <translation>Was angekommen ist, bleibt: Beginne noch einmal, und es geht dort weiter.</translation>
+      <source>What has arrived is kept: start the download again, and it goes on from there.</source>
+      <translation>Was angekommen ist, bleibt: Starte den Download noch einmal, und er geht dort weiter.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
@@ -8475,8 +8475,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/files/json_store.py" />
-      <source>{path} is being written by another program for long. Try again in a moment.</source>
-      <translation>{path} wird schon lange von einem anderen Programm geschrieben. Versuche es gleich noch einmal.</translation>
+      <source>Another program has been writing {path} for some time. Try again in a moment.</source>
+      <translation>Ein anderes Programm schreibt schon länger {path}. Versuche es gleich noch einmal.</translation>
     </message>
     <message>
       <location filename="../../models/files/json_store.py" />
@@ -8650,7 +8650,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/byte_source.py" />
-      <source>{path} may not be read by you. Change its permissions, or copy it to a folder of yours.</source>
+      <source>You are not allowed to read {path}. Change its permissions, or copy it to a folder of your own.</source>
       <translation>{path} darfst du nicht lesen. Ändere die Rechte, oder kopiere die Datei in einen deiner Ordner.</translation>
     </message>
     <message>
@@ -9195,12 +9195,12 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />
-      <source>Nothing that could be noticed is lost.</source>
-      <translation>Nichts geht verloren, was man merken könnte.</translation>
+      <source>No noticeable loss.</source>
+      <translation>Kein merklicher Verlust.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />
-      <source>Hardly to be told from the original.</source>
+      <source>Hard to tell from the original.</source>
       <translation>Kaum vom Original zu unterscheiden.</translation>
     </message>
     <message>
@@ -9330,8 +9330,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/fit_report.py" />
-      <source>It was trained for {n_ctx:,} tokens, and is judged with these instead of {asked:,}.</source>
-      <translation>Trainiert ist es für {n_ctx:,} Token, und damit wird es beurteilt statt mit {asked:,}.</translation>
+      <source>It was trained for {n_ctx:,} tokens of context, so it is judged with that instead of {asked:,}.</source>
+      <translation>Trainiert ist es für einen Kontext von {n_ctx:,} Token, also wird es damit beurteilt statt mit {asked:,}.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/fit_report.py" />
