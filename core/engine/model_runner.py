@@ -157,7 +157,7 @@ class ModelRunner:
         slots = self._scheduler.slots
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
-            # The last pending token must be evaluated again: its logits are lost. A running state is lost as a whole.
+            # The last pending token must be evaluated again: its logits are lost. A recurrent state is lost as a whole.
             sequence.n_past = slots.resync(slot, len(sequence.tokens) - 1)
             sequence.n_replay = 0
 

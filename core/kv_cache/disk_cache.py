@@ -27,7 +27,7 @@ Blob = npt.NDArray[np.uint8]
 
 # Bytes of an id: too many for two texts to share one by chance.
 ID_BYTES = 16
-# Magic, model key, id, parent's id (zeros: none), bytes of the blob, start, tokens, is a running state, blob's digest.
+# Magic, model key, id, parent's id (zeros: none), bytes of the blob, start, tokens, is a state, blob's digest.
 _HEAD = struct.Struct("<8s16s16s16sQIIB7x16s")
 _MAGIC = b"SLIPKV1\n"
 _NO_PARENT = bytes(ID_BYTES)

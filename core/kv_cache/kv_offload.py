@@ -41,7 +41,7 @@ class KvOffload:
     ) -> None:
         """A segment has at most ``segment_size`` tokens. ``spare`` is a sequence id for this use alone.
 
-        ``is_whole`` is for memory that can only be saved as a whole: running states and sliding windows.
+        ``is_whole`` is for memory that can only be saved as a whole: recurrent states and sliding windows.
         """
         self.store = store
         self._context = context

@@ -29,7 +29,7 @@ from core.kv_cache.prefix_tree import PrefixMatch, PrefixNode, PrefixTree, Token
 class Segment:
     """Positions [start, end) of one text; ``parent`` and its ancestors hold those before ``start``.
 
-    ``is_whole`` marks a running state: it stands for the whole text up to ``end`` and cannot be cut. ``blob`` is None
+    ``is_whole`` marks a recurrent state: it stands for the whole text up to ``end`` and cannot be cut. ``blob`` is None
     if the segment is not in RAM. ``is_pending`` is True while it waits to be written to disk.
     """
 
@@ -150,7 +150,7 @@ class SegmentStore:
     def chain(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
         """Return the segments that continue a text behind its first ``start`` tokens, in order.
 
-        A running state is a single link, which starts at 0.
+        A recurrent state is a single link, which starts at 0.
         """
         spans = [(place, end) for place, end in match.reaches().items() if isinstance(place, Segment)]
         readable = [(place, end) for place, end in spans if place.is_readable]

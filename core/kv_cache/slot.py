@@ -32,7 +32,7 @@ class Slot:
 
     ``start``, ``end`` and ``node`` are the place of its text in the tree. ``n_tenants`` counts the requests it has had.
     ``stops`` are positions where prefill pauses, because other requests wait to share the prefix up to there, or a
-    running state is saved. ``rank`` is that of its request's lane.
+    recurrent state is saved. ``rank`` is that of its request's lane.
     """
 
     id: int
@@ -249,7 +249,7 @@ class SlotSearch:
     def computing_slot(self, match: PrefixMatch, rank: int) -> tuple[Slot | None, int]:
         """Return the running slot that will hold the longest prefix of a text, and its length.
 
-        Running states are not shared.
+        Recurrent states are not shared.
 
         Slots of lanes below ``rank`` are left out.
         """

@@ -252,7 +252,7 @@ class SlotTable:
             self.store.clear()
 
     def after_step(self) -> None:
-        """Save running states that a step has brought to a stop; delay the disk's writes while requests run."""
+        """Save recurrent states that a step has brought to a stop; delay the disk's writes while requests run."""
         if not self._is_at_work:
             self._is_at_work = True
             if self.store is not None:

@@ -110,7 +110,7 @@ def pool_cells(n_ctx: int, n_slots: int, kv_bytes_per_token: int, free_bytes: in
 
 # Logits of more rows than this would take memory for drafts that hardly ever pay.
 _MOST_OUTPUTS = 128
-# Snapshots of running states may take this share of what the weights take: a load leaves room for it. Fewer than two
+# Snapshots of recurrent states may take this share of what the weights take: a load leaves room for it. Fewer than two
 # are not worth the memory.
 _SNAPSHOT_SHARE, _FEWEST_SNAPSHOTS = 1 / 16, 2
 
@@ -119,7 +119,7 @@ _SNAPSHOT_SHARE, _FEWEST_SNAPSHOTS = 1 / 16, 2
 class ContextShape:
     """What the context of an engine needs besides cells.
 
-    ``is_recurrent``: texts have a running state, of which ``n_snapshots`` are kept. ``window``: layers with a sliding
+    ``is_recurrent``: texts have a recurrent state, of which ``n_snapshots`` are kept. ``window``: layers with a sliding
     window keep only so many tokens of a text, 0: all. In both cases texts cannot be shared between sequences. Else the
     context has one sequence more than slots, the last, through which parts of the others are saved and loaded.
     """
@@ -151,7 +151,7 @@ def context_shape(facts: ModelFacts, options: EngineOptions, n_cells: int, *, is
 
 
 def n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int:
-    """Return how many running states to keep of each slot beside the latest, so that drafts can be taken back.
+    """Return how many recurrent states to keep of each slot beside the latest, so that drafts can be taken back.
 
     At most as many as are drafted; 0 where a state's size is not known. llama.cpp evaluates a sequence's latest
     ``n_rs_seq + 1`` rows together and aborts where ``n_ubatch`` has no room for more than those.

@@ -329,7 +329,7 @@ def keep_what_pays(chains: list[DraftChain], cost: StepCost, gains_of: Callable[
 def keep_evenly(chains: list[DraftChain], cost: StepCost, gains_of: Callable[[DraftChain], list[float]]) -> None:
     """Keep equally many tokens of each chain, as many as pay; none where one of ``cost.n_even`` texts has no chain.
 
-    Of models with a running state llama.cpp evaluates sequences with different numbers of rows one after the other
+    Of models with a recurrent state llama.cpp evaluates sequences with different numbers of rows one after the other
     (``llama_batch_allocr::split_equal``): a row more for one of them is another pass over the weights.
     """
     n_sequences = cost.n_even

@@ -62,7 +62,7 @@ def counting(kind: str, n_layers: int = 1, step: int = 1) -> Setting:
 
 
 def hybrid(architecture: str, head: str = "counts") -> Setting:
-    """A model with a running state and prediction heads that count or know nothing."""
+    """A model with a recurrent state and prediction heads that count or know nothing."""
     make: Callable[..., Path] = getattr(hybrid_factory, architecture)
     name = f"hybrid-{architecture}-{head}.gguf"
     return Setting(gguf_factory.cached_file(name, lambda path: make(path, head)), {})

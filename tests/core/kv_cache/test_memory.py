@@ -1,4 +1,4 @@
-"""Ways back from rejected drafts, and the laws of speculation on models with a running state."""
+"""Ways back from rejected drafts, and the laws of speculation on models with a recurrent state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COST = CostModel(Calibration({1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}))
 
 
 class Cells:
-    """A memory with a running state that can go back by ``n_snapshots`` tokens. Positions are all that it holds."""
+    """A memory with a recurrent state that can go back by ``n_snapshots`` tokens. Positions are all that it holds."""
 
     def __init__(self, n_snapshots: int = 0, *, can_load: bool = True, can_save: bool = True) -> None:
         self.n_snapshots = n_snapshots

@@ -40,7 +40,7 @@ _CASES: dict[str, Callable[[], Case]] = {
     "rows that see each other": lambda: Case(EMBER, projector("gemma3")),
     "positions in two dimensions": lambda: Case(mrope_ember(), projector("qwen2vl_merger")),
     "tiles": lambda: Case(EMBER, projector("internvl")),
-    "a running state": lambda: Case(cached_file("seeing-qwen35.gguf", _hybrid), projector("qwen2vl_merger", N_EMBD)),
+    "a recurrent state": lambda: Case(cached_file("seeing-qwen35.gguf", _hybrid), projector("qwen2vl_merger", N_EMBD)),
     "a sliding window": lambda: Case(cached_file("seeing-gemma3.gguf", gemma3), projector("gemma3", N_EMBD)),
 }
 
@@ -79,7 +79,7 @@ def test_reads_an_image_once(seeing: Engine) -> None:
     first, _, _ = complete(seeing, **fields, max_tokens=_N)
     again, ended, _ = complete(seeing, **fields, max_tokens=_N)
     assert again == first
-    assert ended.receipt.n_cached >= ended.receipt.n_prompt - 8  # where a running state is kept
+    assert ended.receipt.n_cached >= ended.receipt.n_prompt - 8  # where a recurrent state is kept
 
 
 def test_knows_images_from_each_other(seeing: Engine) -> None:

@@ -405,7 +405,7 @@ def test_what_became_of_a_heads_guesses_is_counted(kind: str) -> None:
         engine.close()
 
 
-# -- models with a running state ---------------------------------------------------------------------------------
+# -- models with a recurrent state ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("architecture", ["qwen35", "qwen3next"])

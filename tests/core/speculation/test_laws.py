@@ -1,6 +1,6 @@
 """The laws of speculation, on real models: the same distribution, the same text, counts that add up, a sound cache.
 
-They hold whoever drafts: anybody at all, a small model, heads of each kind, and heads of models with a running state.
+They hold whoever drafts: anybody at all, a small model, heads of each kind, and heads of models with a recurrent state.
 """
 
 from __future__ import annotations
