@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
-from app.server.http.body import Body, valid
+from app.server.http.body import WholeNumbers, valid
 from core.values.errors import BadRequest
 
 Item = dict[str, Any]
@@ -34,7 +34,7 @@ SENT_FIELDS = {
 _SEALED = b"slipstream-reasoning:"
 
 
-class ResponseBody(Body):
+class ResponseBody(WholeNumbers):
     """What a response is made from; the fields of a chat are taken besides."""
 
     model_config = ConfigDict(extra="allow", strict=True)
@@ -46,7 +46,7 @@ class ResponseBody(Body):
     store: bool | None = None
     metadata: dict[Text, Text] | None = None
     previous_response_id: Text | None = None
-    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_output_tokens: int | None = Field(default=None, ge=0)
     tools: list[Item] | None = Field(default=None, max_length=MAX_TOOLS)
     tool_choice: Text | Item | None = None
     reasoning: Item | None = None

@@ -178,7 +178,7 @@ def test_a_check_of_health_may_ask_for_the_head_alone(server):
         ({"messages": USER, "logit_bias": 1}, "logit_bias must be a JSON object."),
         ({"messages": USER, "seed": 1.5}, "seed must be a valid integer."),
         ({"messages": USER, "top_p": 7}, "top_p must be between 0.0 and 1.0, not 7.0."),
-        ({"messages": USER, "max_tokens": 0}, "max_tokens must be 1 or more, not 0."),
+        ({"messages": USER, "max_tokens": -2}, "max_tokens must be 0 or more, not -2."),
         ({"messages": USER, "n": 1000}, "n must be 128 or less, not 1000."),
         ({"messages": USER, "stream": "yes"}, "stream must be true or false."),
     ],
