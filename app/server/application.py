@@ -28,7 +28,7 @@ from app.server.http.errors import ApiError, from_exception, from_http_exception
 from app.server.http.keys import ApiKeys
 from app.server.http.limits import AllowedOrigins, BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
 from app.server.http.sse import ClientGone
-from app.server.library.routes import handler_of, library_events
+from app.server.library.routes import describe, handler_of, library_events
 from app.server.library.worker import LibraryWorker
 from app.server.live import cancel_request, events, list_requests
 from app.server.llama_cpp.completion import completion
@@ -230,11 +230,21 @@ OFFERS = (
 LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("GET", EVENTS))
 
 
+class _Application(FastAPI):
+    """Describes the library's routes once it is asked for: each start would have to wait for the models of bodies."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return our OpenAPI."""
+        if self.openapi_schema is None:
+            describe(super().openapi())
+        return super().openapi()
+
+
 def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys | None = None) -> FastAPI:
     """Return the application; it attaches to the engine when it starts up."""
     keys = keys or ApiKeys(settings)
     remotes, origins = Remotes(RemoteStore()), AllowedOrigins(settings.cors)
-    application = FastAPI(
+    application = _Application(
         title="Slipstream",
         version=__version__,
         lifespan=_lifespan,
