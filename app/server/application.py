@@ -82,8 +82,6 @@ ROUTES = (
     ("GET", "/health", health),
     ("GET", "/v1/health", health),
     ("GET", "/v1/models", list_models),
-    ("POST", "/v1/models", download_model),
-    ("DELETE", "/v1/models", remove_model),
     ("GET", "/v1/models/{model_id:path}", get_model),
     ("POST", "/v1/chat/completions", chat_completions),
     ("POST", "/v1/completions", completions),
@@ -116,11 +114,15 @@ ROUTES = (
     ("POST", "/rerank", rerank),
     ("POST", "/reranking", rerank),
     ("POST", "/v1/reranking", rerank),
+    ("POST", "/v2/rerank", rerank),
     ("POST", "/tokenize", tokenize),
     ("POST", "/detokenize", detokenize),
     ("POST", "/apply-template", apply_template),
     ("GET", "/lora-adapters", list_adapters),
     ("POST", "/lora-adapters", scale_adapters),
+    ("GET", "/models", list_models),
+    ("POST", "/models", download_model),
+    ("DELETE", "/models", remove_model),
     ("GET", "/models/sse", model_events),
     ("POST", "/models/load", load_model),
     ("POST", "/models/unload", unload_model),
@@ -184,7 +186,7 @@ ROUTES = (
 )
 # Paths that are also found without the prefix, unless something else is there.
 _PATHS = {path for _, path, _ in ROUTES}
-_SHORT = {path.removeprefix("/v1").partition("/{")[0] for path in _PATHS if path.startswith("/v1/")} - _PATHS
+_SHORT = {path.removeprefix("/v1").partition("/{")[0] for path in _PATHS if path.startswith("/v1/")}
 # What is described of routes that answer something else than one JSON object, with something else than 200.
 _KINDS: dict[Any, tuple[str, ...]] = {
     **dict.fromkeys((chat_completions, completions, create_response, create_message), (JSON, EVENT_STREAM)),

@@ -73,6 +73,11 @@ def test_models_are_listed_and_told(server):
     assert [model.id for model in listed][:2] == ["ember-q8_0", "ember-draft-q8_0"]
     assert server.http.get("/v1/models/").json() == server.http.get("/v1/models").json()
     assert server.http.get("/v1/models/none").status_code == 404
+    assert server.http.get("/models").json() == server.http.get("/v1/models").json()
+    assert server.http.get("/models/ember-q8_0").json()["id"] == "ember-q8_0"
+    # What changes the models is llama-server's, and there without the prefix.
+    assert server.http.post("/v1/models", json={"model": "ember-q8_0"}).status_code == 405
+    assert [server.http.delete(f"/v1/models{name}").status_code for name in ("", "/ember-q8_0")] == [405, 405]
     ember = server.client.models.retrieve("ember-q8_0")
     assert ember.owned_by == "slipstream"
     assert (ember.context_length, ember.quantization) == (1024, "Q8_0")
