@@ -215,7 +215,7 @@ _QUERIES: dict[Any, tuple[str, ...]] = {
     get_log: ("lines",),
 }
 _UNHEALTHY: dict[int | str, Any] = {503: {"description": "It does not answer now, and why", "content": {JSON: {}}}}
-_UPLOAD = form(file={"type": "string", "format": "binary"}, purpose={"const": "batch"})
+_UPLOAD = form(file={"type": "string", "format": "binary"}, purpose={"enum": list(batches.PURPOSES)})
 # By the room that answers.
 _PROTOCOLS = {
     "openai": "OpenAI",

@@ -334,9 +334,13 @@ class GenerationBody(WholeNumbers):
 
 
 class ImageUrl(LenientBody):
-    """Where an image is: a data URL, or an address. ``detail`` is a hint: a projector looks in one way only."""
+    """Where an image is: a data URL, an address, or a file that was uploaded, whose URL is found later.
+
+    ``detail`` is a hint: a projector looks in one way only.
+    """
 
     url: str
+    file_id: str | None = None
     detail: Literal["auto", "low", "high", "original"] | None = None
 
 

@@ -289,7 +289,9 @@ def _part(part: Item, where: str) -> Item:
         return {"type": "text", "text": part.get("refusal")}
     if kind == "input_image" and part.get("image_url"):
         return {"type": "image_url", "image_url": {"url": part["image_url"]}}
-    readable = "input_text, or input_image with image_url"
+    if kind == "input_image" and part.get("file_id"):
+        return {"type": "image_url", "image_url": {"url": "", "file_id": part["file_id"]}}
+    readable = "input_text, or input_image with image_url or file_id"
     raise BadRequest(f"{where} has a part of the type {kind!r}, which cannot be read: send {readable}.", param="input")
 
 
