@@ -14,7 +14,8 @@ after, so that a drifting machine favours nobody.
 
 The best fixed depth is chosen on one half of the prompts and compared on the other, both ways round: chosen and
 compared on the same noisy samples, the luckiest of many depths would win against any that is as good. So is the better
-of draft model and lookups, which both together are compared with. One of the ways,
+of draft model and lookups, which both together are compared with. Which of these is faster differs by 15 % from prompt
+to prompt, more than from server to server: so they have more prompts of their own, and a server each. One of the ways,
 the control, is plain decoding: how far it is from plain decoding says how much of any ratio is noise.
 """
 
@@ -43,6 +44,8 @@ from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 DEPTHS = (0, 1, 2, 3, 4, 5, 6, 8, 12)
 DRAFTS = ("perfect", "realistic", "random", "none")
 _SWEPT = ("perfect", "realistic")
+# Draft model and lookups together, and each alone.
+_TOGETHER = (AUTO, ADAPTIVE, LOOKUP)
 # Plain decoding is measured again after this many turns of other ways.
 _PLAIN_EVERY = 3
 _N_CTX = 512
@@ -74,7 +77,7 @@ def ways_with(draft: str, depths: Sequence[int]) -> tuple[Way, ...]:
     if draft == "none":
         return (LOOKUP, CONTROL)
     swept = tuple(fixed(depth) for depth in depths if depth) if draft in _SWEPT else ()
-    return (ADAPTIVE, AUTO, LOOKUP, *swept, CONTROL)
+    return (ADAPTIVE, *swept, CONTROL)
 
 
 def turns(ways: Sequence[Way], round_: int, n_servers: int = 1) -> list[Way]:
@@ -104,21 +107,40 @@ def ratios_to_plain(order: Sequence[Way], rates: Sequence[float]) -> list[float]
     return ratios
 
 
-def measure_draft(draft: str, stage: DecodingStage, options: argparse.Namespace) -> list[DraftSample]:
-    """Return the samples of all ways with one draft."""
+def measure_draft(
+    draft: str, stage: DecodingStage, options: argparse.Namespace
+) -> tuple[list[DraftSample], list[DraftSample]]:
+    """Return the samples of all ways with one draft, and those of draft model and lookups together and alone."""
     ways, n_servers = ways_with(draft, options.depths), options.servers
     servers = {way: [stage.contender(way) for _ in range(n_servers)] for way in ways}
-    servers[PLAIN] = [stage.contender(PLAIN)]
-    for way, contenders in servers.items():
+    together = {way: [stage.contender(way)] for way in (_TOGETHER if draft != "none" else ())}
+    servers[PLAIN] = together[PLAIN] = [stage.contender(PLAIN)]
+    for way, contenders in (*servers.items(), *together.items()):
         # Ways without decisions learn nothing: one prompt warms them up.
         warm_up = prompts.warm_up() if way.depth is None and not way.is_plain else prompts.warm_up()[:1]
         for contender, prompt in product(contenders, warm_up):
             contender.run([prompt.text], options.tokens)
+    samples = _measure_ways(draft, ways, servers, options)
+    n_more = options.more_prompts if draft != "none" else 0
+    more: list[DraftSample] = []
+    for place, text in enumerate(prompts.mixed(n_more * len(prompts.KINDS))):
+        round_, kind = divmod(place, len(prompts.KINDS))
+        prompt = prompts.BenchPrompt(prompts.KINDS[kind], text)
+        more += _measure_prompt(draft, prompt, round_, turns(_TOGETHER, round_), together, options.tokens)
+        if prompt.kind == prompts.KINDS[-1]:
+            say(f"{draft}: draft model and lookups: prompt {round_ + 1} of {n_more} of each kind")
+    return samples, more
+
+
+def _measure_ways(
+    draft: str, ways: Sequence[Way], servers: dict[Way, list[Contender]], options: argparse.Namespace
+) -> list[DraftSample]:
     samples: list[DraftSample] = []
     for round_ in range(options.prompts):
         for kind in prompts.KINDS:
             prompt = prompts.of_kind(kind)[round_]
-            samples += _measure_prompt(draft, prompt, round_, turns(ways, round_, n_servers), servers, options.tokens)
+            order = turns(ways, round_, options.servers)
+            samples += _measure_prompt(draft, prompt, round_, order, servers, options.tokens)
         say(f"{draft}: prompt {round_ + 1} of {options.prompts} of each kind")
     return samples
 
@@ -140,10 +162,13 @@ def _measure_prompt(
     ]
 
 
-def rows_of(samples: Sequence[DraftSample]) -> list[ReportRow]:
-    """Return a row for each draft, kind and way: medians over its prompts."""
+def rows_of(samples: Sequence[DraftSample], together: Sequence[DraftSample] = ()) -> list[ReportRow]:
+    """Return a row for each draft, kind and way: medians over its prompts.
+
+    ``together`` are the samples of draft model and lookups, together and alone.
+    """
     groups: dict[tuple[str, str, Way], list[DraftSample]] = {}
-    for sample in samples:
+    for sample in (*samples, *(one for one in together if one.way in (AUTO, LOOKUP))):
         groups.setdefault((sample.draft, sample.kind, sample.way), []).append(sample)
     rows = []
     for (draft, kind, way), group in groups.items():
@@ -153,7 +178,7 @@ def rows_of(samples: Sequence[DraftSample]) -> list[ReportRow]:
             fixed_ways = [one for *_, one in groups if one == PLAIN or one.depth is not None]
             row["vs_best_fixed"] = against_best(samples, draft, kind, way, fixed_ways) if draft in _SWEPT else None
         elif way == AUTO:
-            row["vs_best_part"] = against_best(samples, draft, kind, way, (ADAPTIVE, LOOKUP))
+            row["vs_best_part"] = against_best(together, draft, kind, way, (ADAPTIVE, LOOKUP))
         rows.append(row)
     return rows
 
@@ -229,16 +254,20 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
-    settings = {name: getattr(options, name) for name in ("layers", "prompts", "servers", "tokens", "depths", "drafts")}
+    names = ("layers", "prompts", "more_prompts", "servers", "tokens", "depths", "drafts")
+    settings = {name: getattr(options, name) for name in names}
     report = BenchReport("draft", settings={**settings, "threads": n_threads, "slots": DEFAULT_SLOTS, "clients": 1})
     target = gguf_factory.cached(Recipe(n_layers=options.layers))
     samples: list[DraftSample] = []
+    together: list[DraftSample] = []
     for draft in options.drafts:
         say(f"{draft}: loading")
         stage = DecodingStage(target, draft_path(draft), n_slots=DEFAULT_SLOTS, n_ctx=_N_CTX, n_threads=n_threads)
-        samples += measure_draft(draft, stage, options)
+        of_ways, of_parts = measure_draft(draft, stage, options)
+        samples += of_ways
+        together += of_parts
         stage.close()
-    report.rows = rows_of(samples)
+    report.rows = rows_of(samples, together)
     report.summary = summarise(report.rows)
     if options.plot:
         plots.draw_draft(report.rows, options.plot, f"deep Ember, {options.layers} layers, {n_threads} threads")
@@ -261,6 +290,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--prompts", type=int, default=prompts.N_EACH, choices=range(1, prompts.N_EACH + 1), help="of each kind"
+    )
+    parser.add_argument(
+        "--more-prompts", type=int, default=16, metavar="N", help="of each kind, for draft model and lookups together"
     )
     parser.add_argument("--servers", type=int, default=3, choices=range(1, 11), metavar="N", help="of each way")
     parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")

@@ -161,10 +161,12 @@ class SimulatedEngine:
         ngram: NgramProposer | None = None,
         says: Callable[[int], int] = unique_token,
         surcharge: float = 1.0,
+        commit_seconds: float = 0.0,
         fixed_depth: int | None = None,
     ) -> None:
         """``says`` is the target. Steps with drafts take ``surcharge`` times what the curve says of their rows.
 
+        Committing one takes our own code ``commit_seconds`` more than plain ones do.
         ``fixed_depth`` drafts always so many tokens.
         """
         self.clock = SimulatedClock()
@@ -179,6 +181,7 @@ class SimulatedEngine:
         self.sequences: list[Sequence] = []
         self._says = says
         self.surcharge = surcharge
+        self.commit_seconds = commit_seconds
         self.begin(n_requests)
 
     def begin(self, n_requests: int = 1) -> None:
@@ -218,6 +221,9 @@ class SimulatedEngine:
         evaluated = [self._verify(sequence, drafted.get(sequence.id, ())) for sequence in self.sequences]
         if not self.speculator.learn_rest(seconds):
             self.speculator.learn(evaluated, StepTimes(n, self.cost.time(n, kv), seconds))
+        if drafted:
+            self.speculator.learn_commit(self.commit_seconds, sum([len(one.choices) for one in evaluated]), n)
+            self.clock.now += self.commit_seconds
         self.seconds += seconds + self.clock.now - before
         return drafted
 

@@ -68,6 +68,10 @@ class PlainSteps:
         level = self._levels[rows]
         return None if level is None else level * self._time(rows, kv) / self._time(rows, 0)
 
+    def own_seconds(self, rows: int) -> float:
+        """Return the seconds of a plain step beside the model's own decode; 0 where none was seen."""
+        return max(median([one[1] - one[2] for one in self._seen.get(rows) or ((0, 0.0, 0.0),)]), 0.0)
+
     def drop_outdated(self) -> None:
         """Drop the steps that are far from the present estimate, after the machine's speed has changed."""
         self._levels.clear()

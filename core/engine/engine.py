@@ -229,6 +229,9 @@ class Engine:
         ended = self._clock()
         stats.total += ended - began
         is_idle = not len(scheduler)
+        if reading is not None and reading.n_drafted and not reading.n_prefill and self.speculator is not None:
+            own_seconds = ended - began - decode_seconds - draft_seconds
+            self.speculator.learn_commit(own_seconds, reading.n_sampled, reading.n_sequences)
         self._end_step(reading, began, ended, draft_seconds, is_idle=is_idle)
         if leaders is running:
             self._piggyback.stop()

@@ -127,9 +127,8 @@ def test_what_was_not_measured_is_none() -> None:
 
 
 def test_only_drafts_that_can_be_right_are_swept() -> None:
-    assert [way.depth for way in ways_with("perfect", [0, 2])] == [None, None, None, 2, None]
-    assert [way.depth for way in ways_with("random", [0, 2])] == [None, None, None, None]
-    assert [way.name for way in ways_with("realistic", [2])] == ["adaptive", "auto", "lookup", "depth 2", "control"]
+    assert [way.name for way in ways_with("perfect", [0, 2])] == ["adaptive", "depth 2", "control"]
+    assert [way.name for way in ways_with("random", [0, 2])] == ["adaptive", "control"]
 
 
 def test_shuffled_weights_are_as_large_as_the_draft_and_always_wrong() -> None:
@@ -162,6 +161,8 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -
         "8",
         "--prompts",
         "1",
+        "--more-prompts",
+        "2",
         "--servers",
         "2",
         "--tokens",
@@ -176,7 +177,9 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -
     assert {("perfect", "depth 2"), ("realistic", "auto"), ("random", "adaptive"), ("none", "lookup")} <= ways
     assert {entry["kind"] for entry in report["rows"]} == {"story", "code", "rename", "copy"}
     assert report["settings"]["slots"] == ServerSettings().n_slots
+    # Two servers of one prompt, or two prompts of one server.
     assert all(entry["runs"] == 2 for entry in report["rows"] if entry["way"] != "plain")
+    assert {entry["kind"] for entry in report["rows"] if entry.get("vs_best_part")} == set(prompts.KINDS)
     assert all(value > 0 for value in report["summary"].values())
     assert picture.read_bytes().startswith(PNG)
 

@@ -8,11 +8,13 @@ from functools import partial
 from core.kv_cache.memory import AttentionMemory
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.draft_length import GrowthCandidate, RoundValue, charged, round_value
-from core.speculation.policy.draft_state import DraftingTime, DraftStates
+from core.speculation.policy.draft_state import DraftingTime, DraftStates, OwnTime
 from core.speculation.policy.step_cost import StepCost
 from core.speculation.proposer import CostlyProposer, DraftChain, DraftFailed, Proposer
 from core.values.engine_options import MAX_DRAFT_DEPTH
 
+# What a round takes beyond its proposer's prediction counts as so many times that at most: the rest was chance.
+_MOST_OVERHEAD = 3.0
 # What reading a sequence costs a proposer is spread over the steps that are likely still to come: a reply of
 # usual length, at so many tokens a step.
 _USUAL_REPLY, _REPLY_WEIGHT = 128.0, 0.1
@@ -24,7 +26,8 @@ class DraftGrowth:
 
     ``spent`` is what paid proposers took since it was last set to 0 (seconds), and ``times`` who took it for whom.
     ``reading_seconds`` is what the step leaves for reading texts that they are far behind in. A free draft whose chance
-    is below ``least_reach`` stops growing; others grow while another round promises something.
+    is below ``least_reach`` stops growing; others grow while another round promises something. ``round_overhead`` is
+    what a round takes beyond what its proposer predicts.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class DraftGrowth:
         self._checkpoints = checkpoints
         self._clock = clock
         self._usual_reply = _USUAL_REPLY
+        self.round_overhead = OwnTime()
 
     def learn_reply_length(self, n_generated: int) -> None:
         """Learn how long replies usually are."""
@@ -87,7 +91,7 @@ class DraftGrowth:
             return late[0] + proposer.first_round_seconds(n_fresh) / n_alike
 
         def round_seconds(n_chains: int) -> float:
-            return proposer.round_seconds(n_alike * n_chains) / n_alike
+            return (proposer.round_seconds(n_alike * n_chains) + self.round_overhead.seconds) / n_alike
 
         candidates = [
             GrowthCandidate(
@@ -111,15 +115,22 @@ class DraftGrowth:
 
         Where texts must bring equally many rows, all grow or none.
         """
+        began, spent_before, n_rounds, predicted = self._clock(), self.spent, 0, 0.0
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
             live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
             n_drafted = sum(len(chain.tokens) for chain in chains)
             n_chains = self._round_value(proposer, live, cost.with_rows(n_drafted)).n_chains
             if not n_chains or (cost.n_even and n_chains < len(chains)):
-                return
+                break
             grown = live[:n_chains]
             self.extend(proposer, [chain for chain in grown if chain.tokens or self._has_caught_up(proposer, chain)])
+            n_rounds += 1
+            # The first round also reads what a proposer has not read yet.
+            predicted += proposer.round_seconds(n_chains) if n_rounds > 1 else self.spent - spent_before
+        if n_rounds:
+            most = _MOST_OVERHEAD * proposer.round_seconds(len(chains))
+            self.round_overhead.learn((self._clock() - began - predicted) / n_rounds, most)
 
     def _late(self, proposer: CostlyProposer, sequences: list[Sequence]) -> float:
         """Return this step's part of the seconds that a proposer needs to read what it has not read yet."""

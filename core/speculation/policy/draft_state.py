@@ -36,6 +36,9 @@ _START_MEAN = 0.6
 _MOST_SPEEDUP_WEIGHT = 0.3
 # Steps to wait for a kind of proposer that there is none of: more than any text has.
 _FOR_EVER = 1 << 40
+# What our own code takes is a mean in which the latest time has this weight. Where nothing is drafted none is measured:
+# then it fades, so that a busy moment does not forbid drafts for ever.
+_OWN_WEIGHT, _OWN_FADE = 0.1, 0.99
 # Where paid drafting promises nothing, it is considered anew every so many steps, or later where steps are short.
 SHORT_REST = 8
 
@@ -134,6 +137,24 @@ class Backoff:
     def reset(self) -> None:
         """It came to something: consider it in each step."""
         self.n_left = self.length = 0
+
+
+@dataclass(slots=True)
+class OwnTime:
+    """The seconds that our own code takes beyond what is predicted, by the latest times.
+
+    In short steps they decide whether drafts pay: around a round of 0.1 ms our own code takes as long again.
+    """
+
+    seconds: float = 0.0
+
+    def learn(self, taken: float, most: float) -> None:
+        """It took so many seconds beyond the prediction; more than ``most`` was chance."""
+        self.seconds += _OWN_WEIGHT * (min(max(taken, 0.0), most) - self.seconds)
+
+    def fade(self) -> None:
+        """Nothing was drafted, so nothing was measured."""
+        self.seconds *= _OWN_FADE
 
 
 @dataclass(slots=True)

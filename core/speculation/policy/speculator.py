@@ -13,7 +13,7 @@ from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import DraftStats
 from core.speculation.policy.draft_growth import DraftGrowth
 from core.speculation.policy.draft_length import keep_evenly, keep_what_pays
-from core.speculation.policy.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates
+from core.speculation.policy.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates, OwnTime
 from core.speculation.policy.proposer_choice import ProposerChoice
 from core.speculation.policy.step_cost import LatencyBound, StepCapacity, StepCost, slack_seconds
 from core.speculation.proposer import (
@@ -116,6 +116,8 @@ class Speculator:
         self._n_resting = self._n_texts_resting = self._n_rested = 0
         self._rested_seconds = 0.0
         self._is_at_rest = False
+        # What it takes to commit a step with drafts, beyond that of as many plain tokens.
+        self._commit_overhead = OwnTime()
         # Seconds it takes to find no n-gram, and to find that nothing pays.
         self._search_seconds = self._decision_seconds = 0.0
 
@@ -220,8 +222,11 @@ class Speculator:
         awake = states.due_for_paid(decoding) if self.paid else []
         per_row = step.kv / max(n_rows, 1)
 
+        commit_overhead = self._commit_overhead.seconds
+
         def step_seconds(rows: int) -> float:
-            return cost.time(rows, int(per_row * rows))
+            seconds = cost.time(rows, int(per_row * rows))
+            return seconds + commit_overhead if rows > n_rows else seconds
 
         plain = step_seconds(n_rows)
         growth.reading_seconds = slack_seconds(step.target, plain)
@@ -257,6 +262,9 @@ class Speculator:
                     backoff.reset()
                 elif n_even:  # one that promised nothing was in the way of all
                     backoff.back_off(states.longest_rest)
+        if not kept:
+            self._commit_overhead.fade()
+            self._growth.round_overhead.fade()
         if not kept and not self._growth.spent:
             self._decision_seconds = _lately(self._decision_seconds, (self._clock() - began) / len(decoding))
         states.longest_rest = max(self._longest_rest(self._decision_seconds, len(decoding)), SHORT_REST)
@@ -375,12 +383,14 @@ class Speculator:
         """Book what drafting has won or lost in a step. An end token counts as one."""
         growth, plain_step = self._growth, times.plain
         way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
+        n_rows = sum([outcome.n_drafted for outcome in outcomes])
+        if n_rows:
+            way_back += self._commit_overhead.seconds
         spent = times.decode + self._seconds + way_back
         self.budget.add_elapsed(spent)
         if not outcomes and not growth.times:
             return
         plain = plain_step / max(times.n_sequences, 1)
-        n_rows = sum([outcome.n_drafted for outcome in outcomes])
         # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
         beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back
         # And it took time to decide on them. Where nothing was drafted, those who were asked in vain have taken it.
@@ -395,6 +405,11 @@ class Speculator:
                 state.learn_speed(n_new, plain_step, spent)
         for _, proposer, seconds in growth.times:
             self.budget.book(proposer, -min(seconds + in_vain, HICCUP * plain_step))
+
+    def learn_commit(self, seconds: float, n_new: int, n_sequences: int) -> None:
+        """Learn from ``seconds`` of own code in a step with drafts that brought ``n_new`` tokens."""
+        plain = self.cost.plain.own_seconds(n_sequences) * n_new / n_sequences
+        self._commit_overhead.learn(seconds - plain, self.cost.time(n_sequences))
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence has ended; what it taught stays."""

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.simulation import CURVES, ROUND, SimulatedDraftModel, SimulatedEngine, repeated_token
+from benchmarks.simulation import CURVES, ROUND, Drafted, SimulatedDraftModel, SimulatedEngine, repeated_token
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
@@ -333,6 +333,40 @@ def test_thinking_that_comes_to_nothing_takes_a_small_share_of_the_time() -> Non
     before, n_before = stage.seconds, stage.n_sampled
     stage.run(1000)
     assert stage.seconds - before <= 1.02 * (stage.n_sampled - n_before) * CostModel(CPU).time(1)
+
+
+class SlowRounds(SimulatedDraftModel):
+    """Our own code takes ``beyond`` seconds around each of its rounds."""
+
+    beyond = 0.0
+
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
+        self.clock.now += self.beyond
+        return super().extend(chains)
+
+
+@pytest.mark.parametrize("part", ["rounds", "commits"])
+def test_own_code_that_costs_more_than_drafts_bring_keeps_them_off_until_it_is_fast_again(part: str) -> None:
+    """As in steps that take no longer than our own code."""
+    step = CostModel(CPU).time(1)
+    proposer = SlowRounds("draft", always)
+    stage = SimulatedEngine(CPU, proposer)
+    assert n_drafted_in(stage.run(40, room=1)) >= 20
+    if part == "rounds":
+        proposer.beyond = step
+    else:
+        stage.commit_seconds = step
+    stage.run(300, room=1)
+    before, n_before = stage.seconds, stage.n_sampled
+    stage.run(500, room=1)
+    assert stage.seconds - before <= 1.03 * (stage.n_sampled - n_before) * step
+    proposer.beyond = stage.commit_seconds = 0.0
+    stage.run(3000, room=1)
+    assert n_drafted_in(stage.run(40, room=1)) >= 20
+
+
+def n_drafted_in(steps: list[Drafted]) -> int:
+    return sum(map(bool, steps))
 
 
 def test_where_not_all_texts_have_a_draft_nobody_is_considered_in_each_step() -> None:
