@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import shutil
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import openai
 import pytest
 
+from app.environment.paths import models_folder
 from app.server.http.limits import MAX_BODY
+from models.catalog.catalog import STARTER_FOLDER
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 
@@ -41,6 +45,24 @@ def test_a_change_of_model_waits_for_the_streams_that_run(own_server):
         assert {one.result(timeout=60).model for one in first} == {"ember-q8_0"}
         assert other.result(timeout=60).model == "ember-draft-q8_0"
         assert back.result(timeout=60).model == "ember-q8_0"
+
+
+def test_a_model_that_is_deleted_while_calls_wait_for_it_ends_them_and_no_others(own_server):
+    folder = models_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = Path(shutil.copy(STARTER_FOLDER / "ember-q8_0.gguf", folder / "soon-gone.gguf"))
+    running = own_server.chat(max_tokens=900, stream=True, extra_body={"ignore_eos": True})
+    next(iter(running))
+    bodies = {path: {"model": "soon-gone", "messages": USER} for path in ("/v1/chat/completions", "/v1/messages")}
+    with ThreadPoolExecutor() as threads:
+        waiting = [threads.submit(own_server.http.post, path, json=body) for path, body in bodies.items()]
+        own_server.wait_until(lambda state: state["queued"] == len(bodies))
+        copy.unlink()
+        running.close()
+    for answer in (one.result() for one in waiting):
+        assert (answer.status_code, "There is no file" in answer.json()["error"]["message"]) == (503, True)
+    answer = own_server.http.post("/v1/chat/completions", json={"messages": USER, "max_tokens": 1})
+    assert (answer.status_code, answer.json().get("model")) == (200, "ember-q8_0"), answer.text
 
 
 def test_a_model_can_be_loaded_by_name(own_server):
