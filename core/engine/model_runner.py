@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable
 
 from core.engine.committer import RequestFinisher
-from core.images.encoder import ImageEncoder
-from core.llama.batch import Batch, EmbeddingBatch
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Batch, Context, DecodeStatus, EmbeddingBatch
+from core.scheduler.images import ImageEncoder
 from core.scheduler.planner import Share, StepPlan, halve_prefill
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence

@@ -29,10 +29,8 @@ from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
 from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer, Turn
-from core.values.messages import Ended, FinishReason, LoadedModel, PromptRead, Started, TokenLogprob
-from core.values.receipt import Receipt
-from core.values.request import Constraint, PromptImage, ReplySpeed, ThinkingBudget
-from core.values.tokens import Tokenized, TokenizeRequest
+from core.values.messages import Ended, FinishReason, LoadedModel, PromptRead, Receipt, Started, TokenLogprob
+from core.values.request import Constraint, PromptImage, ReplySpeed, ThinkingBudget, Tokenized, TokenizeRequest
 
 # A budget that no thoughts spend: they can be ended by the client.
 ENDLESS = 2**31 - 1

@@ -97,7 +97,7 @@ def placed(prompt: str, marks: Sequence[str], files: Sequence[bytes]) -> tuple[s
 
 def _check(data: bytes) -> None:
     """Decode an image that was not seen lately, so that a damaged one is refused before a stream begins."""
-    from core.images.image_file import decoded  # Pillow: only who sends images waits for it
+    from core.scheduler.images import decoded  # Pillow: only who sends images waits for it
 
     name = hashlib.sha256(data).digest()
     if name not in _checked:

@@ -14,9 +14,9 @@ from app.server.calls.schemas import Text
 from app.server.http.body import LenientBody
 from app.server.http.errors import renamed
 from app.server.openai.embeddings import MAX_INPUTS, VectorsBody, floats_of, json_response, vectors_of
-from core.values.embedding import EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
+from core.values.request import EmbedRequest
 
 
 class TextDocument(LenientBody):

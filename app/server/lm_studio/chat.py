@@ -23,7 +23,7 @@ from app.server.openai.response_store import ResponseStore, StoredResponse, new_
 from app.server.openai.responses import earlier_items
 from app.server.remotes.chat import RemoteChat, placed
 from app.server.replies.pieces import ContentText, ReasoningText
-from core.values.receipt import Receipt
+from core.values.messages import Receipt
 
 # How a model is loaded is set elsewhere; both belong to that.
 _HINTS = ("context_length", "ttl")

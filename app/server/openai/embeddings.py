@@ -19,10 +19,9 @@ from app.server.calls.schemas import HINTS, PromptInput
 from app.server.calls.speed import wanted_speed
 from app.server.http.body import WholeNumbers
 from app.server.http.sse import while_connected
-from core.values.embedding import Embedded, EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import Lane, ReplySpeed
+from core.values.request import Embedded, EmbedRequest, Lane, ReplySpeed
 
 MAX_INPUTS = 2_048  # as at OpenAI
 

@@ -20,7 +20,7 @@ from app.jobs.verify.verification import (
     paired_speedup,
 )
 from core.engine.engine import Engine
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.proposers.free_proposers import NgramProposer
 from core.values.errors import SlipstreamError
 from core.values.request import Request, SamplingParams
 from tests.support.engines import complete, open_engine

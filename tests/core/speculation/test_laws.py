@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from core.engine.engine import Engine
-from core.speculation.proposer import DraftChain, ProposedToken
+from core.speculation.proposers.proposer import DraftChain, ProposedToken
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.messages import FinishReason
