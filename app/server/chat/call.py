@@ -303,7 +303,8 @@ class ChatRun:
         body = call.body
         self.model, self.requests = begun.model, begun.requests
         self.deep: DeepReply | None = None
-        if body.wanted_speed is ReplySpeed.DEEP:
+        # A reply of no tokens only reads its prompt, with which those of the stages begin.
+        if body.wanted_speed is ReplySpeed.DEEP and body.token_limit != 0:
             self.deep = DeepReply(body, begun.requests[0], call.host.bridge, call.renderer, begun.model)
         one_call = body.parallel_tool_calls is False
         self.choices = [ChatChoice(call.parser(), one_call) for _ in begun.requests]

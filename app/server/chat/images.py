@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.server.calls.schemas import SentImage
@@ -59,6 +60,13 @@ async def read_images(sent: Sequence[SentImage], model: LoadedModel, *, allows_r
             raise refuse(400, error.message, image.place, "invalid_image") from error
         files.append(data)
     return files
+
+
+def data_url(file: Path) -> str:
+    """Return a file of this server's as the URL of an image. Raises BadRequest for one that is too large."""
+    if file.stat().st_size > MAX_IMAGE_BYTES:
+        raise BadRequest(_TOO_LARGE)
+    return f"data:;base64,{base64.b64encode(file.read_bytes()).decode()}"
 
 
 def image_marks(n_images: int) -> list[str]:

@@ -226,7 +226,7 @@ def test_a_batch_that_cannot_be_run_is_refused_by_name(server, fields, param):
 def test_an_upload_needs_a_file_and_a_purpose(server):
     upload = {"file": ("a.jsonl", b"x")}
     assert server.http.post("/v1/files", files=upload).json()["error"]["param"] == "purpose"
-    assert server.http.post("/v1/files", files=upload, data={"purpose": "vision"}).status_code == 400
+    assert server.http.post("/v1/files", files=upload, data={"purpose": "fine-tune"}).status_code == 400
     assert server.http.post("/v1/files", files={"purpose": (None, "batch")}).json()["error"]["param"] == "file"
     assert server.http.post("/v1/files", json={}).status_code == 415
     page = {"Origin": "https://pages.example"}

@@ -141,7 +141,7 @@ def test_a_chat_goes_on_from_what_was_stored(server):
         ({"input": "Hi", "reasoning": "on"}, 400, "invalid_request", "reasoning"),
         ({"input": "Hi", "reasoning": "much"}, 400, "invalid_request", "reasoning"),
         ({"input": "Hi", "previous_response_id": "resp_0"}, 400, "invalid_request", "previous_response_id"),
-        ({"input": "Hi", "max_output_tokens": 0}, 400, "invalid_request", "max_output_tokens"),
+        ({"input": "Hi", "max_output_tokens": -1}, 400, "invalid_request", "max_output_tokens"),
         ({"input": "Hi", "nonsense": 1}, 400, "invalid_request", "nonsense"),
         ({"input": []}, 400, "invalid_request", "input"),
         ({"input": [{"type": "image"}]}, 400, "invalid_request", "input[0].data_url"),

@@ -146,7 +146,7 @@ def test_clients_that_look_who_is_there_find_ollama(server):
         ("chat", {"messages": STORY}, 400, "model"),
         ("chat", {"model": NAME, "messages": [{"role": "wizard", "content": "?"}]}, 400, "role"),
         ("chat", {"model": NAME, "messages": STORY, "format": "xml"}, 400, "format"),
-        ("chat", {"model": NAME, "messages": STORY, "options": {"num_predict": 0}}, 400, "num_predict"),
+        ("chat", {"model": NAME, "messages": STORY, "options": {"num_predict": -3}}, 400, "num_predict"),
         ("chat", {"model": NAME, "messages": STORY, "options": {"tfs_z": 0.5}}, 400, "tfs_z"),
         ("chat", {"model": NAME, "messages": STORY, "options": {"temprature": 1}}, 400, "temprature"),
         ("chat", {"model": NAME, "messages": STORY, "options": {"temperature": 900}}, 400, "temperature"),
