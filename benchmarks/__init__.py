@@ -1,4 +1,4 @@
-"""Measurements, side by side in one run: ratios that a busy machine does not bend."""
+"""Benchmarks: what is compared runs side by side in one run, so that a busy machine does not distort the ratios."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """What each rule of speculation's policy is worth: the same texts with it and without it, on a simulated machine.
 
-A real machine's noise hides a few per cent, so steps take what recorded curves say (``simulation.py``). ``vs_rule`` is
-the speed without a rule over that with it: below 1.0 the rule earns something. The workloads are texts for which a
-draft model is right always, never, by chance or by turns, alone and with three others, with curves that are right and
-with curves that call drafting cheaper than it is; texts that repeat themselves; and decisions that take time.
+A real machine's noise hides a few per cent, so the time of a step comes from a recorded curve (``simulation.py``).
+``vs_rule`` is the speed without a rule over that with it: below 1.0 the rule earns something. The workloads are texts
+for which a draft model is right always, never, by chance or by turns. They run alone and with three others, with cost
+curves that are right and with ones that underestimate the cost of drafting. There are also texts that repeat
+themselves, and decisions that take time.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from benchmarks.simulation import (
     repeated_token,
     unique_token,
 )
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.policy import speculator
-from core.speculation.policy.draft_state import Backoff, DraftState, RiskBudget
-from core.speculation.policy.proposer_choice import ProposerChoice
-from core.speculation.policy.step_cost import LatencyBound
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation import speculator
+from core.speculation.draft_length import LatencyBound
+from core.speculation.draft_state import Backoff, DraftState, RiskBudget
+from core.speculation.proposer_choice import ProposerChoice
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import AcceptanceTable
 
-# Texts of a workload, one after the other, and steps of each.
+# How many texts a workload has, one after the other, and how many steps each.
 _TEXTS, _STEPS = 4, 150
-# Seconds of deciding where that takes time: 3 % of a step.
+# Seconds that a decision takes in workloads where it takes time: 3 % of a step.
 _THOUGHT = 0.0003
 
 
 def _by_chance(share: float) -> IsRight:
-    """Return a draft model that is right so often, at places that are the same in each run."""
+    """Return a rule by which a draft model is right with the chance ``share``, at the same places in each run."""
     return lambda request_id, position: zlib.crc32(f"{request_id} {position}".encode()) % 1000 < 1000 * share
 
 
@@ -58,8 +59,9 @@ PATTERNS: dict[str, IsRight] = {
 
 @dataclass(frozen=True)
 class SimulatedWorkload:
-    """Texts on a machine: ``is_repeating`` ones can be looked up now and then, deciding takes ``thought`` seconds.
+    """Texts on a simulated machine.
 
+    ``is_repeating`` texts repeat themselves by turns. Deciding takes ``thought`` seconds.
     A draft model that ``knows_itself`` is sure of its right tokens, and of no others.
     """
 
@@ -82,7 +84,7 @@ class SimulatedWorkload:
         return ", ".join([self.curve, self.pattern, *notes])
 
     def speedup(self) -> float:
-        """Return how many times as fast as plain decoding it is."""
+        """Return the speed over that of plain decoding."""
         model = _SlowToDecide("draft", PATTERNS[self.pattern], knows_itself=self.knows_itself)
         model.thought = self.thought
         engine = SimulatedEngine(
@@ -113,7 +115,6 @@ def _repeats_by_turns(position: int) -> int:
 
 
 def workloads() -> Iterator[SimulatedWorkload]:
-    """Return all workloads."""
     for curve, pattern, n_texts, surcharge in itertools.product(CURVES, PATTERNS, (1, 4), (1.0, 1.5)):
         yield SimulatedWorkload(curve, pattern, n_texts, surcharge)
     for curve, pattern in itertools.product(CURVES, ("always right", "right 1 of 2 times", "never right")):
@@ -149,7 +150,6 @@ def speedups(rule: str | None) -> dict[str, float]:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
-    """Run the bench."""
     report = BenchReport("ablations", settings={"texts": _TEXTS, "steps": _STEPS, "is_simulated": True})
     base = speedups(None)
     report.summary["vs_plain_min"] = round(min(base.values()), 4)
@@ -179,7 +179,6 @@ def measure(options: argparse.Namespace) -> BenchReport:
 
 
 def main() -> int:
-    """Run the bench from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--least", type=float, default=0.02, help="list workloads that change by at least this share")
     return run_bench("ablations", measure, parser)

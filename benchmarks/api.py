@@ -5,10 +5,11 @@ by this program over its pipe. Nothing is drafted. Parts:
 
 - ttft: the same prompt to the engine and over HTTP, in turns, one client; the difference of the times to first text.
 - rate: tokens per second of some streams over HTTP beside the engine's own; the engine again is the control. Replies
-  have 96 tokens: requests over HTTP come one after the other, so with 32 the start is most of what is compared.
-- streams: texts of streams at once beside those of the same requests without a stream, in each protocol.
-- requests: memory and slots after a tenth of many small requests and after all, some cancelled.
-- agent: the share of the text before that a turn of an agent's conversation with tools does not read again.
+  have 96 tokens. Requests over HTTP arrive one after the other, so with 32 tokens mostly the start would be compared.
+- streams: the texts of simultaneous streams compared with those of the same requests without streaming, in each
+  protocol.
+- requests: memory and slots after a tenth of many small requests and after all of them; some are cancelled.
+- agent: in an agent's conversation with tools, the share of the earlier text that a turn finds in the cache.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from benchmarks.api_agent import CONVERSATIONS, CompletionConversation, converse
 from benchmarks.api_client import PROTOCOLS, ApiClient, Protocol, Stream, as_turn
 from benchmarks.http_load import run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, EnginePhase, Event, FinishReason, Token
@@ -42,13 +43,13 @@ _GREEDY = SamplingParams(temperature=0, ignore_eos=True)
 _N_CTX = 512
 _AGENT_CTX = 8_192
 _TTFT_TOKENS = 2
-_THOUGHT_TOKENS = "16"  # most of a thought of the agent's: the bundled model finds no end
+_THOUGHT_TOKENS = "16"  # the most tokens of the agent's reasoning, which the bundled model never ends by itself
 _LONGEST_LOAD = 120.0  # seconds
 _FRESH = itertools.count()
 
 
 def _prompt() -> str:
-    """Return what no cache has seen."""
+    """Return a prompt that no cache has seen."""
     return f"Tell me story number {next(_FRESH)} about a fox and a jar of honey."
 
 
@@ -88,7 +89,6 @@ class EngineSide:
         return first - began, at - began
 
     def close(self) -> None:
-        """End it."""
         self._supervisor.close()
 
 
@@ -109,7 +109,7 @@ def serving(model: Path, n_slots: int, n_threads: int, *more: str, n_ctx: int = 
 
 
 def measure_ttft(engine: EngineSide, client: ApiClient, protocol: Protocol, rounds: int) -> ReportRow:
-    """Return how much later the first text comes over HTTP than from the engine."""
+    """Return how much later the first text comes over HTTP than from the engine, in milliseconds."""
     direct, http, added = [], [], []
     for turn in range(rounds + 1):
         prompt = _prompt()
@@ -168,7 +168,7 @@ def measure_rate(engine: EngineSide, server: ServerProcess, n_streams: int, opti
 
 
 def measure_streams(server: ServerProcess, protocol: Protocol, n_streams: int, n_tokens: int) -> ReportRow:
-    """Return how many of the streams at once differ from the texts of the same requests, or have not one end."""
+    """Return how many of ``n_streams`` at once differ from the same requests unstreamed, or do not end exactly once."""
     clients = [ApiClient(server.wait_listening(), server.api_key) for _ in range(n_streams)]
     prompts = [_prompt() for _ in clients]
     with ThreadPoolExecutor(n_streams) as threads:
@@ -194,13 +194,13 @@ def measure_streams(server: ServerProcess, protocol: Protocol, n_streams: int, n
 
 
 def measure_requests(server: ServerProcess, options: argparse.Namespace) -> ReportRow:
-    """Return memory after a tenth of the requests and after all, and what still holds a slot then."""
+    """Return the memory after a tenth of the requests and after all, and the number of slots that are busy then."""
     n_clients = min(options.slots, options.requests)
     clients = [ApiClient(server.wait_listening(), server.api_key) for _ in range(n_clients)]
     n_cancelled = 0
 
     def send(indices: range) -> int:
-        """Send these requests over one connection, and leave one in twenty."""
+        """Send these requests over one connection, and cancel one in twenty."""
         client, n_left = clients[indices.start % n_clients], 0
         for index in indices:
             protocol, prompt = PROTOCOLS[index % len(PROTOCOLS)], f"What is {index % 100} and 1?"
@@ -246,12 +246,12 @@ def _wait_idle(client: ApiClient) -> None:
 def _memory(pid: int) -> dict[str, float]:
     """Return the MiB of the server and of its engine."""
     server = psutil.Process(pid)
-    engine = next(child for child in server.children() if "core.process.worker" in " ".join(child.cmdline()))
+    engine = next(child for child in server.children() if "core.loading.worker" in " ".join(child.cmdline()))
     return {"server": server.memory_info().rss / 2**20, "engine": engine.memory_info().rss / 2**20}
 
 
 def measure_agent(server: ServerProcess, template: str, n_turns: int) -> list[ReportRow]:
-    """Return a row for each protocol: the lowest share of the text before that was not read again."""
+    """Return a row for each protocol: the lowest share of the earlier text that a turn found in the cache."""
     client = ApiClient(server.wait_listening(), server.api_key)
     drops = drops_thoughts(client)
     rows: list[ReportRow] = []
@@ -279,7 +279,7 @@ def measure_agent(server: ServerProcess, template: str, n_turns: int) -> list[Re
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the parts that are wanted."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     names = ("rounds", "tokens", "slots", "layers", "requests", "turns")
     report = BenchReport("api", settings={name: getattr(options, name) for name in names} | {"threads": n_threads})
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))

@@ -1,6 +1,6 @@
-"""An agent's conversation with tools, in each protocol: what of the text before is read again at every turn.
+"""An agent's conversation with tools, in each protocol: how much of the earlier text each turn computes again.
 
-For each task of the user's the model must call a tool several times and gets the results, then it answers.
+For each task of the user, the model must call a tool several times and gets the results. Then it answers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RULES = (
     "Ask before you delete anything.",
     "Run the tests after each change, and end when all of them pass.",
 )
-# As long as those of small agents: about 2,500 tokens of Ember's, with the tool.
+# As long as the system prompts of small agents: about 2,500 of Ember's tokens, with the tool.
 _SYSTEM = "\n".join(
     ["You are an agent that works on a project."] + [f"{i + 1}. {rule}" for i, rule in enumerate(_RULES * 15)]
 )
@@ -53,7 +53,7 @@ class AgentTurn:
 
 
 class AgentConversation(ABC):
-    """The client's side of an agent: it keeps what the protocol wants to be sent again."""
+    """The client's side of an agent. It keeps what its protocol must send again with each request."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
@@ -62,7 +62,7 @@ class AgentConversation(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Begin with what the system says."""
+        """Begin with the system prompt."""
 
     @abstractmethod
     def say(self, text: str) -> None:
@@ -234,11 +234,11 @@ def converse(conversation: AgentConversation, n_turns: int, topic: str) -> list[
 
 
 def shares(turns: Sequence[AgentTurn], *, drops_thoughts: bool) -> tuple[list[float], list[float]]:
-    """Return which share of the text before was not read again, turn by turn: of all of it, and of what was kept.
+    """Return for each turn the share of the earlier text found in the cache: of all of it, and of the part kept.
 
-    The text before is the prompt and the reply of the turn before. A template that ``drops_thoughts`` leaves out what
-    the model thought for the last task when the user gives a new one, so all that follows has to be read again. Kept
-    of it is at least the prompt of that last task; such turns are in the second list.
+    The earlier text is the prompt and the reply of the turn before. When the user gives a new task, a template that
+    ``drops_thoughts`` leaves out the reasoning of the last task, so everything after it must be computed again. At
+    least the prompt of the last task is kept: the shares of such turns are of that, in the second list.
     """
     of_all, of_kept = [], []
     for index in range(1, len(turns)):
@@ -251,12 +251,12 @@ def shares(turns: Sequence[AgentTurn], *, drops_thoughts: bool) -> tuple[list[fl
 
 
 def reread(turns: Sequence[AgentTurn]) -> list[int]:
-    """Return how many tokens of the text before each turn read again, or left out."""
+    """Return for each turn how many tokens of the earlier text were computed again or left out."""
     return [before.n_prompt + before.n_generated - now.n_cached for before, now in itertools.pairwise(turns)]
 
 
 def drops_thoughts(client: ApiClient) -> bool:
-    """Return whether the loaded model's template leaves out what was thought before the user's last message."""
+    """Return whether the loaded model's template leaves out the reasoning before the user's last message."""
     thought = "A thought to look for."
     messages = [
         {"role": "user", "content": "One."},

@@ -1,4 +1,4 @@
-"""Every protocol of the endpoint as a client sees it: a request's path and body, and what its stream must be like."""
+"""Every protocol of the endpoint as a client sees it: a request's path and body, and the form of its stream."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TIMEOUT = 120.0  # seconds
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a text is asked for: ``fields`` of a prompt and a number of tokens. ``text`` reads it out of an answer.
+    """How to request a text: ``fields`` makes the body from a prompt and a number of tokens; ``text`` reads the answer.
 
-    ``news`` gives the text in an event of a stream, ``is_end`` says whether it is the last one.
+    ``news`` reads the text from an event of a stream, ``is_end`` says whether the event is the last one.
     """
 
     name: str
@@ -108,7 +108,7 @@ PROTOCOLS = (
 
 @dataclass
 class Stream:
-    """What came of one stream: its text, and how many of its events had text. ``faults`` says what was wrong."""
+    """The result of one stream: its text, and how many of its events had text. ``faults`` says what was wrong."""
 
     text: str = ""
     n_chunks: int = 0
@@ -126,21 +126,20 @@ class ApiClient:
         self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {api_key}"}
 
     def connect(self) -> None:
-        """Open the connection, if it is not open: a measured request does not wait for it."""
+        """Open the connection unless it is open, so that a measured request does not wait for that."""
         if self._connection.sock is None:
             self._connection.connect()
 
     def close(self) -> None:
-        """Close the connection; what runs on it is cancelled."""
+        """Close the connection, which cancels its request."""
         self._connection.close()
 
     def get(self, path: str) -> Any:
-        """Return what a route answers."""
         self._connection.request("GET", path, headers=self._headers)
         return json.loads(self._connection.getresponse().read())
 
     def post(self, path: str, body: Json) -> Json:
-        """Return the answer to a request; raises RuntimeError where it is an error."""
+        """Return the answer to a request; raises RuntimeError if it is an error."""
         answer: Json = json.loads(self._open(path, body).read())
         return answer
 

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.engine.engine import Engine
-from core.llama.batch import Batch
-from core.llama.context import Context, ContextOptions, DecodeStatus
+from core.llama.context import Batch, Context, ContextOptions, DecodeStatus
 
 
 class BareLoop:

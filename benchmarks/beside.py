@@ -1,9 +1,9 @@
-"""What a long prompt costs beside texts of others, at rest or at work: the part "beside" of the bench ``peers``.
+"""What reading a long prompt costs beside other texts, idle or decoding: the part "beside" of the bench ``peers``.
 
-In the engine's own process: what is asked for is a few per cent of a second, of which HTTP would take some. Three
-engines with the same slots, one with no other text, one with 4 and one with 16, read each prompt in turns. Beside texts
-at work the cost is the time of all steps until the prompt is read, less what the others' tokens take that come in them:
-as long as in the steps just before and after.
+It runs in the engine's own process, because the result is a few per cent of a second and HTTP would disturb it. Three
+engines with the same slots, one with no other text, one with 4 and one with 16, read each prompt in turns. Beside
+decoding texts, the cost is the time of all steps until the prompt is read, less what as many steps of the others alone
+take, measured just before and after.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks import prompts
 from benchmarks.report import ReportRow, median, say
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.scheduler.sequence import Sequence as Submitted
 from core.values.engine_options import EngineOptions
@@ -69,7 +69,6 @@ class Company:
         return seconds - n_steps * median(alone)
 
     def close(self) -> None:
-        """Free the model."""
         self._engine.close()
 
     def _submit(self, texts: Sequence[str], n_tokens: int) -> list[Submitted]:
@@ -109,7 +108,7 @@ class Company:
 
 def measure_beside(model: Path, n_threads: int, n_rounds: int, others: Sequence[int] = OTHERS) -> list[ReportRow]:
     """Return a row for each number of others and what they do: medians, and ratios to none of the same round."""
-    log.silence()
+    silence_log()
     companies = [Company(model, n_others, max(others) + 1, n_threads) for n_others in others]
     arms = [
         (company, state) for company in companies for state in ("rest", "work") if company.n_others or state == "rest"

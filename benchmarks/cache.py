@@ -1,4 +1,4 @@
-"""Time to the first token when the beginning of a prompt is known: a second turn, sub-agents, after a restart."""
+"""Time to the first token when the beginning of a prompt is cached: a second turn, sub-agents, after a restart."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from app.environment.paths import HOME_VARIABLE
 from benchmarks import prompts
 from benchmarks.http_load import StreamedReply, run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.kv_cache.prefix_cache.disk_folder import FOLDER
-from core.llama import log
-from core.llama.model import Model
-from core.llama.vocab import Vocab
-from core.machine.measurements import physical_cores
+from core.kv_cache.disk_cache import FOLDER
+from core.llama.library import silence_log
+from core.llama.model import Model, Vocab
+from core.machine.host import core_count
 from tools.model_factory import gguf_factory
 
 # Ember was trained for 1,024 positions.
@@ -30,8 +29,8 @@ N_REPLY = 32
 _TURN_END = "<|im_end|>\n"
 _REPLY = "Once upon a time, there was a happy fox named Ella."
 CacheSample = tuple[float, float, int]
-"""Seconds to the first token without what is known, with it, and how many tokens were found."""
-# Files that have not changed for this long (seconds) are complete.
+"""Seconds to the first token without the cached prefix and with it, and how many tokens were found in the cache."""
+# Cache files count as complete if none has changed for this many seconds.
 _QUIET = 1.0
 
 
@@ -61,7 +60,6 @@ class Texts:
         return history + self.tokens(reply + _TURN_END + prompts.chat("Tell me more."))
 
     def close(self) -> None:
-        """Free the vocabulary."""
         self._model.close()
 
 
@@ -94,12 +92,11 @@ class Server:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """End the process."""
         self._process.stop()
 
 
 def second_turn(server: Server, texts: Texts) -> CacheSample:
-    """Return the TTFT of a first turn of 800 tokens, of the second, and how many tokens of that were cached."""
+    """Return the TTFT of a first turn of 800 tokens and of the second turn, and how many of its tokens were cached."""
     server.settle()
     history = texts.fresh(HISTORY)
     (first,) = server.ask(history, n_reply=N_REPLY)
@@ -120,7 +117,7 @@ def sub_agents(server: Server, texts: Texts) -> CacheSample:
 
 @contextmanager
 def _home() -> Iterator[Path]:
-    """Keep caches, logs and measurements of the servers in a temporary folder."""
+    """Put caches, logs and measurements of the servers into a temporary folder."""
     before = os.environ.get(HOME_VARIABLE)
     with tempfile.TemporaryDirectory(prefix="slipstream-bench-") as folder:
         os.environ[HOME_VARIABLE] = folder
@@ -135,8 +132,8 @@ def _home() -> Iterator[Path]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
-    n_threads = options.threads or physical_cores()
+    silence_log()
+    n_threads = options.threads or core_count()
     settings = {"rounds": options.rounds, "layers": options.layers, "threads": n_threads}
     report = BenchReport("cache", settings={**settings, "history": HISTORY, "shared": SHARED, "agents": N_AGENTS})
     model = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))

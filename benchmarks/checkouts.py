@@ -2,9 +2,9 @@
 
 Each checkout serves the same model from its own folder with its own packages, over HTTP. The first one runs twice: the
 second time it is the control, whose ratio to the first is noise. Each round sends the same requests to all, by turns,
-and each ratio is of one round. Each round has new processes: where a process has its memory makes it faster or slower
-by several per cent for all its life. A feature is measured by its removal: the checkout without it beside the one with
-it.
+and each ratio is of one round. Each round has new processes, because the placement of a process's memory makes it
+faster or slower by several per cent for its whole life. A feature is measured by its removal: the checkout without it
+beside the one with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.http_load import LoadRun, run_load
 from benchmarks.report import BenchReport, median, percentile, run_bench, say
-from core.machine.measurements import MEASURED_FILE, physical_cores
+from core.machine.host import core_count
+from core.machine.known_machine import MEASURED_FILE
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import Recipe
 
@@ -32,7 +33,7 @@ _READY, _KEY = "SLIPSTREAM READY ", "checkouts"
 # Ember was trained for 1,024 positions.
 _N_CTX, _SLOTS = 1024, 16
 _N_BATCH = 8
-# Short replies, one after the other, that make one run.
+# How many short replies, one after the other, make one run.
 _EACH = 8
 CONTROL = "control"
 Body = dict[str, object]
@@ -58,7 +59,7 @@ class CheckoutServer:
         if not self._url:
             raise RuntimeError(f"the server of {checkout} ended with exit code {self._process.wait()}")
 
-        # Waits for the model: one that is calibrated beside another is misjudged.
+        # Wait for the model, because a calibration beside another one would be wrong.
         for prompt in prompts.warm_up():
             self.send([{"prompt": prompt.text, "max_tokens": 32}])
 
@@ -67,7 +68,6 @@ class CheckoutServer:
         return run_load(self._url, [{"temperature": 0, **body} for body in bodies], _KEY)
 
     def stop(self) -> None:
-        """End the server."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
@@ -75,8 +75,9 @@ class CheckoutServer:
 
 @dataclass(frozen=True)
 class Workload:
-    """Requests of one kind. ``bodies`` makes those of a round; ``value`` tells from a run what more is better of.
+    """Requests of one kind.
 
+    ``bodies`` makes the requests of a round; ``value`` computes a figure of a run, of which more is better.
     ``n_each`` such runs, one after the other, count as one, since short ones are noisy.
     """
 
@@ -101,7 +102,7 @@ def _kind(kind: str, n_tokens: int) -> Workload:
         (text,) = prompts.mixed(1, round_ * len(prompts.KINDS) + place)
         return [{"prompt": text, "max_tokens": n_tokens}]
 
-    # The reply's own seconds: of short replies, prefill is a large and noisy share.
+    # Only the reply's own seconds count: in short replies, prefill is a large and noisy share.
     return Workload(kind, bodies, lambda run: run.n_tokens / (run.replies[0].total - run.replies[0].ttft), n_each=_EACH)
 
 
@@ -127,14 +128,14 @@ def _fast_beside_batch(n_tokens: int, of: str) -> Workload:
 
 
 def _second_turn(round_: int) -> list[Body]:
-    # The second half of a prompt's words is new; the first half was asked before.
+    # The first half of a prompt's words was sent before, the second half is new.
     (text,) = prompts.long_texts(1, 3_000 + round_ // 2)
     half = text[: len(text) // 2]
     return [{"prompt": text if round_ % 2 else half, "max_tokens": 1}]
 
 
 def parts(n_tokens: int, draft: Path, useless: Path) -> dict[str, tuple[list[str], list[Workload]]]:
-    """Return for each part the options of its servers and its workloads."""
+    """Return for each part its servers' options and its workloads."""
     kinds = [_kind(kind, n_tokens) for kind in prompts.KINDS]
     return {
         "plain": (
@@ -182,7 +183,7 @@ def _python(checkout: Path) -> Path:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     checkouts = {path.name: path for path in options.checkouts}
     first = next(iter(checkouts))
     model = str(gguf_factory.cached(Recipe(n_layers=options.layers)))
@@ -205,7 +206,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
                     arms = {}
                     for name, home in homes.items():
                         if not home.exists() and name != first:
-                            # All have the calibration of the first: its luck favours nobody.
+                            # All servers use the calibration of the first, so that a lucky calibration favours none.
                             (home / "cache").mkdir(parents=True)
                             if (kept := homes[first] / "cache" / MEASURED_FILE).exists():
                                 shutil.copy(kept, home / "cache")

@@ -1,11 +1,11 @@
 """Many clients at once, with and without drafting: throughput, time to first token, time between tokens.
 
-Deep Ember with Ember-draft and lookups, as a server with a paired draft decides by default, and the same with a
-useless draft of shuffled weights. Or, with ``--model``, a tiny hybrid with a running state, whose own prediction head
-drafts: one that is often right, and one of random weights. Clients send prompts of four kinds at the same moment; whole
-requests are measured, prefill included, in the engine's process without HTTP. No prompt comes twice, and each way runs
-it once, from an empty cache. Ways take turns, the order turning round from round to round, and each ratio is to plain
-decoding of the same prompts in the same round.
+Deep Ember with Ember-draft and lookups, as a server with a paired draft decides by default, and the same with a useless
+draft of shuffled weights. With ``--model`` it is a tiny hybrid with a recurrent state instead, whose own prediction
+head drafts: one head that is often right, and one with random weights. Clients send prompts of four kinds at the same
+moment; whole requests are measured, prefill included, in the engine's process without HTTP. No prompt comes twice, and
+each way of decoding runs it once, from an empty cache. Ways take turns in an order that rotates from round to round.
+Each ratio is to plain decoding of the same prompts in the same round.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -23,12 +23,12 @@ from benchmarks import plots, prompts
 from benchmarks.contenders import AUTO, PLAIN, Contender, ContenderRun, DecodingStage, PlainAndDrafting, Way
 from benchmarks.draft import draft_path
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from tools.model_factory import gguf_factory, hybrid_factory
 from tools.model_factory.gguf_factory import Recipe
 
 EMBER = "ember"
-# llama.cpp can keep (small) snapshots of the recurrent state of the first hybrid, and none of the second.
+# llama.cpp can keep (small) snapshots of the first hybrid's recurrent state, but not of the second's.
 HYBRIDS = {"qwen35": hybrid_factory.qwen35, "qwen3next": hybrid_factory.qwen3next}
 CLIENTS = (1, 2, 4, 8, 16)
 DRAFTS = ("realistic", "random")
@@ -54,7 +54,7 @@ class ConcurrencySample:
 
 
 def open_stage(draft: str, options: argparse.Namespace, n_threads: int) -> DecodingStage | PlainAndDrafting:
-    """Load the model with a draft, made when it is not there yet."""
+    """Load the model with a draft, making the files on first use."""
     n_slots = max(options.clients)
     if options.model == EMBER:
         target = gguf_factory.cached(Recipe(n_layers=options.layers))
@@ -129,7 +129,7 @@ def _row(draft: str, way: Way, n_clients: int, samples: Sequence[ConcurrencySamp
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return drafting against plain decoding, the lower of the drafts, for each number of clients and altogether."""
+    """Return the speed-up of drafting with the worse draft, for each number of clients and overall."""
     drafted = [row for row in rows if row["way"] != PLAIN.name]
     by_count = {
         f"drafted_vs_plain_min_{count}": min(row["vs_plain"] for row in drafted if row["clients"] == count)
@@ -166,7 +166,7 @@ def _points(rows: Sequence[ReportRow], drafts: Sequence[str], way: Way) -> list[
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     # This many layers give steps of about ten milliseconds, so that overhead weighs as little as for larger models.
     options.layers = options.layers or (60 if options.model == EMBER else 200)
     names = ("model", "layers", "rounds", "tokens", "clients", "drafts")

@@ -1,12 +1,13 @@
 """What following a grammar adds to a step: JSON mode, a JSON schema and a regular expression, at a large vocabulary.
 
 The model is deep Ember with made-up tokens up to 150,000: words, capitals, runs of marks, as in the vocabularies of
-recent models. Free and constrained replies to the same prompt take turns of as many steps in one engine, without
-drafts; a turn's time is that of all its decoding steps, so that the few steps that look through the whole vocabulary
-count for what they cost. Each ratio is to the free turns just before and after.
+recent models. Free and constrained replies to the same prompt take turns of equally many steps in one engine, without
+drafts. A turn's time is that of all its decoding steps, so it includes the few that compute the mask of the whole
+vocabulary. Each ratio is to the free turns just before and after.
 
-What a schema forces is drafted: replies of Ember and deep Ember by a schema with keys of usual length, with those
-drafts and without any, in turns; nothing else is drafted. Replies are timed from their first token to their last.
+Tokens that a schema forces are drafted. To measure that, Ember and deep Ember reply by a schema with keys of usual
+length, with those drafts and without any, in turns; nothing else is drafted. Replies are timed from their first token
+to their last.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ import os
 import time
 from dataclasses import dataclass
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import synthetic_vocab
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.sampling.grammar import GrammarMatcher
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, Token
@@ -77,7 +78,7 @@ _N_CTX = 1024
 
 @dataclass(frozen=True)
 class ConstraintTurn:
-    """Some decode steps of one way: their seconds, and how many computed the mask of the whole vocabulary."""
+    """Decode steps of one way: their seconds, and how many computed the mask of the whole vocabulary."""
 
     seconds: float
     n_steps: int
@@ -106,7 +107,7 @@ class Looks:
 def run_turn(
     engine: Engine, looks: Looks, constraint: Constraint | None, sampling: SamplingParams, n: int
 ) -> ConstraintTurn:
-    """Return ``n`` decoding steps; a reply that ends sooner is followed by another one."""
+    """Run ``n`` decoding steps; if a reply ends sooner, another one follows."""
     seconds, n_steps, n_looks, n_replies = 0.0, 0, looks.n, 0
     while n_steps < n:
         name = f"r{n_replies}"
@@ -190,7 +191,7 @@ def reply(engine: Engine, seed: int, drafts: bool, replies: Replies) -> float:
 
 def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportRow:
     """Return the row of a model whose replies are drafted as far as the schema forces them."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     # Without a draft model, heads and n-grams, only the grammar drafts.
     forced = EngineOptions(path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads, speculation="draft", uses_heads=False)
     engine, _ = load_engine(forced, cache_folder=None)
@@ -219,8 +220,8 @@ def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportR
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
-    n_threads = options.threads or physical_cores()
+    silence_log()
+    n_threads = options.threads or core_count()
     settings = {name: getattr(options, name) for name in ("vocabulary", "layers", "rounds", "steps", "replies")}
     report = BenchReport("constraint", settings={**settings, "threads": n_threads})
     say("making and loading the model")

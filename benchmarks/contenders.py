@@ -1,4 +1,4 @@
-"""Ways to decode, compared on one loaded model; each keeps the learnt state of a separate server."""
+"""Ways to decode, compared on one loaded model. Each has its own learnt state, as a separate server would."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from core.cost.calibration import MeasuredContext
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import CostModel, ReadCost
 from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot_table import SlotTable
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.scheduler.input_processor import InputProcessor
-from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import CostlyProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import CostlyProposer
+from core.speculation.speculator import Speculator
 from core.values.engine_options import EngineOptions
-from core.values.messages import Ended, FinishReason, Token
-from core.values.receipt import Receipt
+from core.values.messages import Ended, FinishReason, Receipt, Token
 from core.values.request import Request, SamplingParams
 from models.facts.model_facts import read_model
 
@@ -46,7 +44,7 @@ class Way:
 
 
 PLAIN = Way("plain")
-# Plain decoding again: its difference to plain decoding is noise.
+# Plain decoding again: how far it is from plain decoding is noise.
 CONTROL = Way("control")
 ADAPTIVE = Way("adaptive", with_draft=True)
 LOOKUP = Way("lookup", with_lookup=True)
@@ -130,7 +128,7 @@ class DecodingStage:
     """A loaded target and, where ``draft`` is given, a loaded draft model, lent to contenders in turns."""
 
     def __init__(self, target: Path, draft: Path | None, *, n_slots: int, n_ctx: int, n_threads: int) -> None:
-        log.silence()
+        silence_log()
         options = EngineOptions(
             str(target),
             n_slots=n_slots,
@@ -179,7 +177,6 @@ class DecodingStage:
         return DraftModelProposer(draft.model, own, self._engine.context.n_vocab)
 
     def close(self) -> None:
-        """Free the models."""
         self._engine.close()
 
 
@@ -190,7 +187,7 @@ class PlainAndDrafting:
     """
 
     def __init__(self, target: Path, *, n_slots: int, n_ctx: int, n_threads: int) -> None:
-        log.silence()
+        silence_log()
         options = EngineOptions(str(target), n_slots=n_slots, n_ctx=n_ctx, n_threads=n_threads, cache_ram=0)
         drafting, _ = load_engine(options, cache_folder=None)
         plain, _ = load_engine(replace(options, speculation="off"), cache_folder=None)
@@ -209,6 +206,5 @@ class PlainAndDrafting:
         return type(self._engines[AUTO].slots.memory).__name__
 
     def close(self) -> None:
-        """Free the models."""
         for engine in self._engines.values():
             engine.close()

@@ -1,22 +1,22 @@
 """Drafting against plain decoding: a perfect, a realistic and a useless draft, lookups, and every fixed depth.
 
-The target is deep Ember: Ember with silent layers behind its own, so that it says the same and costs as much as a
-model ten times its size. Ember itself drafts for it perfectly, Ember-draft as a small model of the same family does,
-and Ember-draft with shuffled weights is always wrong. One client, greedy; tokens per second after the first token, so
-that reading the prompt does not count but the draft model's reading of it does.
+The target is deep Ember: Ember with silent layers after its own, so that it says the same and costs as much as a model
+ten times its size. Ember itself drafts for it perfectly. Ember-draft drafts like a small model of the same family.
+Ember-draft with shuffled weights is always wrong. There is one client, greedy. Tokens per second count from the first
+token on, so the target's reading of the prompt does not count, but the draft model's does.
 
 Every way to decode takes its turn on each prompt, from an empty cache. A way keeps what it learns from prompt to prompt
-(acceptance, step times, its own lookup table), as a server does that stays up; the adaptive ones begin calibrated and
-warmed by one prompt of each kind that is not measured. A reply takes a fraction of a second, in which a shared machine
-may be slow by chance: so each way has several servers that know nothing of each other, each of which sees each prompt
-once. Plain decoding runs again every few turns: each ratio is to plain decoding of the same prompt just before and
-after, so that a drifting machine favours nobody.
+(acceptance, step times, its own lookup table), as a running server does. Adaptive ways begin calibrated, and warmed up
+by one prompt of each kind that is not measured. A reply takes a fraction of a second, in which a shared machine may be
+slow by chance. So each way has several independent servers, each of which sees each prompt once. Plain decoding runs
+again every few turns: each ratio is to plain decoding of the same prompt just before and after, so that a drifting
+machine favours nobody.
 
-The best fixed depth is chosen on one half of the prompts and compared on the other, both ways round: chosen and
-compared on the same noisy samples, the luckiest of many depths would win against any that is as good. So is the better
-of draft model and lookups, which both together are compared with. Which of these is faster differs by 15 % from prompt
-to prompt, more than from server to server: so they have more prompts of their own, and a server each. One of the ways,
-the control, is plain decoding: how far it is from plain decoding says how much of any ratio is noise.
+The best fixed depth is chosen on one half of the prompts and compared on the other half, and the other way round. If it
+were chosen and compared on the same noisy samples, the luckiest of many depths would win. The same holds for the better
+of draft model and lookups, to which the two together are compared. Which of these is faster differs by 15 % from prompt
+to prompt, more than from server to server, so this comparison has more prompts, and only one server for each way. One
+way, the control, is plain decoding: its distance from plain decoding says how much of any ratio is noise.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from dataclasses import dataclass
 from itertools import cycle, product
 from pathlib import Path
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots, prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, LOOKUP, PLAIN, Contender, DecodingStage, Way, fixed
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.engine_options import DEFAULT_SLOTS, MAX_DRAFT_DEPTH
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
@@ -66,7 +66,7 @@ class DraftSample:
 
 
 def draft_path(name: str) -> Path | None:
-    """Return the file of a draft, made when it is not there yet; None for lookups alone."""
+    """Return the file of a draft, which is made on first use; None for lookups alone."""
     if name == "random":
         return gguf_factory.cached(Recipe(source=EMBER_DRAFT, is_shuffled=True))
     return {"perfect": EMBER, "realistic": EMBER_DRAFT}.get(name)
@@ -186,7 +186,7 @@ def rows_of(samples: Sequence[DraftSample], together: Sequence[DraftSample] = ()
 def against_best(
     samples: Sequence[DraftSample], draft: str, kind: str, way: Way, others: Collection[Way]
 ) -> float | None:
-    """Return a way's speed over that of the best of others, chosen on other prompts; None where none was measured.
+    """Return a way's speed over that of the best other way, chosen on other prompts; None if none was measured.
 
     With a single prompt there is nothing else to choose on.
     """
@@ -230,7 +230,7 @@ def _row(draft: str, kind: str, way: Way, samples: Sequence[DraftSample]) -> Rep
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the numbers behind the promises; None if nothing was measured for one."""
+    """Return the summary; a figure is None if nothing was measured for it."""
     ratio = {(row["draft"], row["kind"], row["way"]): row["vs_plain"] for row in rows}
     decided = [row["vs_plain"] for row in rows if row["depth"] is None]
     control = [row["vs_plain"] for row in rows if row["way"] == CONTROL.name]
@@ -253,7 +253,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     names = ("layers", "prompts", "more_prompts", "servers", "tokens", "depths", "drafts")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("draft", settings={**settings, "threads": n_threads, "slots": DEFAULT_SLOTS, "clients": 1})

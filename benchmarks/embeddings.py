@@ -1,8 +1,8 @@
 """Embeddings per second beside llama.cpp's own server: the same file, texts and threads, both over HTTP, in turns.
 
-The file is an encoder of the sizes of bge-small (33 million parameters) with random weights. A case is a number of
-clients, each with texts of one length in every request. The peer is llama-server with ``--embeddings`` and as many
-slots as there are texts in a request at most. Ratios are medians of those of each turn, above 1 where we are faster.
+The file is an encoder with the dimensions of bge-small (33 million parameters) and random weights. A case is a number
+of clients, each with texts of one length in every request. The peer is llama-server with ``--embeddings`` and as many
+slots as the largest request has texts. A ratio is the median over all turns, and above 1 if Slipstream is faster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from app.client.server_process import ServerProcess
 from benchmarks.peer_server import PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from tools.model_factory import gguf_factory
 from tools.model_factory.embedder_factory import BertShape, bert
 
@@ -59,7 +59,7 @@ class EmbeddingSide:
             self._headers["Authorization"] = f"Bearer {api_key}"
 
     def run(self, bodies: Sequence[list[list[int]]]) -> tuple[float, list[list[float]]]:
-        """Send all requests at once; return the seconds until all were answered, and the vectors of the first."""
+        """Send all requests at once; return the seconds until all are answered, and the first one's vectors."""
         with ThreadPoolExecutor(len(bodies)) as clients:
             began = time.perf_counter()
             answers = list(clients.map(self._embed, bodies))
@@ -103,7 +103,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
         raise SystemExit(str(error)) from None
     if peer is None:
         raise SystemExit("This bench needs a llama-server: build one with benchmarks/native_peer.sh, or name one.")
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     path = gguf_factory.cached_file("bench-bert-small.gguf", lambda path: bert(path, "mean", _BGE_SMALL))
     report = BenchReport("embeddings", settings={"threads": n_threads, "rounds": options.rounds})
     with contextlib.ExitStack() as servers:
@@ -123,7 +123,6 @@ def measure(options: argparse.Namespace) -> BenchReport:
 
 
 def main() -> int:
-    """Run the bench."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=7, help="turns of each case")
     parser.add_argument("--threads", type=int, help="threads of both sides")

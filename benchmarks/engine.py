@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: the same for both sides, and what the engine process uses
 
@@ -22,12 +22,12 @@ from benchmarks.bare_loop import BareLoop
 from benchmarks.http_load import run_load
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
+from core.values.addresses import is_worker
 from core.values.engine_options import EngineOptions
 from core.values.request import Request, SamplingParams
-from core.values.worker_address import is_worker
 from tools.model_factory import gguf_factory
 
 WIDTHS = (1, 2, 4, 8, 16)
@@ -175,8 +175,8 @@ def measure_http(
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
-    n_threads, devices = options.threads or physical_cores(), tuple(options.device)
+    silence_log()
+    n_threads, devices = options.threads or core_count(), tuple(options.device)
     report = BenchReport(
         "engine",
         settings={

@@ -12,16 +12,15 @@ import numpy as np
 
 from app.jobs.verify.verification import DecodedReply, Difference, Mode, ReplyComparer
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.scheduler.sequence import Sequence as Running
 from core.values.engine_options import EngineOptions
-from core.values.messages import Ended, FinishReason
-from core.values.receipt import Receipt
+from core.values.messages import Ended, FinishReason, Receipt
 from core.values.request import Lane, Request, SamplingParams
 
-# Tokens of a reply when other requests take its slot, and tokens of each of these requests, which end long before the
-# reply.
+# The number of tokens after which other requests take a reply's slot, and the tokens of each of these requests, which
+# end long before the reply does.
 _SPOKEN_BEFORE, _INTERRUPTER_TOKENS = 12, 8
 
 
@@ -47,7 +46,7 @@ class EngineClient:
 
     def __init__(self, options: EngineOptions, n_tokens: int, cache_folder: Path | None = None) -> None:
         """Replies have at most ``n_tokens``."""
-        log.silence()
+        silence_log()
         self.engine: Engine = load_engine(options, cache_folder=cache_folder)[0]
         self._n_slots = options.n_slots
         self._n_tokens = n_tokens
@@ -94,7 +93,6 @@ class EngineClient:
             time.sleep(pause)
 
     def close(self) -> None:
-        """Free the model."""
         self.engine.close()
 
     def _submit(self, question: Question, lane: Lane = Lane.STANDARD, n_tokens: int | None = None) -> Running:

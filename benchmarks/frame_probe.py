@@ -17,5 +17,4 @@ class FrameProbe(QWidget):
         self.setFixedSize(1, 1)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        """Note the time."""
         self.painted.append(time.perf_counter())

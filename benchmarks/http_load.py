@@ -93,7 +93,7 @@ async def _one(
 
 
 def _count(chunk: dict[str, Any]) -> int:
-    """Return the number of generated tokens in the last chunk: of Slipstream, or of llama.cpp, which counts the end."""
+    """Return the number of generated tokens from the last chunk. llama.cpp counts the end token too."""
     timings = chunk["timings"]
     if "decode_tokens" in timings:
         return int(timings["decode_tokens"])

@@ -1,10 +1,10 @@
 """The lanes: a fast request's pace beside batch requests, the batch lane's throughput, and what planning takes.
 
 Deep Ember, plainly and with Ember-draft and lookups, in the engine's process without HTTP. A fast request runs alone,
-and while 16 batch requests are queued and running, in turns (alone, beside, beside, alone), and each ratio is of
-such a round. The batch lane runs alone against plain concurrent requests with prompts of the same kinds, as many
-as there are slots; ratios are over pairs too. Planning (placing requests and choosing rows) is timed with 16 and with
-256 batch requests in line. Both runs of a pair have the same prompt, and all is forgotten between them.
+and while 16 batch requests are queued and running, in turns (alone, beside, beside, alone). Each ratio is taken within
+such a round. The batch lane alone is compared with as many plain concurrent requests as there are slots, with prompts
+of the same kinds; ratios are taken within a pair, too. Planning (placing requests and choosing rows) is timed with 16
+and with 256 batch requests in line. Both runs of a pair have the same prompt, and the cache is emptied between them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -24,9 +24,9 @@ from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, FinishReason, Token
 from core.values.request import Lane, Request, SamplingParams
@@ -41,7 +41,7 @@ _PLAN_STEPS = 60
 _FEW_ROUNDS = 3
 # Rounds of whole batches still differ by several per cent on a shared machine.
 _BATCH_ROUNDS = 7
-# First place in the prompt list for the fast lane.
+# Index in the list of prompts at which those of the fast lane begin.
 _FAST_PLACES = 1_900
 _FIRST_TOKENS = 4
 _ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
@@ -204,7 +204,7 @@ def measure_plan(lanes: Lanes, way: str, rounds: int) -> ReportRow:
 
 
 def summarise(rows: list[ReportRow]) -> dict[str, float | str | None]:
-    """Return the numbers behind the lanes' promises, each from its worst way."""
+    """Return the summary, each figure from its worst way."""
     fast = [row for row in rows if row["measure"] == "fast lane"]
     summary: dict[str, float | str | None] = {
         "fast_lane_itl_ratio": max(row["itl_ratio"] for row in fast),
@@ -220,8 +220,8 @@ def summarise(rows: list[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
-    n_threads = options.threads or physical_cores()
+    silence_log()
+    n_threads = options.threads or core_count()
     names = ("layers", "rounds", "tokens", "slots", "ways")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("lanes", settings={**settings, "threads": n_threads, "batch_requests": _N_BATCH})

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -23,9 +23,9 @@ from benchmarks.engine import N_CTX, PROMPT, EngineLoop
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.cost.threads import ThreadControl
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.engine_options import EngineOptions
 from tools.model_factory import gguf_factory
 
@@ -34,7 +34,7 @@ _BUSY = (
     "import os, sys\nif hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
 )
 _WARM_SECONDS = 0.5
-# Turns without load are shorter by this factor, and there are more by the same factor.
+# Turns without load are shorter by this factor, and there are as many times more of them.
 _SHORTER = 6
 # Positions after which a text restarts.
 _SITTING = 256
@@ -49,7 +49,7 @@ class ThreadContender:
         control = engine._feedback.observe.__self__  # type: ignore[attr-defined]
         assert isinstance(control, ThreadControl)
         self._control = control
-        # Trials may cost a share of the tuned time, so the time of other turns must not count.
+        # The tuner may spend a share of its time on trials, so other turns must not count as its time.
         self._governed_seconds = 0.0
         control._clock = lambda: self._governed_seconds
         self._n_steps = _SITTING
@@ -95,7 +95,7 @@ def _learn_nothing(rows: int, kv: int, seconds: float) -> None:
 
 @contextmanager
 def busy(n_processes: int) -> Iterator[None]:
-    """Keep cores busy, one for each process."""
+    """Keep ``n_processes`` cores busy, with a process each."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     children = [
         subprocess.Popen([sys.executable, "-c", _BUSY, str(cores[index % len(cores)])]) for index in range(n_processes)
@@ -136,7 +136,7 @@ def row_of(model: str, n_busy: int, rates: dict[int, list[float]]) -> ReportRow:
 
 def measure_model(name: str, path: str, options: argparse.Namespace) -> list[ReportRow]:
     """Return the rows of one model: without load, and with busy processes."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     engine, _ = load_engine(
         EngineOptions(path, n_slots=1, n_ctx=N_CTX, n_threads=n_threads, speculation="off"), cache_folder=None
     )
@@ -163,10 +163,10 @@ def _rounded(seconds: float | None) -> float | None:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
+    silence_log()
     names = ("rounds", "seconds", "busy", "layers")
     settings = {name: getattr(options, name) for name in names}
-    report = BenchReport("load", settings={**settings, "threads": options.threads or physical_cores()})
+    report = BenchReport("load", settings={**settings, "threads": options.threads or core_count()})
     deep = gguf_factory.cached_file(
         f"deep-{options.layers}.gguf", lambda path: gguf_factory.deep_ember(path, options.layers)
     )

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILDER = Path(__file__).with_name("native_peer.sh")
@@ -56,8 +56,7 @@ class PeerOptions:
     """How the peer's server is set up; ``n_ctx`` is the context of one request in tokens, as on our side.
 
     ``openmp`` "tuned" gives it the environment that our engine chooses for itself. ``server`` is the path of a
-    llama-server; None takes the one in xllamacpp, which
-    does not know ``more`` options.
+    llama-server, which gets the options in ``more`` too; None means the one in xllamacpp.
     """
 
     model: str
@@ -110,7 +109,7 @@ class PeerServer:
 
     def __init__(self, options: PeerOptions) -> None:
         """Start it and wait until it answers; raises PeerFailed."""
-        # A file, since nobody reads the output: a full pipe would block the server.
+        # The output goes to a file: nobody reads it, and a full pipe would block the server.
         self._words = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         program = "from benchmarks.peer_server import serve; serve()"
         command = [sys.executable, "-c", program, json.dumps(asdict(options))]
@@ -131,7 +130,6 @@ class PeerServer:
         self.url = self.description.pop("url")
 
     def stop(self) -> None:
-        """End it."""
         self._stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_LONGEST_STOP)
@@ -152,7 +150,7 @@ class PeerServer:
 def serve() -> None:
     """Serve with the options on the command line, print the address, and leave when stdin ends."""
     options = PeerOptions(**json.loads(sys.argv[1]))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # a llama-server would outlive this process
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # else a llama-server would outlive this process
     if options.server is None:
         _serve_package(options)
         # The package's threads would keep the process alive.
@@ -175,7 +173,7 @@ def _serve_package(options: PeerOptions) -> None:
 
 
 def _parameters(xllamacpp: Any, options: PeerOptions) -> Any:
-    """Return the peer's own defaults but for what both sides must share: model, threads, slots, context, draft."""
+    """Return the package's defaults, with what both sides share: model, threads, slots, context, draft."""
     params = xllamacpp.CommonParams()
     params.model.path = options.model
     params.n_parallel = options.n_slots
@@ -214,7 +212,7 @@ def _running(server: str, options: PeerOptions) -> Any:
 
 
 def _arguments(options: PeerOptions, port: int) -> list[str]:
-    """Return the peer's own defaults but for what both sides must share: model, threads, slots, context, draft."""
+    """Return the arguments for what both sides share: model, threads, slots, context, draft. The rest is default."""
     n_threads = str(options.n_threads)
     arguments = ["--host", "127.0.0.1", "--port", str(port), "--model", options.model, "--threads", n_threads]
     arguments += ["--parallel", str(options.n_slots), "--ctx-size", str(options.n_ctx * options.n_slots)]

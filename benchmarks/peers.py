@@ -1,21 +1,20 @@
 """Slipstream beside llama.cpp's own server: the same file, prompts and threads, both over HTTP, in turns.
 
-The peer is llama-server with its own defaults but for the number of threads, slots and the context, which are ours. It
-is built from the sources of the pinned llama-cpp-python by the compiler of this machine and for this machine, with
-nothing changed in it (benchmarks/native_peer.sh); ``--server`` names another one. Only where there is no compiler it is
-that of the package xllamacpp, which is built for any processor. ``settings`` says which it was.
+The peer is llama-server with its own defaults, except for the number of threads and slots and the context, which are
+ours. It is built for this machine from the unchanged sources of the pinned llama-cpp-python
+(benchmarks/native_peer.sh); ``--server`` names another one. Without a compiler, the peer is the server in the package
+xllamacpp, which is built for any processor. ``settings`` says which it was.
 
 Four parts, of which ``--rows`` chooses:
 
-- plain: plain decoding beside plain decoding, and beside them the peer once more: what it differs from itself by is
-  noise.
+- plain: plain decoding on both sides, and the peer once more: its difference from itself is noise.
 - drafted: our drafting (Ember-draft and lookups, as decided in each step) beside the peer's (the same draft, its
-  default of 3 tokens per step) and beside its plain decoding, so that it is compared with the better of both too.
+  default of 3 tokens per step) and beside its plain decoding, so that it is also compared with the better of these two.
 - prompts: long prompts of 500 different words, all at once, with 1 and with 64 new tokens; plain decoding.
-- beside: what it costs us to read such a prompt while 4 or 16 other texts of 800 tokens are there, at rest or at work.
+- beside: what it costs us to read such a prompt beside 4 or 16 other texts of 800 tokens, idle or decoding.
 
-All servers of a part stay loaded, but only one has work at a time; who goes first changes from turn to turn. No prompt
-comes twice to a server, and all sides get the same ones. Ratios are medians of those of each turn.
+All servers of a part stay loaded, but only one works at a time; the order changes from turn to turn. No server gets a
+prompt twice, and all sides get the same prompts. A ratio is the median over all turns.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from benchmarks import plots, prompts
 from benchmarks.http_load import LoadRun, run_load
 from benchmarks.peer_server import PeerBinary, PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.ipc.child_process import WAITING
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
+from core.process.child_process import WAITING
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
 
@@ -47,7 +46,7 @@ OURS, PEER, CONTROL, PEER_PLAIN = "slipstream", "llama.cpp", "llama.cpp again", 
 SIDES = {"plain": (OURS, PEER, CONTROL), "drafted": (OURS, PEER, PEER_PLAIN), "prompts": (OURS, PEER)}
 
 _N_CTX, _LONG_N_CTX = 512, 1024
-# Rounds of turns by default: all parts together stay below a quarter of an hour on two cores.
+# Default numbers of rounds: all parts together take less than a quarter of an hour on two cores.
 _ROUNDS = {"plain": 5, "drafted": 5, "prompts": 3, "beside": 6}
 # With few clients, at least this many requests are sent in a turn, one group after the other.
 _FEWEST_REQUESTS = {"plain": 4, "drafted": 4, "prompts": 2}
@@ -111,7 +110,7 @@ def cases(part: str, options: argparse.Namespace) -> list[Case]:
 
 
 def measure_part(part: str, sides: Mapping[str, PeerSide], options: argparse.Namespace, turns: list[PeerTurn]) -> None:
-    """Add each turn of a part to ``turns`` when all sides have had it; ``sides`` are by name."""
+    """Run the turns of a part, and append each to ``turns`` when all ``sides`` (by name) have finished it."""
     is_long = part == "prompts"
     make = prompts.long_texts if is_long else prompts.mixed
     warm = [prompt.text for prompt in prompts.warm_up()]
@@ -231,7 +230,7 @@ def draw(report: BenchReport, options: argparse.Namespace) -> None:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     names = ("layers", "rounds", "tokens", "clients", "long_clients", "rows", "peer_openmp")
     report = BenchReport("peers", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
     model = gguf_factory.cached(Recipe(n_layers=options.layers))

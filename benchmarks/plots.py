@@ -128,7 +128,7 @@ def _label_at_the_right(axis: Any, text: str, y: float, colour: str) -> None:
 
 
 def _apart(places: Sequence[float], gap: float) -> list[float]:
-    """Return places for labels: near their points, in order, and at least ``gap`` apart."""
+    """Return positions for labels: near their points, in the same order, and at least ``gap`` apart."""
     order = sorted(range(len(places)), key=lambda index: places[index])
     moved = list(places)
     for _ in range(100):

@@ -1,6 +1,6 @@
 """Predicted against measured decoding speed over a family of models, at an empty and at a filled context.
 
-The family is deep Ember: Ember with silent layers behind its own, dense and with experts (two of four for each token),
+The family is deep Ember: Ember with silent layers after its own, dense and with experts (two of four for each token),
 in Q4_0, Q8_0 and F16. Each model is made, loaded in Slipstream's engine, timed with greedy requests without drafts (the
 better of two), and removed; the order is shuffled, because a machine's speed drifts by the minute.
 
@@ -8,9 +8,9 @@ What a prediction may know:
 
 - ``bandwidth``: the measured bandwidth of this machine alone;
 - ``cold``: also the probe of its kernels, and two runs of the pair of models that comes with Slipstream;
-- ``learnt``: also runs of the other models of the family. Of the model itself, and of all models with as many layers,
-  whatever their type and kind, it knows nothing: these are left out together;
-- ``few``: as ``learnt``, but from only the six models of the smallest size, for all others.
+- ``learnt``: also runs of the other models of the family. The model itself is left out, and with it all models with as
+  many layers, whatever their type and kind;
+- ``few``: as ``learnt``, but only from runs of the six smallest models.
 """
 
 from __future__ import annotations
@@ -23,20 +23,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
+from core.loading.probe_worker import time_decoding
 from core.machine import bandwidth
-from core.machine import probe as machine_probe
-from core.machine.host import this_machine
-from core.machine.measurements import physical_cores
-from core.machine.probe import MachineProbe
-from core.process.probe_worker import time_decoding
+from core.machine.host import core_count, this_machine
+from core.machine.known_machine import CPU, MachineProbe, probe_machine
 from core.values.engine_options import EngineOptions
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.efficiency import Observation
@@ -127,8 +125,8 @@ def amounts_of(facts: ModelFacts, n_past: int, probe: MachineProbe) -> Amounts:
 
 def _processor(rate: float | None, probe: MachineProbe | None) -> MachineDevice:
     free = free_memory()
-    found = probe.devices.get(machine_probe.CPU) if probe is not None else None
-    return MachineDevice(machine_probe.CPU, DeviceKind.CPU, free, free, rate, found)
+    found = probe.devices.get(CPU) if probe is not None else None
+    return MachineDevice(CPU, DeviceKind.CPU, free, free, rate, found)
 
 
 def pair_runs(probe: MachineProbe) -> list[Observation]:
@@ -137,7 +135,7 @@ def pair_runs(probe: MachineProbe) -> list[Observation]:
     return [
         Observation(amounts_of(facts[run.path], run.n_past, probe), run.seconds)
         for run in probe.timed
-        if run.device == machine_probe.CPU
+        if run.device == CPU
     ]
 
 
@@ -199,7 +197,7 @@ def errors(rows: Iterable[ReportRow], knowledge: str) -> list[float]:
 
 
 def summary_of(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the errors behind the promises, and the same by type, kind and context."""
+    """Return the median and 90th percentile of the errors, and the median by type, kind and context."""
     found = errors(rows, "learnt")
     summary: dict[str, float | str | None] = {
         "median_error": round(median(found), 4),
@@ -217,10 +215,10 @@ def summary_of(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Measure this machine and the family, predict, and compare."""
-    log.silence()
-    here, n_threads = this_machine(), options.threads or physical_cores()
+    silence_log()
+    here, n_threads = this_machine(), options.threads or core_count()
     rate = bandwidth.measure(here, free_memory()).bytes_per_second
-    probe = machine_probe.measure((EMBER, EMBER_DRAFT))
+    probe = probe_machine((EMBER, EMBER_DRAFT))
     if probe is None:
         raise SystemExit(f"This machine could not be probed: {PROGRAM} doctor says what is wrong with llama.cpp.")
     members = [Member(kind, type_, n) for kind in KINDS for type_ in TYPES for n in options.layers]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tools.model_factory.gguf_factory import EMBER, reader_of
 
 KINDS = ("story", "code", "rename", "copy")
-# The longest reply that is asked for by default; renaming and copying end on their own before that.
+# The default limit for a reply in tokens; renaming and copying end on their own before that.
 N_TOKENS = 64
 # Words of a long prompt: what an agent or an editor sends with a question, and half of what Ember was trained for.
 N_WORDS = 500
@@ -63,7 +63,7 @@ def long_texts(count: int, start: int = 0, n_words: int = N_WORDS) -> list[str]:
 
 @functools.cache
 def _vocabulary() -> list[str]:
-    """Return the words of at least three letters that are one token of Ember after a space."""
+    """Return the words of at least three letters that, with a space before them, are one of Ember's tokens."""
     tokens: list[str] = reader_of(EMBER).fields["tokenizer.ggml.tokens"].contents()
     # Byte-level BPE writes a space as this letter.
     words = [token[1:] for token in tokens if token.startswith("Ġ")]
@@ -144,7 +144,7 @@ _ALL = {
 _PROMPTS = {kind: prompts[:-1] for kind, prompts in _ALL.items()}
 N_EACH = min(len(prompts) for prompts in _PROMPTS.values())
 
-# Lists of lengths without a common divisor: the same place in all of them comes again only after their product.
+# The lengths of these lists have no common divisor, so a combination comes again only after their product.
 _HEROES = ("fox", "dragon", "owl", "horse", "bear", "otter", "robot", "mouse", "turtle", "whale", "lamb")
 _THINGS = ("red ball", "blue kite", "paper star", "golden key", "magic seed", "small boat", "lost book")
 _PLACES = ("library", "forest", "market", "garden", "big city")

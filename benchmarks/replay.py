@@ -1,9 +1,9 @@
-"""What decisions on drafts are worth on recorded texts, to the last digit: no machine's noise, two runs are equal.
+"""What the decisions on drafts are worth on recorded texts. There is no noise: two runs give the same figures.
 
-Ember writes replies to the bench's prompts, and at each place Ember-draft says what it would have drafted and how sure
-it is of that. The decisions of speculation then run over these texts, one after the other, while steps take what a
-recorded curve says of their rows (``simulation.py``). Each way is compared with the best fixed depth, and draft model
-and lookups together with the better of both. The prompts come in several orders, because a way learns from each.
+Ember replies to the bench's prompts, and at each position Ember-draft's proposal and its probability are recorded. The
+decisions of speculation then run over these texts, one after the other. The time of a step comes from a recorded curve
+over its rows (``simulation.py``). Each way is compared with the best fixed depth, and draft model and lookups together
+with the better of the two. The prompts come in several orders, because a way learns from each.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ from benchmarks.contenders import ADAPTIVE, AUTO, LOOKUP, Way, fixed
 from benchmarks.engine_client import EngineClient, Question
 from benchmarks.report import BenchReport, ReportRow, run_bench, say
 from benchmarks.simulation import CURVES, ROUND, SimulatedDraftModel, SimulatedEngine
-from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence as Running
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
 from core.speculation.proposers.context_proposer import PRIORS, DraftSampler
-from core.speculation.proposers.ngram import NgramProposer
-from core.values.engine_options import EngineOptions
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftChain, ProposedToken
+from core.values.engine_options import MAX_READ_ALONG, EngineOptions
 from core.values.request import Request
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
@@ -42,7 +40,7 @@ _N_CTX = 512
 
 @dataclass(frozen=True)
 class RecordedText:
-    """A prompt, its reply with the token that ends it, and what the draft model says at each place of the reply."""
+    """A prompt, its reply with the end token, and what the draft model proposes at each position of the reply."""
 
     kind: str
     prompt: tuple[int, ...]
@@ -51,7 +49,7 @@ class RecordedText:
 
 
 def record(asked: Iterable[prompts.BenchPrompt], n_tokens: int = prompts.N_TOKENS) -> list[RecordedText]:
-    """Let Ember answer prompts, and Ember-draft guess each token of the replies from what stands before it."""
+    """Let Ember answer prompts, and Ember-draft predict each token of the replies from the text before it."""
     options = EngineOptions(str(EMBER), n_slots=1, n_ctx=_N_CTX, speculation="off")
     target = EngineClient(options, n_tokens)
     draft = EngineClient(EngineOptions(str(EMBER_DRAFT), n_slots=1, n_ctx=_N_CTX, speculation="off"), n_tokens)
@@ -75,17 +73,16 @@ def record(asked: Iterable[prompts.BenchPrompt], n_tokens: int = prompts.N_TOKEN
 
 
 class RecordedDraftModel(SimulatedDraftModel):
-    """Says what Ember-draft said. Behind a wrong token it goes on as if that were right: nothing depends on it."""
+    """Proposes what Ember-draft proposed. After a wrong one it goes on as if that were right: the rest is rejected."""
 
     def __init__(self) -> None:
-        """Begin with nothing seen."""
         super().__init__("draft", lambda *_: True)
         self.table = AcceptanceTable(PRIORS)
         self.text = RecordedText("", (), (), ())
         self._n_judged = 0
 
     def begin(self, sequence: Running) -> None:
-        """Judge what it would have said from the reply's first token on."""
+        """Count what it would have proposed from the reply's first token on."""
         self._n_judged = sequence.n_prompt
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
@@ -118,7 +115,7 @@ class RecordedDraftModel(SimulatedDraftModel):
 
 
 class RecordedEngine(SimulatedEngine):
-    """A server that decodes recorded texts in one way, in steps of a curve, and learns from each."""
+    """A server that decodes recorded texts in one way, with step times from a curve, and learns from each text."""
 
     def __init__(self, curve: str, way: Way) -> None:
         """Begin in the state of a new server."""
@@ -132,7 +129,7 @@ class RecordedEngine(SimulatedEngine):
         )
 
     def decode(self, text: RecordedText) -> float:
-        """Return how many times as fast as plain decoding a reply comes, after its first token."""
+        """Decode a reply and return its speed over that of plain decoding, from its first token on."""
         self._text = self._draft.text = text
         self.begin()
         (sequence,) = self.sequences
@@ -160,7 +157,7 @@ class RecordedEngine(SimulatedEngine):
 def compare(
     texts: Sequence[RecordedText], curve: str, ways: Sequence[Way], n_orders: int
 ) -> dict[str, dict[Way, float]]:
-    """Return by kind how many times as fast as plain decoding each way is: the geometric mean over all texts."""
+    """Return each way's speed over plain decoding by kind of prompt: the geometric mean over all texts."""
     found: dict[str, dict[Way, list[float]]] = defaultdict(lambda: defaultdict(list))
     for way in ways:
         # A fixed depth learns nothing.
@@ -212,7 +209,6 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float]:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
-    """Run the bench."""
     settings = {"prompts": options.prompts, "orders": options.orders, "depths": DEPTHS, "is_simulated": True}
     report = BenchReport("replay", settings=settings)
     say("recording")
@@ -225,7 +221,6 @@ def measure(options: argparse.Namespace) -> BenchReport:
 
 
 def main() -> int:
-    """Run the bench from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--prompts", type=int, default=prompts.N_EACH, choices=range(1, prompts.N_EACH + 1), help="of each kind"

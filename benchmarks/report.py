@@ -26,9 +26,9 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 @dataclass
 class BenchReport:
-    """The result of a bench. ``summary`` has the few numbers behind the promises.
+    """The result of a bench. ``summary`` has the few figures that the documents quote.
 
-    ``was_stopped`` says that Ctrl-C or SIGTERM came before the end: ``rows`` are of what was measured until then.
+    ``was_stopped``: Ctrl-C or SIGTERM came before the end, and ``rows`` has what was measured until then.
     """
 
     bench: str
@@ -38,7 +38,6 @@ class BenchReport:
     was_stopped: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON object."""
         return {
             "bench": self.bench,
             "date": time.strftime("%Y-%m-%d"),
@@ -52,7 +51,6 @@ class BenchReport:
 
 
 def median(values: list[float]) -> float:
-    """Return the median."""
     return statistics.median(values)
 
 
@@ -62,7 +60,7 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-# Options that count or last something.
+# Options that are a count or a duration, and so must be more than 0.
 _COUNTS = ("rounds", "layers", "steps", "tokens", "threads", "replies", "vocabulary", "seconds", "rate", "patience")
 
 
@@ -74,7 +72,7 @@ def say(text: str) -> None:
 def run_bench(name: str, measure: Callable[[argparse.Namespace], BenchReport], parser: argparse.ArgumentParser) -> int:
     """Parse the command line, measure, print: a table, or with ``--json`` the whole object.
 
-    SIGTERM is as Ctrl-C: servers are ended, and what was measured until then is printed, but not written to a file.
+    SIGTERM acts like Ctrl-C: servers are ended, and what was measured until then is printed but not written to a file.
     """
     parser.prog = f"{PROGRAM} bench {name}"
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -105,12 +103,12 @@ def run_bench(name: str, measure: Callable[[argparse.Namespace], BenchReport], p
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)  # whoever sends it again does not want to wait
+    signal.signal(number, signal.SIG_DFL)  # a second signal ends the process at once
     raise KeyboardInterrupt
 
 
 def _check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Refuse options before the measurement that would fail during or after it."""
+    """Refuse now the options that would only fail during or after the measurement."""
     for name in _COUNTS:
         values = getattr(options, name, None)
         if any(value <= 0 for value in (values if isinstance(values, list | tuple) else [values]) if value is not None):

@@ -1,22 +1,22 @@
 """Is it the same text? Each prompt alone, again, in company, with drafts, after a restart, after losing its slot.
 
 A seed promises the same text whatever happens beside the request and before it. Here each prompt is answered once by a
-server that knows nothing of it, alone and without drafts, and then in other ways. Half of them greedily, the others
-sampled at temperature 0.8 with a seed of their own. Whole texts are compared, token by token:
+server that knows nothing of it, alone and without drafts, and then in other ways. Half of them are decoded greedily,
+the others are sampled at temperature 0.8 with a seed of their own. Whole texts are compared, token by token:
 
-- again: the same once more, when cells, RAM and disk know it.
-- company: beside 7 others, none of them known; one begins when another ends.
+- again: the same prompt once more, now cached on the device, in RAM and on disk.
+- company: beside 7 others, none of them cached; when one ends, another begins.
 - draft: with Ember-draft, 4 tokens deep and 2 wide in each step, whether that pays or not. Alone.
 - draft-company: the same beside 7 others.
-- lookup: with what followed the same words before, 4 tokens deep. Alone.
+- lookup: with n-gram drafts, 4 tokens deep. Alone.
 - restart: by a new engine that finds the prompts on disk.
-- preempted: by a batch request that loses its slot to others half-way.
+- preempted: as a batch request that loses its slot to others half-way.
 - peer: llama.cpp's own server (see the bench ``peers``), alone, again, and beside 7 others; on the first model.
 
 Models are Ember's: in Q8_0, in F16, and in Q4_K_M as the app quantises it (tensors whose rows are no multiple of 256
-become Q5_0 there), dense and as a mixture of experts. Every eleventh prompt is a longer chat. Where texts part, ``gap``
-is how far the less likely of the two tokens was from being chosen there, in logits. The engine runs in this process.
-Nothing is timed but with ``--cost``, which says what the measures that keep texts the same cost.
+become Q5_0 there), dense and as a mixture of experts. Every eleventh prompt is a longer chat. If two texts differ,
+``gap`` is how far the less likely of the two tokens was from being chosen, in logits. The engine runs in this process.
+Only ``--cost`` times anything: the cost of the measures that keep texts the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -41,7 +41,7 @@ from benchmarks.http_load import run_load
 from benchmarks.peer_server import PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from benchmarks.same_cost import SWITCHES, measure_costs
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.engine_options import EngineOptions
 from models.facts.model_facts import read_model
 from models.quantise.plan import make_plan
@@ -49,7 +49,7 @@ from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached, cached
 
 TYPES = ("q8_0", "q4_k", "f16")
 MODELS = tuple(f"{shape}{type_}" for shape in ("", "moe-") for type_ in TYPES)
-# The kinds behind each promise; the promise is the lowest of them.
+# The kinds behind each figure of the summary, which is the lowest of theirs.
 PROMISES = {
     "same_alone_again": ("again",),
     "same_in_company": ("company",),
@@ -64,13 +64,13 @@ _N_EXPERTS, _N_EXPERTS_USED = 4, 2
 _DRAFT_DEPTH = 4
 # Costs are measured on a model with realistic step times, as in the other benches.
 _COST_LAYERS = 60
-# One in _LONG_EVERY prompts is a chat of _N_TURNS turns: about 300 tokens.
+# Every _LONG_EVERY-th prompt is a chat of _N_TURNS turns: about 300 tokens.
 _LONG_EVERY, _N_TURNS = 11, 6
 _TURN_END = "<|im_end|>\n"
 _REPLY = "Once upon a time, there was a happy fox named Ella."
 # Disk space for the texts of one model: 200 texts of about 120 tokens, 5 kB per token in Ember, far more in deep Ember.
 _DISK_BYTES = 8 << 30
-# First place of the interrupting prompts, which are never compared.
+# Index in the list of prompts at which the interrupting ones begin; their replies are not compared.
 _INTERRUPTING = 1_900
 
 
@@ -85,7 +85,7 @@ class SameFinding:
 
 
 def questions(n_prompts: int) -> list[Question]:
-    """Return the prompts, no two alike: in turns one of each kind greedily and one of each with a seed of its own."""
+    """Return different prompts: in turns one of each kind, decoded greedily, and one of each with a seed of its own."""
     n_kinds = len(prompts.KINDS)
     return [Question(_prompt(place), Mode(place if place // n_kinds % 2 else None)) for place in range(n_prompts)]
 
@@ -93,13 +93,13 @@ def questions(n_prompts: int) -> list[Question]:
 def _prompt(place: int) -> str:
     if place % _LONG_EVERY != _LONG_EVERY - 1:
         return prompts.mixed(1, place)[0]
-    # From the far end of the list, so that no turn of a chat is a prompt of its own.
+    # Taken from the end of the list, so that no turn of a chat is also a prompt by itself.
     turns = prompts.mixed(_N_TURNS, 1_000 + _N_TURNS * (place // _LONG_EVERY))
     return (_REPLY + _TURN_END).join(turns)
 
 
 def model_file(name: str, n_layers: int | None) -> Path:
-    """Return the file of a model, made when it is not there yet."""
+    """Return the file of a model, which is made on first use."""
     type_ = name.removeprefix("moe-")
     n_experts, n_used = (_N_EXPERTS, _N_EXPERTS_USED) if name.startswith("moe-") else (0, 0)
     recipe = Recipe(n_layers, None if type_ == "q8_0" else "F16", n_experts, n_used)
@@ -229,7 +229,7 @@ def row_of(model: str, kind: str, found: Sequence[SameFinding]) -> ReportRow:
         "different": sum(not one.is_same for one in found),
         "gap_p50": round(median(gaps), 4) if gaps else None,
         "gap_max": round(max(gaps), 4) if gaps else None,
-        # Evidence that the way was taken: cached prompt tokens, accepted drafts, preemptions.
+        # Evidence that the reply really came in this way: cached prompt tokens, accepted drafts, preemptions.
         "cached_share": round(sum(receipt.n_cached for receipt in receipts) / n_prompt, 3) if n_prompt else None,
         "acceptance": round(sum(receipt.n_accepted for receipt in receipts) / n_drafted, 3) if n_drafted else None,
         "preempted": sum(one.answer.was_preempted for one in found if one.answer is not None) if receipts else None,
@@ -241,7 +241,7 @@ def _share(found: Sequence[SameFinding]) -> float | None:
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the least share of identical texts for each promise, over all models, and the largest gap."""
+    """Return the least share of identical texts over all models for each of ``PROMISES``, and the largest gap."""
 
     def least(*kinds: str) -> float | None:
         return min((row["same"] for row in rows if row.get("kind") in kinds), default=None)
@@ -257,7 +257,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    n_threads = options.threads or physical_cores()
+    n_threads = options.threads or core_count()
     names = ("models", "prompts", "kinds", "tokens", "layers")
     report = BenchReport("same", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
     asked = questions(options.prompts)

@@ -1,7 +1,7 @@
 """A simulated machine for the decisions of speculation: nothing is computed, and no run differs from another.
 
-Steps take what a recorded curve says of their rows. Proposers are right where they are told to be. So what a decision
-is worth shows to the last digit, where a real machine's noise hides 5 %.
+The time of a step comes from a recorded curve over its rows. Proposers are right at given positions. So the worth of a
+decision shows exactly, while a real machine's noise would hide 5 %.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Any, cast
 import numpy as np
 
 from core.cost.cost_model import Calibration, CostModel
-from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.policy.speculator import Speculator, StepTimes
-from core.speculation.policy.step_cost import StepCapacity
-from core.speculation.proposer import AcceptanceSample, DraftChain, Evaluated, ProposedToken
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.draft_length import StepCapacity
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftChain, Evaluated, ProposedToken
+from core.speculation.speculator import Speculator, StepTimes
+from core.values.engine_options import MAX_READ_ALONG
 from core.values.request import Request
 
 # Seconds of a step by its rows: a graphics card, a processor with a small model, a processor with a large one, and one
@@ -53,25 +52,23 @@ def repeated_token(position: int) -> int:
 
 
 class SimulatedClock:
-    """Stands still but for what proposers take. Seconds."""
+    """A clock, in seconds, that advances only by the time that proposers take."""
 
     def __init__(self) -> None:
         self.now = 0.0
 
     def __call__(self) -> float:
-        """Return the time."""
         return self.now
 
 
 class SimulatedDraftModel:
     """A draft model that knows a text without repetitions where ``is_right`` says so.
 
-    With ``knows_itself`` it is sure of those tokens, and of no others. ``n_asked`` counts the tokens that it was asked
-    for, ``n_probes`` how often it read along.
+    With ``knows_itself`` it is sure of exactly the tokens that are right. ``n_asked`` counts the tokens that it was
+    asked for, ``n_probes`` how often it read along.
     """
 
     def __init__(self, name: str, is_right: IsRight, *, knows_itself: bool = False) -> None:
-        """Begin with nothing seen."""
         self.name = name
         self.is_right = is_right
         self.table = AcceptanceTable((0.7, 0.7))
@@ -116,7 +113,6 @@ class SimulatedDraftModel:
         return ROUND
 
     def first_round_seconds(self, n_chains: int) -> float:
-        """Return nothing."""
         return 0.0
 
     def catch_up_seconds(self, n_behind: int) -> float:
@@ -143,7 +139,6 @@ class SimulatedDraftModel:
         return taken
 
     def take_bytes_read(self) -> int:
-        """Return nothing."""
         return 0
 
     def close(self) -> None:
@@ -164,10 +159,10 @@ class SimulatedEngine:
         commit_seconds: float = 0.0,
         fixed_depth: int | None = None,
     ) -> None:
-        """``says`` is the target. Steps with drafts take ``surcharge`` times what the curve says of their rows.
+        """``says`` is the target's text. Steps with drafts take ``surcharge`` times what the curve says.
 
-        Committing one takes our own code ``commit_seconds`` more than plain ones do.
-        ``fixed_depth`` drafts always so many tokens.
+        Committing a step with drafts takes ``commit_seconds`` longer than committing a plain step. With
+        ``fixed_depth``, that many tokens are drafted in each step.
         """
         self.clock = SimulatedClock()
         for proposer in paid:
@@ -185,7 +180,7 @@ class SimulatedEngine:
         self.begin(n_requests)
 
     def begin(self, n_requests: int = 1) -> None:
-        """End what decodes, and let so many new texts decode instead."""
+        """End the present texts, and begin ``n_requests`` new ones."""
         for sequence in self.sequences:
             self.speculator.forget(sequence)
         self.sequences = [self._new_sequence(index) for index in range(n_requests)]
@@ -197,7 +192,7 @@ class SimulatedEngine:
         return Sequence(prepared, order=index, submitted_at=0.0)
 
     def run(self, n_steps: int, room: int = 24, *, is_even: bool = False) -> list[Drafted]:
-        """Make so many steps, in which all requests bring equally many rows where ``is_even``.
+        """Make ``n_steps`` steps. If ``is_even``, all requests have equally many rows in a step.
 
         Return what was drafted in each.
         """
@@ -205,7 +200,7 @@ class SimulatedEngine:
 
     @property
     def speedup(self) -> float:
-        """How many times as fast as plain decoding all steps so far were."""
+        """The speed of all steps so far over that of plain decoding."""
         n_texts = len(self.sequences)
         return self.cost.time(n_texts) * self.n_sampled / n_texts / self.seconds
 

@@ -62,7 +62,6 @@ def _seconds(command: list[str], environment: dict[str, str]) -> float:
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
-    """Run the bench."""
     report = BenchReport("start", settings={"rounds": options.rounds})
     environment = dict(os.environ)
     measures: dict[str, Callable[[], float]] = {

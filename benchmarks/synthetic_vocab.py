@@ -59,7 +59,7 @@ class SyntheticVocabulary:
 
 
 def model(n_vocab: int, n_layers: int) -> Path:
-    """Return the file of the model, made when it is not there yet."""
+    """Return the file of the model, which is made on first use."""
     name = f"ember-{n_layers}-layers-{n_vocab}-words-q8_0.gguf"
     return gguf_factory.cached_file(name, lambda path: _make(path, n_vocab, n_layers))
 
@@ -84,7 +84,7 @@ def _with_words(entry: MetadataEntry, n_vocab: int) -> MetadataEntry:
 
 
 def _with_rows(tensor: Tensor, n_vocab: int) -> Tensor:
-    """Return a table with a row for each new token: half of a known one's, so that the best known token stays best."""
+    """Return a table with a row for each new token: half of a known token's, so that the best known one stays best."""
     if tensor.name not in ("token_embd.weight", "output.weight"):
         return tensor
 

@@ -12,7 +12,7 @@ STATE = {"phase": "ready", "progress": 1.0, "model": "source", "n_ctx": 100_000,
 
 
 class TokenHandler(BaseHTTPRequestHandler):
-    """Streams ``tokens`` at ``rate`` a second to every chat request, and knows no other."""
+    """Streams ``tokens`` at ``rate`` a second to every chat request; it answers no other requests."""
 
     tokens: tuple[str, ...] = ()
     rate = 1_000.0
@@ -61,6 +61,6 @@ def serve() -> None:
     server.serve_forever()
 
 
-# Started as a module by the bench, which must not share this program's Python lock.
+# The bench starts this module as a process of its own, so that the two do not share Python's lock.
 if __name__ == "__main__" and not sys.stdin.isatty():
     serve()

@@ -1,15 +1,15 @@
-"""Is what a receipt says so? The reported speed-up and tokens per second beside what the same prompts take plainly.
+"""Are receipts true? Compares their speed-up and tokens per second with plain decoding of the same prompts.
 
 Deep Ember is loaded twice: once with a draft (one of the same family, lookups alone, a useless one, or none at all),
 once for plain decoding. Both get the same prompts and take steps in turns, each on a clock that stands still while the
-other one works: so a machine that gets slower for a second does so for both, and what is left between them is drafting.
-Several clients send their prompts at once. Who is answered first goes on with a prompt of one word, which is not
-measured, so that nobody is alone at the end and no long prompt is read beside a reply on one side only.
+other one works. A machine that gets slower for a second gets slower for both, so the difference between them is
+drafting. Several clients send their prompts at once. A client that is answered goes on with prompts of one word, which
+are not measured. So no client decodes alone at the end, and no long prompt is read beside a reply on one side only.
 
 The true speed-up of a reply is its tokens per second over those of the plain reply to the same prompt, by the bench's
-own clock. This is done on a quiet machine, and where busy programs ran while the models were loaded and calibrated, and
-ended before the first prompt. Replies whose receipt leaves the speed-up out, because too few plain steps were seen, are
-counted. And what one such reply teaches the library is compared with the plain speed: what it predicts for the model.
+own clock. This is done on a quiet machine, and after busy programs ran while the models were loaded and calibrated,
+which end before the first prompt. Replies whose receipt has no speed-up, because too few plain steps were seen, are
+counted. The speed that the library predicts after one such reply is also compared with the plain speed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -34,15 +34,17 @@ from benchmarks.draft import draft_path
 from benchmarks.load import busy
 from benchmarks.predict import pair_runs
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
-from core.machine import probe as machine_probe
-from core.machine.known_machine import identity
-from core.machine.measurements import physical_cores
-from core.machine.probe import CPU, MachineProbe
+from core.machine.host import core_count
+from core.machine.known_machine import (
+    CPU,
+    MachineProbe,
+    identity,
+    probe_machine,
+)
 from core.values.engine_options import EngineOptions, Speculation
-from core.values.messages import Ended, FinishReason, Token
-from core.values.receipt import Receipt
+from core.values.messages import Ended, FinishReason, Receipt, Token
 from core.values.request import Request, SamplingParams
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
@@ -56,10 +58,10 @@ CLIENTS = (1, 4)
 _N_CTX = 2_048
 # Busy programs for each core: step times calibrated beside them are several times too slow.
 _BUSY_EACH = 4
-# In shorter replies even the rate is only noise.
+# In shorter replies even the tokens per second are only noise.
 _FEWEST_TOKENS = 24
 _GREEDY = SamplingParams(temperature=0)
-# Prompts for clients whose measured replies are complete.
+# Prompts for clients whose measured prompts are all answered.
 _COMPANY = ("Once", "The", "One", "In")
 
 
@@ -83,7 +85,7 @@ class TruthSample:
 
     @property
     def over_bound(self) -> float:
-        """The reported speed-up over the most that is possible, the tokens of a step; never more than 1."""
+        """The reported speed-up over the most possible, the tokens per step; at most 1 if receipts are true."""
         receipt = self.receipt
         n_steps = max(receipt.n_generated - receipt.n_accepted - 1, 1)
         return (receipt.speedup or 0.0) / (receipt.n_generated / n_steps)
@@ -112,7 +114,7 @@ class StoppedClock:
 
 @dataclass
 class _Open:
-    """A request at work: its client, the prompt's place in the list, and when its first and its latest token came."""
+    """A running request: its client, the index of its prompt, and when its first and its latest token came."""
 
     client: int
     place: int
@@ -163,7 +165,7 @@ class TruthSide:
 
     @property
     def n_sampled(self) -> int:
-        """Tokens that came in this turn, also those of replies that are not complete."""
+        """Tokens that came in this turn, including those of incomplete replies."""
         return self.engine.stats.n_sampled - self._n_before
 
     def replies(self) -> dict[int, tuple[Receipt, float]] | None:
@@ -214,7 +216,7 @@ def compare(drafting: TruthSide, plain: TruthSide, turn: TruthTurn) -> list[Trut
 
 
 def open_sides(draft: str, condition: str, options: argparse.Namespace, n_threads: int) -> tuple[TruthSide, TruthSide]:
-    """Load the model for drafting and for plain decoding, beside programs that end before the work where asked."""
+    """Load the model for drafting and for plain decoding, beside busy programs if the ``condition`` asks for them."""
     target = gguf_factory.cached(Recipe(n_layers=options.layers))
     plain = EngineOptions(
         str(target), n_slots=max(options.clients), n_ctx=_N_CTX, n_threads=n_threads, speculation="off"
@@ -290,7 +292,7 @@ def _figures(samples: Sequence[TruthSample]) -> ReportRow:
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the numbers behind the promises over all replies; None if nothing was measured for one."""
+    """Return the summary over all replies; a figure is None if nothing was measured for it."""
     errors = [error for row in rows for error in row["speedup_errors"]]
     predictions = [row["prediction_error"] for row in rows if row.get("prediction_error") is not None]
     return {
@@ -304,12 +306,12 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    log.silence()
-    n_threads = options.threads or physical_cores()
+    silence_log()
+    n_threads = options.threads or core_count()
     names = ("layers", "replies", "tokens", "clients", "drafts", "conditions")
     settings = {name: getattr(options, name) for name in names}
     report = BenchReport("truth", settings={**settings, "threads": n_threads, "busy_programs": _BUSY_EACH * n_threads})
-    probe = machine_probe.measure((EMBER, EMBER_DRAFT)) if 1 in options.clients else None
+    probe = probe_machine((EMBER, EMBER_DRAFT)) if 1 in options.clients else None
     for condition in options.conditions:
         for draft in options.drafts:
             report.rows += measure_draft(draft, condition, options, n_threads, probe)

@@ -1,4 +1,4 @@
-"""How long the window stands still at most: the times of its frames while text streams in and much is opened."""
+"""How long the window stalls at most: frame times while text streams in and pages, chats and lists are opened."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ FRAME_MS = 16  # as a screen of 60 Hz shows them
 MOST_MS = 50.0  # a longer frame is a stall
 N_STARTS = 5
 USE_MS = 250
-SETTLED_SECONDS = 6.0  # the library is made some seconds after the start
+SETTLED_SECONDS = 6.0  # the library page is made some seconds after the start
 PASTED_BYTES = 5 << 20
 N_CHATS = 10_000
 N_MESSAGES = 500
 N_MODELS = 5_000
-# Another theme or size of text: Qt looks at every widget there is, in one go. Reported apart from what is done often.
+# A change of theme or text size makes Qt restyle every widget in one go. It is rare, so it is reported separately.
 DRESS = "dress: "
 
 WORDS = "the model reads every weight once for each token and so its speed is that of the memory "
@@ -71,9 +71,10 @@ TEXTS: dict[str, Callable[[], str]] = {
 
 
 class FrameWatch:
-    """Measures frames: the time between two paintings of a small widget in the window that asks for one at 60 Hz.
+    """Measures frames: the time between two paintings of a small widget that asks for a repaint at 60 Hz.
 
-    What else is drawn is drawn with it, so a frame is late by all that the window does between: events, layout, paint.
+    The window paints it together with everything else, so a frame is late by all that the window does: events, layout,
+    paint.
     """
 
     def __init__(self, window: QWidget) -> None:
@@ -138,7 +139,7 @@ def open_window(application: QApplication, folder: Path, library: ServerProcess 
     from ui.window.main_window import MainWindow
 
     gc.unfreeze()
-    gc.collect()  # what is left of the window before
+    gc.collect()  # frees what is left of the previous window
     appearance = Appearance(application, ThemeChoice.LIGHT)
     api = Api()
     if library is not None:
@@ -201,7 +202,7 @@ def measure_stream(
 
 
 def use_window(window: MainWindow) -> QTimer:
-    """Do in the window, one after the other again and again, what people do while a reply is written."""
+    """Repeat in the window, one after the other, what people do while a reply is written."""
     from PySide6.QtCore import QTimer
 
     def scroll(to_end: bool) -> None:
@@ -235,7 +236,7 @@ def use_window(window: MainWindow) -> QTimer:
 
 
 def measure_use(application: QApplication) -> list[ReportRow]:
-    """Go through long chats, long lists and the library in one window, and return what it has in memory then."""
+    """Go through long chats, long lists and the library in one window, and measure its memory then."""
     from app.client.server_process import ServerProcess
 
     rows: list[ReportRow] = []
@@ -278,7 +279,7 @@ def _measure(
     act: Callable[[], object],
     is_done: Callable[[], bool],
 ) -> None:
-    """Add the row of one act, from its start until the window is idle again."""
+    """Add the row of one action, from its start until the window is idle again."""
     watch.start()
     began = time.perf_counter()
     act()
@@ -308,19 +309,19 @@ def _use_chats(window: MainWindow, measured: Callable[..., None]) -> None:
     field, text = window.page.composer.field, "A line of a file that somebody pasted.\n" * (PASTED_BYTES // 39)
     QGuiApplication.clipboard().setText(text)
     shelf = window.page.composer.shelf
-    # It is attached, or the window says that it is longer than a file can be.
+    # Either the text is attached, or the window says that it is too long for a file.
     measured("paste 5 MB", field.paste, lambda: bool(shelf.attachments or shelf.problem.text()))
 
 
 def memory(pid: int | None = None) -> int:
-    """Return the bytes that a process, this one by default, has in memory."""
+    """Return the resident memory of a process, by default this one, in bytes."""
     import psutil
 
     return int(psutil.Process(pid).memory_info().rss)
 
 
 def measure_start() -> ReportRow:
-    """Start the app some times with nothing kept, and return the median until the window is shown."""
+    """Start the app several times with an empty home folder, and return the median time until the window is shown."""
     from app.desktop.desktop_app import TRACE_VARIABLE
 
     times, sizes = list[float](), list[float]()
@@ -417,7 +418,6 @@ def measure(options: argparse.Namespace) -> BenchReport:
 
 
 def main() -> int:
-    """Run the bench."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=float, default=1_000.0, help="tokens per second")
     parser.add_argument("--seconds", type=float, default=6.0, help="how long each text streams")

@@ -1,8 +1,8 @@
 """Sets Slipstream up: system packages, .venv, pinned packages, llama.cpp built for this machine, self-test.
 
-The launcher ``slipstream`` runs this on a bare Python 3.11 or newer when its stamp no longer holds. Every step first
-looks whether it is done already, so an interrupted set-up goes on where it stopped. This folder must not become a
-package: the name belongs to a project that others import.
+The launcher ``slipstream`` runs this on a bare Python (3.11 or newer) when its stamp is missing or out of date. Every
+step first checks whether it is done already, so an interrupted set-up goes on where it stopped. This folder must not
+become a package: "packaging" is the name of a project that others import.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Bootstrap:
         stamp.put(self.venv, self.wish.fingerprint, self.wish.stamps)
 
     def install_system_packages(self) -> None:
-        """Step 1: what Qt and the compiler need from the system, and the checks where they are asked for."""
+        """Step 1: what Qt and the compiler need from the system, and with ``--dev`` what the checks need."""
         self.progress.begin("System packages")
         needs = system_packages.read_needs(self.root)
 
@@ -86,7 +86,7 @@ class Bootstrap:
             self.progress.say(f"      {left_out}")
 
     def prepare_venv(self) -> None:
-        """Step 2: a virtual environment that works, whatever was left of it."""
+        """Step 2: a virtual environment that works, repaired or made anew if need be."""
         self.progress.begin("Python environment")
         repaired: tuple[str, ...] = ()
         if self.wish.fresh or not self.venv.follow_its_folder() or self.venv.pip_version() is None:
@@ -102,7 +102,7 @@ class Bootstrap:
         self.progress.end(f"Python {self.venv.version} in .venv{notice}")
 
     def install_packages(self) -> None:
-        """Step 3: the packages of the app, and those of the checks where they are asked for."""
+        """Step 3: the Python packages of the app, and with ``--dev`` those of the checks."""
         self.progress.begin("Python packages")
         wanted = self.requirements.app + (self.requirements.development if self.wish.development else ())
         self.pip(
@@ -113,7 +113,7 @@ class Bootstrap:
         self.progress.end("up to date")
         if missing:
             self.progress.say(
-                f"      Qt lacks {', '.join(missing)}: the window may not open. Install what holds them; "
+                f"      Qt lacks {', '.join(missing)}: the window may not open. Install their packages; "
                 "./slipstream chat and ./slipstream serve work without."
             )
 
@@ -140,7 +140,7 @@ class Bootstrap:
             self.progress.say(f"      {build.plan.note}")
 
     def fetch_templates(self) -> None:
-        """Fetch the chat templates of real models for the checks, which can do without."""
+        """Fetch the chat templates of real models for the checks. Without a network the set-up goes on without them."""
         try:
             keep_templates(self.llama.cache.folder, self.llama.version, self.pip)
         except CommandFailed:
@@ -150,9 +150,9 @@ class Bootstrap:
             )
 
     def self_test(self) -> None:
-        """Step 5: a tiny decode in a child process. Builds that fail it are not kept: the next is made anew."""
+        """Step 5: a tiny decode in a child process. A build that fails it is removed from the cache."""
         self.progress.begin("Self-test")
-        command = [str(self.venv.python), "-P", "-m", "core.llama.checks.selftest"]
+        command = [str(self.venv.python), "-P", "-m", "core.llama.build"]
         try:
             run_logged("The self-test of llama.cpp", command, self.log)
         except CommandFailed as error:
@@ -173,26 +173,26 @@ class Bootstrap:
 
 
 def describe_pip(line: str) -> str:
-    """Return what a line of pip's output tells about its progress; nothing for the others."""
+    """Return what a line of pip's output says about its progress; "" if it says nothing."""
     match = re.match(r"\s*(Collecting|Downloading|Installing collected packages|Installing build dependencies)\b", line)
     if not match:
         return ""
     if match.group(1).startswith("Installing"):
         return "installing"
-    # Of a wheel's long file name the project and the version tell enough.
+    # Project and version are enough of a wheel's long file name.
     text = re.sub(r"(\S+?-[^-\s]+)-\S+\.whl\b", r"\1", line.strip().split(" (from ")[0])
     return text.replace("Collecting", "looking for").replace("Downloading", "fetching")
 
 
 def pip_environment(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
-    """Return ``environment`` without what would send packages elsewhere than into the venv."""
+    """Return ``environment`` without the variables that make pip install outside the venv."""
     elsewhere = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV")
     kept = {name: value for name, value in environment.items() if name not in elsewhere}
     return {**kept, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
 
 
 def check_free_space(folder: Path) -> None:
-    """Refuse to begin what cannot end."""
+    """Raise SetupError if the disk has too little space for the set-up."""
     free = shutil.disk_usage(folder).free
     if free < _NEEDED_BYTES:
         raise SetupError(
@@ -202,7 +202,7 @@ def check_free_space(folder: Path) -> None:
 
 
 def usable_folder(folder: Path, root: Path) -> Path:
-    """Return ``folder``, made, or one inside the project where the user's cache cannot be written to."""
+    """Make ``folder`` and return it, or a folder in the project if the user's cache cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
@@ -215,7 +215,7 @@ def usable_folder(folder: Path, root: Path) -> Path:
 
 
 def parse_wish(arguments: Sequence[str]) -> SetupRequest:
-    """Return what the launcher's arguments ask for."""
+    """Parse the launcher's arguments."""
     parser = argparse.ArgumentParser(prog="./slipstream setup", description="Set Slipstream up again.")
     parser.add_argument("--fresh", action="store_true", help="from nothing: a new .venv, a new build of llama.cpp")
     for option in ("--dev", "--again"):
@@ -247,7 +247,7 @@ def set_up(root: Path, wish: SetupRequest) -> None:
 
 
 def explain(error: SetupError, log: Path) -> str:
-    """Return everything the user needs to know about a failure."""
+    """Return a failed command's last lines, where its log is, and advice, as one text for the user."""
     if not isinstance(error, CommandFailed):
         return str(error)
     lines = "".join(f"    {line}\n" for line in error.tail)
@@ -255,7 +255,7 @@ def explain(error: SetupError, log: Path) -> str:
 
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
-    """Set up; print what is wrong and return the exit code where it cannot."""
+    """Set up, and return the exit code; print what is wrong if it fails."""
     wish = parse_wish(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
@@ -268,13 +268,13 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
         print("Interrupted. Start Slipstream again: the set-up goes on where it stopped.", flush=True)
         return _INTERRUPTED
     except OSError as error:
-        print(f"The set-up stopped: {error}. Start Slipstream again when that is put right.", flush=True)
+        print(f"The set-up stopped: {error}. Fix that, then start Slipstream again.", flush=True)
         return 1
     return 0
 
 
 def end_with_parent() -> None:
-    """Ask Linux for SIGTERM where the launcher dies: a kill reaches the shell alone."""
+    """Ask Linux to send SIGTERM when the launcher dies, because a kill reaches only the launcher's shell."""
     if sys.platform == "linux":
         import ctypes
 
@@ -283,7 +283,7 @@ def end_with_parent() -> None:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Treat a request to end like Ctrl-C: stop the running command first."""
+    """Treat a signal to end like Ctrl-C: stop the running command first."""
     raise KeyboardInterrupt
 
 

@@ -37,7 +37,9 @@ ONLY_IN = {
 # Rooms of the core that the window knows: values, not machinery.
 KNOWN_TO_UI = {"core/values"}
 # Rooms that decide and count, and so can be tried without a model. What has to know llama.cpp's values is left out.
-WITHOUT_LLAMA = ("core/values/", "core/kv_cache/prefix_cache/", "core/speculation/policy/")
+PREFIX_CACHE = tuple(f"core/kv_cache/{name}.py" for name in ("prefix_tree", "segment_store", "disk_cache"))
+POLICY = tuple(f"core/speculation/{name}" for name in ("speculator", "draft", "proposer_choice"))
+WITHOUT_LLAMA = ("core/values/", *PREFIX_CACHE, *POLICY)
 MOST_FILES = 15
 
 read_rooms = cache(read_rooms_anew)

@@ -1,1 +1,1 @@
-"""What serves the development of Slipstream: model factories, stand-ins, pictures."""
+"""Tools for the development of Slipstream: model factories, stand-ins, pictures, translations."""

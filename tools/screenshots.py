@@ -1,7 +1,7 @@
-"""Draws the window in its states: ``python -m tools.screenshots`` those that docs/screenshots shows.
+"""Draws pictures of the window: ``python -m tools.screenshots`` draws those in docs/screenshots.
 
-``python -m tools.screenshots FOLDER [NAME...]`` draws all states, or those named, into a folder. Into docs/screenshots
-it puts the pictures that are shown of these states, and leaves the others.
+``python -m tools.screenshots FOLDER [NAME...]`` draws all states, or those named, into a folder. Into
+docs/screenshots it copies only the pictures that the page there shows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout
 
 from app.client.discovery import announce
 from app.client.server_process import new_api_key, own_folder, serve_command, serve_environment
-from core.values.snapshot import Bottleneck, Snapshot
+from core.values.messages import Bottleneck, Snapshot
 from models.catalog.catalog import STARTER_FOLDER
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.formatting.program import IN_WINDOW
@@ -120,7 +120,7 @@ TITLES = (
 
 
 class Stage:
-    """A window with a fake server, and what is needed to put it into a state."""
+    """A window with a fake server, and methods that bring it into a state."""
 
     def __init__(self, application: QApplication, out: Path, choice: ThemeChoice) -> None:
         self.application, self.out, self.suffix = application, out, f"-{choice.value}"
@@ -207,7 +207,7 @@ def empty(stage: Stage) -> None:
 
 
 def first_start(stage: Stage) -> None:
-    """What a newcomer sees: the machine is measured, three models are offered, one is downloaded, one cannot be."""
+    """The first start: the machine is measured, three models are offered, one is downloaded, another cannot be."""
     stage.connect()
     window = stage.window
     window.newcomer.show()
@@ -242,7 +242,7 @@ FOUND = (
 
 
 def figures(stage: Stage) -> None:
-    """Fit and speed in the rows of a search, before any header is read, and in the menu of models."""
+    """Fit and speed in the results of a search, before any header is read, and in the menu of models."""
     stage.connect()
     remember_probe(stage.folder / "cache")
     for repo, n_params, architecture, quantisations, downloads in FOUND:
@@ -287,7 +287,7 @@ WORKING = asdict(
 
 
 def gauges(stage: Stage) -> None:
-    """The bar at work below each page, in three widths."""
+    """The gauges below each page, in three widths."""
     stage.server.snapshot = WORKING
     stage.connect()
     stage.history()
@@ -374,7 +374,7 @@ def receipts(stage: Stage) -> None:
 
 
 def thinking(stage: Stage) -> None:
-    """Thoughts as they come, folded; then unfolded above the reply."""
+    """The reasoning while it streams, folded; then unfolded above the reply."""
     stage.connect()
     stage.history()
     stage.server.thoughts = [THOUGHTS[i : i + 4] for i in range(0, len(THOUGHTS), 4)]
@@ -444,7 +444,7 @@ def search(stage: Stage) -> None:
 
 
 def folders(stage: Stage) -> None:
-    """What is pinned, folders open and closed, the menu of a chat, the archive."""
+    """Pinned chats, folders open and closed, the menu of a chat, the archive."""
     stage.connect()
     stage.history()
     for number, folder in ((3, "Work"), (5, "Work"), (7, "A folder with a very long name indeed"), (10, "Work")):
@@ -564,7 +564,7 @@ def readme(stage: Stage) -> None:
 
 
 def attachments(stage: Stage) -> None:
-    """Files above the field, one that is read, one that cannot be; then in the message, unfolded."""
+    """Attached files above the input, one of them unreadable; then in the message, unfolded."""
     notes, long = stage.folder / "parser notes.md", stage.folder / "A long report about the foxes of Europe, 2026.txt"
     notes.write_text("# Notes\n\n" + "- the parser reads one token ahead\n" * 12)
     long.write_text("\n\n".join(f"Chapter {n}. " + "Foxes live in many places. " * 60 for n in range(12)))
@@ -729,7 +729,7 @@ def prompts(stage: Stage) -> None:
 
 
 def tools(stage: Stage) -> None:
-    """A tool that is asked for, one that was called, unfolded; the servers."""
+    """A tool call that waits for permission, one that was made, unfolded; the servers."""
     stage.connect()
     stage.history()
     box = stage.window.tools_box
@@ -836,7 +836,7 @@ def formulas(stage: Stage) -> None:
 
 
 def context(stage: Stage) -> None:
-    """The bar of the context: in use, and nearly full, in large text and a small window too."""
+    """The context bar: in use, and nearly full, also with large text and in a small window."""
     stage.server.n_ctx_train = 4096
     stage.connect()
     stage.history()
@@ -1011,7 +1011,7 @@ def library(stage: Stage) -> None:
 
 
 def library_keeps(stage: Stage) -> None:
-    """What is said of a model: its settings name the draft, its file was changed, its test waits for a reply."""
+    """Notices about a model: its settings name the draft, its file was changed, its test waits for a reply."""
     repo = "Qwen/Qwen3-8B-GGUF"
     starter = STARTER_FOLDER
     content = (starter / "ember-q8_0.gguf").read_bytes()
@@ -1094,7 +1094,7 @@ def _recommended_speed(stage: Stage, page: LibraryPage, repo: str) -> None:
 
 
 def draft_along(stage: Stage) -> None:
-    """A model of the Hub with what would draft for it."""
+    """A model of the Hub with the draft model to download along with it."""
     repo, n_vocab = "acme/Bear-90M-GGUF", 5_000
     model = cached_file("bear.gguf", lambda path: big_vocab_ember(path, n_vocab, n_layers=30))
     head = cached_file("bear-head.gguf", lambda path: eagle_head(path, n_vocab=n_vocab))
@@ -1116,7 +1116,7 @@ def draft_along(stage: Stage) -> None:
 
 
 def _shoot_at(stage: Stage, page: LibraryPage, name: str) -> None:
-    """Draw it in the usual window and in a small one."""
+    """Draw the library page in the usual window and in a small one."""
     stage.wait(0.2)
     stage.shoot(name)
     stage.window.resize(720, 480)
@@ -1135,7 +1135,7 @@ def _shoot_at(stage: Stage, page: LibraryPage, name: str) -> None:
 
 
 def model_dialogs(stage: Stage) -> None:
-    """What can be done with one model: its settings, and smaller copies of it."""
+    """The dialogs of a model: its settings, and smaller copies of it."""
     stage.connect()
     stage.window.show_page("library")
     page = stage.window.library
@@ -1342,7 +1342,7 @@ def settings(stage: Stage) -> None:
     window.resize(1180, 780)
     window.show_page("chat")
     own = ThemeChoice(stage.suffix[1:])
-    # High contrast is light or dark as the system is, and a system without a screen is light.
+    # High contrast follows the system's theme, and a system without a screen is light.
     shown = CONTRAST_DARK if own is ThemeChoice.DARK else CONTRAST_LIGHT
     with patch.object(appearance, "CONTRAST_LIGHT", shown):
         window.choose_theme(ThemeChoice.CONTRAST)
@@ -1398,7 +1398,7 @@ STATES: tuple[Callable[[Stage], None], ...] = (
 )
 
 
-# What docs/screenshots shows: the pictures of each state, and what is to be seen in them.
+# The pictures in docs/screenshots by state, each with its caption.
 SHOWN: dict[Callable[[Stage], None], dict[str, str]] = {
     first_start: {
         "first-start": "The first start: the machine is measured, and three models are offered for it",
@@ -1452,11 +1452,11 @@ SHOWN: dict[Callable[[Stage], None], dict[str, str]] = {
     small: {"small": "A small window"},
 }
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
-N_COLOURS = 256  # of a picture that is kept: half the bytes, and the eye sees no difference
+N_COLOURS = 256  # of a kept picture: half the bytes, without a visible difference
 
 
 def keep(drawn: Path) -> None:
-    """Put the pictures that were drawn and are shown into docs/screenshots, and write the page that shows them."""
+    """Copy those of the drawn pictures that the page shows into docs/screenshots, and write the page."""
     PICTURES.mkdir(exist_ok=True)
     shown = set[str]()
     page = ["# The window in pictures", "", "Drawn by `python -m tools.screenshots`, in light and in dark.", ""]
@@ -1468,7 +1468,7 @@ def keep(drawn: Path) -> None:
                 if not (drawn / file).exists():
                     continue
                 picture = Image.open(drawn / file).convert("RGB")
-                # Other ways to choose colours lose those of small things, as icons.
+                # Other ways to choose colours lose those of small things such as icons.
                 few = picture.quantize(N_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
                 few.save(PICTURES / file, optimize=True)
             page += [f"## {words}", "", *(f'<img alt="{words}" src="{file}" width="49%">' for file in files), ""]

@@ -1,7 +1,7 @@
 """Reads the rooms of the project and their imports: ``python -m tools.structure`` renews docs/architecture.md.
 
-A room is a folder with modules. The table in the document says which rooms it imports, and the picture draws that. A
-test compares both with the sources, so a new arrow between two rooms is seen in a review.
+A room is a folder with modules. The document's table says which rooms each room imports, and pictures show it. A test
+compares the table with the sources, so a review shows each new arrow between two rooms.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_rooms(root: Path = ROOT) -> dict[str, Room]:
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """Give what a module consists of, down to each statement: most of a tree is expressions, which import nothing."""
+    """Yield a module's statements at all depths. Expressions are skipped: most of a tree, they import nothing."""
     below = [tree]
     while below:
         node = below.pop()
@@ -82,7 +82,7 @@ def table(rooms: Mapping[str, Room]) -> str:
     for part in PARTS:
         for name in reversed(_order(rooms, part)):
             room = rooms[name]
-            # Rooms of the same part without its name.
+            # Rooms of the same part are named without it.
             imports = [one.removeprefix(f"{part}/") if one.startswith(f"{part}/") else one for one in room.imports]
             arrows = ", ".join(sorted(imports, key=lambda one: (one.split("/")[0] in PARTS, one)))
             lines.append(f"| **{name}** ({len(room.files)}) | {room.purpose} | {arrows or 'nothing of ours'} |")
@@ -133,7 +133,7 @@ def draw(rooms: Mapping[str, Room], part: str, path: Path) -> None:
         points = [places[place] for place in way]
         axes.plot(*zip(*points, strict=True), color=_QUIET, linewidth=0.9, zorder=1, solid_joinstyle="round")
         (x, y), (above_x, above_y) = points[-1], points[-2]
-        # The tip stands on the upper edge of the box.
+        # The arrow's tip is at the upper edge of the box.
         tip = (x + (above_x - x) * 0.27, y + 0.27)
         axes.annotate("", xy=tip, xytext=(above_x, above_y), arrowprops={**_ARROW}, zorder=1)
     for row in levels:

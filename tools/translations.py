@@ -1,8 +1,8 @@
 """Gather the texts of the window into Qt's translation files, and compile these: ``python -m tools.translations``.
 
-What the engine, the server and the library say is among them: see ``models/formatting/sentence.py``.
+That includes the sentences of the engine, the server and the library: see ``models/formatting/sentence.py``.
 
-A text that is new waits in ``ui/language/slipstream_<code>.ts`` for its translation, one that is gone leaves it.
+New texts are added to ``ui/language/slipstream_<code>.ts`` without a translation; texts that are gone are removed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ ROOT = Path(__file__).parent.parent
 # Where texts are, and the functions that take them.
 FOLDERS = {"ui": ("tr", "in_all", "Sentence"), "app": ("Sentence",), "core": ("Sentence",), "models": ("Sentence",)}
 CURATED = ROOT / "models" / "curated.json"
-SENTENCE = ROOT / "models" / "formatting" / "sentence.py"  # whose texts are others'
+SENTENCE = ROOT / "models" / "formatting" / "sentence.py"  # its texts are parameters
 
 
 def texts() -> dict[str, str]:
-    """Return the file that says each text first, by the text, as files and lines come."""
+    """Return all texts in the order of files and lines, each with the first file that has it."""
     found: dict[str, str] = {}
     for folder, functions in FOLDERS.items():
         for file in sorted((ROOT / folder).rglob("*.py")):
@@ -68,7 +68,7 @@ def write(code: str, translations: dict[str, str]) -> Path:
 
 
 def compile_to(target: Path, source: Path) -> None:
-    """Make the file that Qt reads of one that people write."""
+    """Compile a .ts file, which people edit, into the .qm file that Qt reads."""
     program = Path(PySide6.__file__).parent / ("lrelease.exe" if sys.platform == "win32" else "lrelease")
     if not program.exists():
         program = program.parent / "Qt" / "libexec" / program.name
@@ -90,7 +90,7 @@ def main() -> int:
 
 
 def _texts_of_data() -> Iterator[str]:
-    """Yield what the list of models says in words."""
+    """Yield the texts in the curated list of models."""
     found = json.loads(CURATED.read_text(encoding="utf-8"))
     yield found["source"]
     for model in found["models"]:

@@ -22,8 +22,8 @@ from app import __version__
 from app.client.discovery import RunningServer, running_servers
 from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, ServerFacts, SystemFacts
 from app.environment import paths
-from core.ipc.child_process import run_module
-from core.values.devices import Device, LlamaSystem
+from core.process.child_process import run_module
+from core.values.engine_options import Device, LlamaSystem
 from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting
 from models.formatting.sentence import Sentence
@@ -37,7 +37,7 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
 
     ``workers`` are pairs of a worker's name, as rpc://HOST:PORT, and its token.
     """
-    from core.llama.checks.selftest import run_in_child
+    from core.llama.build import run_in_child
 
     with ThreadPoolExecutor(3) as pool:
         llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
@@ -90,8 +90,10 @@ def check_system() -> SystemFacts:
 
 def check_llama() -> LlamaSystem:
     """Ask llama.cpp in a process of its own, which may die."""
+    from core.llama.build import DESCRIBE
+
     try:
-        child = run_module("core.llama.checks.system", seconds=_CHILD_SECONDS)
+        child = run_module("core.llama.build", DESCRIBE, seconds=_CHILD_SECONDS)
     except subprocess.TimeoutExpired:
         return LlamaSystem(
             problem=Sentence("llama.cpp did not list its devices within {seconds} s.", seconds=_CHILD_SECONDS)
@@ -153,27 +155,27 @@ def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] =
 
     Empty where that fails, or was stopped.
     """
-    from core.machine import probe as machine_probe
     from core.machine.host import this_machine
+    from core.machine.known_machine import CPU, probe_machine, remember_probe, remembered_probe
     from models.catalog.catalog import STARTER, STARTER_DRAFT
 
     folder = paths.cache_folder()
-    found = None if measure_again else machine_probe.remembered(folder, this_machine())
+    found = None if measure_again else remembered_probe(folder, this_machine())
     if found is None:
-        found = machine_probe.measure((STARTER, STARTER_DRAFT), should_stop)
+        found = probe_machine((STARTER, STARTER_DRAFT), should_stop)
         if found is None:
             return {}
         with contextlib.suppress(OSError):  # the check of the bandwidth has said so already
-            machine_probe.remember(folder, found)
-    probe = found.devices.get(machine_probe.CPU)
+            remember_probe(folder, found)
+    probe = found.devices.get(CPU)
     return probe.weights if probe is not None else {}
 
 
 def check_folders() -> tuple[FolderFacts, ...]:
     """See which folders can be written."""
-    from core.kv_cache.prefix_cache import disk_folder as cache_folder
+    from core.kv_cache import disk_cache
 
-    prefixes = paths.cache_folder() / cache_folder.FOLDER
+    prefixes = paths.cache_folder() / disk_cache.FOLDER
     folders = {
         "data": paths.data_folder(),
         "models": paths.models_folder(),
@@ -183,7 +185,7 @@ def check_folders() -> tuple[FolderFacts, ...]:
         "log": paths.log_folder(),
         "runtime": paths.runtime_folder(),
     }
-    sizes = {"prefixes": cache_folder.size(paths.cache_folder())}
+    sizes = {"prefixes": disk_cache.size(paths.cache_folder())}
     return tuple(
         FolderFacts(purpose, str(path), write_problem(path), sizes.get(purpose)) for purpose, path in folders.items()
     )

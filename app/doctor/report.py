@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.values.devices import LlamaSystem
+from core.values.engine_options import LlamaSystem
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from app.doctor.advice import advice
 from app.doctor.report import DoctorReport, FolderFacts, ServerFacts
-from core.values.devices import Device
+from core.values.engine_options import Device
 from models.formatting.figures import size
 
 _LABEL_WIDTH = 12

@@ -72,7 +72,7 @@ def current_machine(workers: Sequence[tuple[str, str]] = (), n_mapped: int = 0) 
     memory free.
     """
     from app.doctor.checks import check_llama, check_workers
-    from core.llama.checks.system import gpu_backends
+    from core.llama.build import gpu_backends
     from core.machine.known_machine import known_machine, known_runs
     from models.estimate.fit.memory import free_memory
 
@@ -104,8 +104,7 @@ def report_file(
     """
     from app.pairing.conditions import why_no_head
     from app.settings.model_settings_store import settings_of
-    from core.loading.dry_run import compute_bytes
-    from core.loading.fit_request import with_setting
+    from core.loading.memory_need import compute_bytes, with_setting
     from models.estimate.fit.search import is_close
     from models.estimate.speed.runs import judged as judged_tokens
     from models.estimate.speed.runs import measured
@@ -178,7 +177,7 @@ def _options(
 
 def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None) -> FitRequest:
     from app.pairing.conditions import why_no_head
-    from core.loading.fit_request import fit_request_of
+    from core.loading.memory_need import fit_request_of
     from models.pairing.gain import ProposerKind
     from models.pairing.heads import why_no_mtp
 

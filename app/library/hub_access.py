@@ -1,28 +1,15 @@
-"""The Hub with the user's settings, and the error of the library."""
+"""The Hub with the user's settings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.environment.exit_codes import ExitCode
 from app.environment.paths import hub_file
-from core.values.errors import SlipstreamError
 
 if TYPE_CHECKING:
     from models.hub.client import Hub
     from models.hub.settings import HubSettings
-    from models.library.values import HubFacts, Trouble
-
-
-class LibraryError(SlipstreamError):
-    """Something about the library that the user is told, with the exit code it means.
-
-    ``trouble`` has what else is known of it, as what helps.
-    """
-
-    def __init__(self, message: str, exit_code: ExitCode, trouble: Trouble | None = None) -> None:
-        super().__init__(message)
-        self.exit_code, self.trouble = exit_code, trouble
+    from models.library.values import HubFacts
 
 
 def hub() -> Hub:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import folders_file, models_folder
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.library.trouble import as_library_errors
 from models.formatting.program import PROGRAM
 from models.formatting.sentence import Sentence

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder, models_place_file
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from models.files.disk import write_whole
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason

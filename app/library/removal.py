@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 

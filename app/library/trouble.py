@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from app.environment.exit_codes import ExitCode
+from app.library.errors import LibraryError
 from app.library.find_model import UnknownModel
-from app.library.hub_access import LibraryError
 from core.values.errors import SlipstreamError
 from models.catalog.imported_folders import ImportRefused
 from models.files.errors import ConnectionLost, DownloadError, NothingToChoose, UnsafeName

@@ -9,7 +9,8 @@ from app.environment.paths import hub_file
 from app.fit_reports.fit_reports import CurrentMachine, report_remote
 from app.fit_reports.repository_reports import RepositoryReports
 from app.fit_reports.suggestions import first_choices, suggestions
-from app.library.hub_access import LibraryError, hub, hub_facts, hub_settings
+from app.library.errors import LibraryError
+from app.library.hub_access import hub, hub_facts, hub_settings
 from app.library_service.machine import MachineService
 from models.facts.header_facts import header_facts
 from models.formatting.sentence import Sentence

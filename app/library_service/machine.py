@@ -10,11 +10,10 @@ from app.doctor.checks import check_bandwidth, check_kernels
 from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import CurrentMachine, current_machine
 from app.jobs.pair_test.pair_test import other_work
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.library_service.outbox import Stop
 from core.machine.bandwidth import MeasuringStopped
-from core.machine.host import cpu_name
-from core.machine.measurements import OtherPrograms, others_are_busy, physical_cores
+from core.machine.host import OtherPrograms, core_count, cpu_name, others_are_busy
 from models.formatting.sentence import Sentence
 from models.library.values import GpuFacts, MachineFacts
 
@@ -44,7 +43,7 @@ class MachineService:
         host, gpus = self.now().machine.devices[0], self.now().machine.devices[1:]
         return MachineFacts(
             cpu_name(),
-            physical_cores(),
+            core_count(),
             host.total,
             host.free,
             tuple(GpuFacts(gpu.name, gpu.total) for gpu in gpus if gpu.lent is None),

@@ -9,7 +9,7 @@ from typing import Any
 from app.environment.exit_codes import ExitCode
 from app.jobs.benches import benches
 from app.jobs.program_run import ProgramRun
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.library_service.machine import check_is_at_rest
 from app.library_service.models import ModelService
 from app.library_service.outbox import Stop, followed

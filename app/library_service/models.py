@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import folders_file, models_folder
+from app.library.errors import LibraryError
 from app.library.file_changes import FileChanges
 from app.library.find_model import UnknownModel, catalog
-from app.library.hub_access import LibraryError
 from app.library.imported_folders import forget_folder, import_folder, link_model, places
 from app.library.model_rows import RowReader
 from app.library.removal import remove_model

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import report_file
 from app.jobs.pair_test.pair_test import PairTest, PairTestResult, PartnerTrial
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
 from app.library_service.outbox import Stop, followed

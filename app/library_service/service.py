@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from app.environment.exit_codes import ExitCode
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.library_service.outbox import Stop
 from models.formatting.sentence import Sentence
 from models.library import requests as ask

@@ -7,13 +7,18 @@ from pathlib import Path
 
 from app.environment.paths import cache_folder
 from app.settings.server_settings import ServerSettings
-from core.llama.checks.system import gpu_backends
-from core.loading.fit_request import fit_request_of
+from core.llama.build import gpu_backends
+from core.loading.memory_need import fit_request_of
 from core.machine import bandwidth
-from core.machine import probe as machine_probe
 from core.machine.host import this_machine
-from core.machine.known_machine import known_machine, known_runs
-from core.values.devices import Device
+from core.machine.known_machine import (
+    CPU,
+    PROBE_FILE,
+    known_machine,
+    known_runs,
+    remembered_probe,
+)
+from core.values.engine_options import Device
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.fit.search import best_plan, least_plan
 from models.estimate.speed import runs
@@ -26,7 +31,7 @@ from models.pairing.heads import why_no_mtp
 from models.pairing.partner import PairingConditions
 
 USUAL = ServerSettings()
-_MEASURED = (bandwidth.FILE_NAME, machine_probe.FILE_NAME, runs.FILE_NAME)
+_MEASURED = (bandwidth.FILE_NAME, PROBE_FILE, runs.FILE_NAME)
 
 
 def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> PairingConditions:
@@ -68,10 +73,10 @@ def _stamp(path: Path) -> int:
 @lru_cache(maxsize=2)
 def _measured(folder: Path, _stamps: object) -> tuple[Machine, tuple[ModelRun, ...]]:
     """This machine by what was measured here before, and what models did on it."""
-    probe = machine_probe.remembered(folder, this_machine())
+    probe = remembered_probe(folder, this_machine())
     names = probe.devices if probe is not None else {}
     known = known_runs(folder)
-    gpus = [Device(name, "", "gpu") for name in names if name != machine_probe.CPU]
+    gpus = [Device(name, "", "gpu") for name in names if name != CPU]
     return known_machine(gpus, 0, folder, known), known
 
 
@@ -86,7 +91,7 @@ def _judged(known: tuple[ModelRun, ...], facts: ModelFacts, draft: str) -> Accep
 
 def machine_key() -> str:
     """Return the name under which this machine's measurements of pairs are kept."""
-    from core.machine.measurements import measurement_key
+    from core.machine.known_machine import measurement_key
 
     return measurement_key("pair", *gpu_backends())
 

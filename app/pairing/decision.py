@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.environment.exit_codes import ExitCode
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.settings.model_settings_store import settings_of, user_settings
 from models.catalog.catalog import ModelEntry
 from models.files.json_store import StoreRefused

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import data_folder
+from app.library.errors import LibraryError
 from app.library.find_model import catalog
-from app.library.hub_access import LibraryError
 from app.library.trouble import as_library_errors
 from app.pairing.conditions import conditions_of, machine_key
 from app.pairing.decision import NONE, Decision, by_settings, decide, forget_own_draft, own_draft

@@ -28,7 +28,7 @@ from app.server.http.errors import ApiError, from_exception, from_http_exception
 from app.server.http.keys import ApiKeys
 from app.server.http.limits import AllowedOrigins, BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
 from app.server.http.sse import ClientGone
-from app.server.library.routes import handler_of, library_events
+from app.server.library.routes import describe, handler_of, library_events
 from app.server.library.worker import LibraryWorker
 from app.server.live import cancel_request, events, list_requests
 from app.server.llama_cpp.completion import completion
@@ -82,8 +82,6 @@ ROUTES = (
     ("GET", "/health", health),
     ("GET", "/v1/health", health),
     ("GET", "/v1/models", list_models),
-    ("POST", "/v1/models", download_model),
-    ("DELETE", "/v1/models", remove_model),
     ("GET", "/v1/models/{model_id:path}", get_model),
     ("POST", "/v1/chat/completions", chat_completions),
     ("POST", "/v1/completions", completions),
@@ -116,11 +114,15 @@ ROUTES = (
     ("POST", "/rerank", rerank),
     ("POST", "/reranking", rerank),
     ("POST", "/v1/reranking", rerank),
+    ("POST", "/v2/rerank", rerank),
     ("POST", "/tokenize", tokenize),
     ("POST", "/detokenize", detokenize),
     ("POST", "/apply-template", apply_template),
     ("GET", "/lora-adapters", list_adapters),
     ("POST", "/lora-adapters", scale_adapters),
+    ("GET", "/models", list_models),
+    ("POST", "/models", download_model),
+    ("DELETE", "/models", remove_model),
     ("GET", "/models/sse", model_events),
     ("POST", "/models/load", load_model),
     ("POST", "/models/unload", unload_model),
@@ -184,7 +186,7 @@ ROUTES = (
 )
 # Paths that are also found without the prefix, unless something else is there.
 _PATHS = {path for _, path, _ in ROUTES}
-_SHORT = {path.removeprefix("/v1").partition("/{")[0] for path in _PATHS if path.startswith("/v1/")} - _PATHS
+_SHORT = {path.removeprefix("/v1").partition("/{")[0] for path in _PATHS if path.startswith("/v1/")}
 # What is described of routes that answer something else than one JSON object, with something else than 200.
 _KINDS: dict[Any, tuple[str, ...]] = {
     **dict.fromkeys((chat_completions, completions, create_response, create_message), (JSON, EVENT_STREAM)),
@@ -213,7 +215,7 @@ _QUERIES: dict[Any, tuple[str, ...]] = {
     get_log: ("lines",),
 }
 _UNHEALTHY: dict[int | str, Any] = {503: {"description": "It does not answer now, and why", "content": {JSON: {}}}}
-_UPLOAD = form(file={"type": "string", "format": "binary"}, purpose={"const": "batch"})
+_UPLOAD = form(file={"type": "string", "format": "binary"}, purpose={"enum": list(batches.PURPOSES)})
 # By the room that answers.
 _PROTOCOLS = {
     "openai": "OpenAI",
@@ -230,11 +232,21 @@ OFFERS = (
 LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("GET", EVENTS))
 
 
+class _Application(FastAPI):
+    """Describes the library's routes once it is asked for: each start would have to wait for the models of bodies."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return our OpenAPI."""
+        if self.openapi_schema is None:
+            describe(super().openapi())
+        return super().openapi()
+
+
 def create_application(settings: ServerSettings, pool: ModelPool, keys: ApiKeys | None = None) -> FastAPI:
     """Return the application; it attaches to the engine when it starts up."""
     keys = keys or ApiKeys(settings)
     remotes, origins = Remotes(RemoteStore()), AllowedOrigins(settings.cors)
-    application = FastAPI(
+    application = _Application(
         title="Slipstream",
         version=__version__,
         lifespan=_lifespan,

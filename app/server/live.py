@@ -17,7 +17,7 @@ from app.server.http.errors import refuse
 from app.server.http.sse import EventStream, encode_event
 from app.server.remotes.figures import RemoteFigures
 from app.server.status import state_of
-from core.values.embedding import EmbedRequest
+from core.values.request import EmbedRequest
 from models.formatting.json_values import plain
 
 # As often as a gauge can be read; a state that has not changed is not sent.

@@ -25,8 +25,8 @@ from app.server.http.listening_socket import PortForbidden, PortTaken, listen
 from app.server.http.owner import check_owner
 from app.settings.api_keys import endpoint_key
 from app.settings.server_settings import DEFAULT_PORT
+from core.values.addresses import origins_of
 from core.values.errors import BadOption, SlipstreamError
-from core.values.web_origin import origins_of
 from models.formatting.sentence import Sentence, joined
 from models.formatting.system_error import system_reason
 

@@ -19,8 +19,7 @@ from app.server.http.body import as_asked
 from app.server.http.errors import ModelNotFound
 from app.server.remotes.exchange import Remotes
 from app.server.remotes.listed import listed_models
-from core.values.messages import EnginePhase
-from core.values.snapshot import Snapshot
+from core.values.messages import EnginePhase, Snapshot
 from models.catalog.catalog import ModelEntry
 
 HEALTH = {

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from app.environment.paths import config_folder, make_private
+from core.values.addresses import is_worker, worker_address
 from core.values.errors import BadOption
-from core.values.worker_address import is_worker, worker_address
 from models.files.disk import write_whole
 from models.files.json_store import JsonStore
 from models.formatting.sentence import Sentence

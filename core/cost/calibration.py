@@ -11,16 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from core.cost.cost_model import Calibration, CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import Calibration, CostModel, ReadCost
 from core.cost.threads import ThreadControl
-from core.llama.batch import Batch
-from core.llama.checks.system import OWN_ATTENTION, features
-from core.llama.context import Context, DecodeStatus
+from core.llama.build import OWN_ATTENTION, features
+from core.llama.context import Batch, Context, DecodeStatus
 from core.llama.devices import list_devices
 from core.llama.model import Model
-from core.machine.measurements import Measurements, measurement_key
-from core.values.engine_options import EngineOptions
+from core.machine.known_machine import Measurements, measurement_key
 
 _log = logging.getLogger(__name__)
 
@@ -224,11 +221,6 @@ _CPU_RATE, _GPU_RATE = 1e10, 3e11
 # as they read. On a GPU rows are nearly free up to a few dozen.
 _CPU_SHARES = {1: 1.0, 2: 1.4, 4: 2.0, 8: 3.5, 16: 6.0, 64: 20.0}
 _GPU_SHARES = {1: 1.0, 16: 1.1, 64: 1.5}
-
-
-def assumed_for(options: EngineOptions, reads: ReadCost, n_gpu_layers: int) -> Calibration | None:
-    """Return assumed step times if ``options`` forbid measuring, else None."""
-    return None if options.calibrates else assumed_steps(reads, is_on_gpu=n_gpu_layers > 0)
 
 
 def assumed_steps(reads: ReadCost, *, is_on_gpu: bool) -> Calibration:

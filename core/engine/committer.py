@@ -16,8 +16,8 @@ from core.scheduler.input_processor import InputProcessor
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
-from core.speculation.policy.speculator import Speculator, StepTimes
-from core.speculation.proposer import Evaluated
+from core.speculation.proposers.proposer import Evaluated
+from core.speculation.speculator import Speculator, StepTimes
 from core.values.errors import BrokenLogits
 from core.values.messages import (
     Ended,
@@ -25,11 +25,11 @@ from core.values.messages import (
     FailureKind,
     FinishReason,
     PromptScored,
+    Receipt,
     RequestEvent,
     Token,
     TokenLogprob,
 )
-from core.values.receipt import Receipt
 
 
 class RequestFinisher:

@@ -11,13 +11,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.context import DecodeStatus
-from core.llama.embedding_context import EmbeddingContext, EmbeddingOptions, Rows
-from core.llama.model import Model
-from core.llama.vocab import Vocab
+from core.llama.context import DecodeStatus, EmbeddingContext, EmbeddingOptions, Rows
+from core.llama.model import Model, Vocab
 from core.scheduler.input_processor import PreparedRequest, checked_tokens, convert
 from core.scheduler.scheduler import ABOVE_BATCH, MAX_WAIT_SECONDS
-from core.values.embedding import Embedded, EmbedRequest
 from core.values.engine_options import Pooling
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import (
@@ -27,11 +24,10 @@ from core.values.messages import (
     FailureKind,
     FinishReason,
     RequestEvent,
+    Snapshot,
     StepRequest,
 )
-from core.values.request import Lane, Request
-from core.values.snapshot import Snapshot
-from core.values.tokens import DetokenizeRequest, TokenizeRequest
+from core.values.request import DetokenizeRequest, Embedded, EmbedRequest, Lane, Request, TokenizeRequest
 
 MAX_TEXTS = 64
 """Texts in one batch: more than a few dozen gain nothing, and a hybrid model keeps a state for each."""

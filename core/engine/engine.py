@@ -10,15 +10,13 @@ import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
 from core.engine.committer import Committer, RequestFinisher
-from core.engine.drafting import Drafting
-from core.engine.image_steps import ImageSteps
-from core.engine.meter import Meter, StepReading
+from core.engine.meter import Meter, StepFeedback, StepReading, StepStats
 from core.engine.model_runner import ModelRunner
-from core.engine.step_feedback import StepFeedback, StepStats
-from core.images.encoder import ImageEncoder
+from core.engine.step_inputs import Drafting, ImageSteps
 from core.kv_cache.slot_table import SlotTable
 from core.llama.model import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
+from core.scheduler.images import ImageEncoder
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.planner import (
     NO_DRAFTS,
@@ -34,12 +32,11 @@ from core.scheduler.planner import (
 )
 from core.scheduler.scheduler import Admission, Scheduler
 from core.scheduler.sequence import Sequence
-from core.speculation.policy.speculator import Speculator
 from core.speculation.proposers.draft_model import DraftModelProposer
+from core.speculation.speculator import Speculator
 from core.values.errors import BadRequest, SlipstreamError
-from core.values.messages import Ended, FinishReason, RequestEvent
+from core.values.messages import Ended, FinishReason, RequestEvent, Snapshot
 from core.values.request import Lane, Request, SamplingParams
-from core.values.snapshot import Snapshot
 
 # Seconds that a step waits for the disk, or for an image, while no request can go on.
 _LONGEST_WAIT = 0.01

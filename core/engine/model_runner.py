@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable
 
 from core.engine.committer import RequestFinisher
-from core.images.encoder import ImageEncoder
-from core.llama.batch import Batch, EmbeddingBatch
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Batch, Context, DecodeStatus, EmbeddingBatch
+from core.scheduler.images import ImageEncoder
 from core.scheduler.planner import Share, StepPlan, halve_prefill
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
@@ -158,7 +157,7 @@ class ModelRunner:
         slots = self._scheduler.slots
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
-            # The last pending token must be evaluated again: its logits are lost. A running state is lost as a whole.
+            # The last pending token must be evaluated again: its logits are lost. A recurrent state is lost as a whole.
             sequence.n_past = slots.resync(slot, len(sequence.tokens) - 1)
             sequence.n_replay = 0
 

@@ -6,11 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from core.kv_cache.prefix_cache.image_tokens import image_end, whole_images
-from core.kv_cache.prefix_cache.prefix_tree import TokenIds
-from core.kv_cache.prefix_cache.segment import Blob, Segment
-from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
-from core.kv_cache.slot import SharedPrefixWait
+from core.kv_cache.disk_cache import Blob
+from core.kv_cache.prefix_tree import TokenIds, image_end, whole_images
+from core.kv_cache.segment_store import Segment, SegmentLink, SegmentStore
 
 if TYPE_CHECKING:
     from core.llama.context import Context
@@ -43,7 +41,7 @@ class KvOffload:
     ) -> None:
         """A segment has at most ``segment_size`` tokens. ``spare`` is a sequence id for this use alone.
 
-        ``is_whole`` is for memory that can only be saved as a whole: running states and sliding windows.
+        ``is_whole`` is for memory that can only be saved as a whole: recurrent states and sliding windows.
         """
         self.store = store
         self._context = context
@@ -149,7 +147,3 @@ class DiskReadWait:
     def is_over(self) -> bool:
         """True if all segments have come, or the time is over."""
         return not self._left or self._clock() >= self._deadline
-
-
-PlacementWait = SharedPrefixWait | DiskReadWait
-"""What a request waits for before it gets a slot. The wait ends by itself."""

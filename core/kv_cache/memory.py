@@ -1,7 +1,7 @@
 """The kinds of memory that a model's texts are held in: how each is shared between sequences, cut and taken back.
 
 Keys and values of all positions can be shared and cut at any token. Layers with a sliding window can keep only the
-last tokens. A running state (Mamba, RWKV, the recurrent layers of hybrids) is one value that each row overwrites.
+last tokens. A recurrent state (Mamba, RWKV, the recurrent layers of hybrids) is one value that each row overwrites.
 llama.cpp can keep the states after the latest rows (``n_rs_seq``, for some architectures). Else the state is saved
 before drafts are verified and loaded again when one is rejected. Then the rows in between are evaluated once more,
 beside the next step's own.
@@ -127,7 +127,7 @@ class WindowMemory(AttentionMemory):
 
 
 class RecurrentMemory(AttentionMemory):
-    """A running state, of which llama.cpp keeps the latest ``reach``, so that many rows can be taken back."""
+    """A recurrent state, of which llama.cpp keeps the latest ``reach``, so that many rows can be taken back."""
 
     can_share = False
 
@@ -149,7 +149,7 @@ class RecurrentMemory(AttentionMemory):
 
 
 class CheckpointMemory(RecurrentMemory):
-    """A running state that is saved before drafts, and loaded on a rejection; the accepted rows are to be replayed."""
+    """A recurrent state, saved before drafts and loaded on a rejection; the accepted rows are to be replayed."""
 
     replays = True
 

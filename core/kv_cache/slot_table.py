@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload, PlacementWait
+from core.kv_cache.disk_cache import Blob
+from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.prefix_cache.prefix_tree import Divergence, PrefixMatch, PrefixTree, divergence
-from core.kv_cache.prefix_cache.segment import Blob
-from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
-from core.kv_cache.slot import SharedPrefixWait, Slot, TokenBuffer
-from core.kv_cache.slot_contents import SlotContents, SlotSearch
+from core.kv_cache.prefix_tree import Divergence, PrefixMatch, PrefixTree, divergence
+from core.kv_cache.segment_store import SegmentLink, SegmentStore
+from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, SlotContents, SlotSearch, TokenBuffer
 
 # Seconds of each step for saving or loading on behalf of a waiting request.
 _LONGEST_MOVE = 0.01
@@ -253,7 +252,7 @@ class SlotTable:
             self.store.clear()
 
     def after_step(self) -> None:
-        """Save running states that a step has brought to a stop; delay the disk's writes while requests run."""
+        """Save recurrent states that a step has brought to a stop; delay the disk's writes while requests run."""
         if not self._is_at_work:
             self._is_at_work = True
             if self.store is not None:

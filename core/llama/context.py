@@ -1,22 +1,118 @@
-"""A context: the KV cache of all sequences, and the decode that fills it."""
+"""Contexts and the batches that they evaluate: a context gives logits from its KV cache, or vectors of texts."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.batch import Batch, EmbeddingBatch
-from core.llama.library import L, declare, quick, waiting
+from core.llama.library import INT32_P, L, declare, quick, waiting
 from core.llama.model import Model
-from core.values.engine_options import FlashAttention, KvType
+from core.values.engine_options import MANY_ROWS, FlashAttention, KvType, Pooling, whole_lines
 from core.values.errors import LoadFailed
-from core.values.step_kind import MANY_ROWS, whole_lines
 from models.formatting.sentence import Sentence
+
+
+class Batch:
+    """Rows of the next ``llama_decode``: token, position, sequence, and whether logits are wanted.
+
+    Row ``i`` with logits wanted becomes one row of the context's logits, in batch order.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        """Make room for ``capacity`` rows."""
+        self.capacity = capacity
+        self._token = np.zeros(capacity, np.int32)
+        self._pos = np.zeros(capacity, np.int32)
+        self._n_seq = np.ones(capacity, np.int32)
+        self._seq = np.zeros(capacity, np.int32)
+        self._out = np.zeros(capacity, np.int8)
+        rows = np.arange(capacity, dtype=np.uint64)
+        self._seq_pointers = np.append(self._seq.ctypes.data + 4 * rows, np.uint64(0)).astype(np.uint64)
+        self._counts = np.arange(capacity, dtype=np.int32)
+        # For single rows: Python's memory views, which are faster than numpy's indexing.
+        self._token_cells = self._token.data
+        self._pos_cells = self._pos.data
+        self._seq_cells = self._seq.data
+        self._out_cells = self._out.data
+        self.n_tokens = 0
+        self.n_outputs = 0
+        batch = L.llama_batch()
+        batch.token = self._token.ctypes.data_as(INT32_P)
+        batch.pos = self._pos.ctypes.data_as(INT32_P)
+        batch.n_seq_id = self._n_seq.ctypes.data_as(INT32_P)
+        batch.seq_id = self._seq_pointers.ctypes.data_as(ctypes.POINTER(INT32_P))
+        batch.logits = self._out.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+        batch.embd = None
+        self._c = batch
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.n_tokens = self.n_outputs = 0
+
+    def add(self, token: int, position: int, sequence: int) -> None:
+        """Add one row whose logits are wanted."""
+        row = self.n_tokens
+        self._token_cells[row] = token
+        self._pos_cells[row] = position
+        self._seq_cells[row] = sequence
+        self._out_cells[row] = 1
+        self.n_tokens = row + 1
+        self.n_outputs += 1
+
+    def add_run(self, tokens: npt.NDArray[np.int32], position: int, sequence: int, n_wanted: int) -> None:
+        """Add consecutive tokens from ``position`` on; the logits of the last ``n_wanted`` of them are wanted."""
+        start, count = self.n_tokens, len(tokens)
+        end = start + count
+        self._token[start:end] = tokens
+        np.add(self._counts[:count], position, out=self._pos[start:end])
+        self._seq[start:end] = sequence
+        self._out[start:end] = 0
+        self._out[end - n_wanted : end] = 1
+        self.n_tokens = end
+        self.n_outputs += n_wanted
+
+    def want_all(self) -> None:
+        """Mark every row as an output."""
+        self._out[: self.n_tokens] = 1
+        self.n_outputs = self.n_tokens
+
+    @property
+    def c(self) -> Any:
+        """The C structure, valid until the next ``add`` or ``clear``."""
+        self._c.n_tokens = self.n_tokens
+        return self._c
+
+
+class EmbeddingBatch:
+    """Rows of one sequence that are given as embeddings instead of tokens (``llama_batch.embd``); no logits."""
+
+    n_outputs = 0
+
+    def __init__(self, embeddings: npt.NDArray[np.float32], positions: npt.NDArray[np.int32], sequence: int) -> None:
+        """``embeddings`` have shape (n_rows, n_embd), ``positions`` (n_rows,), or (4, n_rows) for M-RoPE."""
+        self.n_tokens = n_rows = len(embeddings)
+        self._embeddings = np.ascontiguousarray(embeddings, np.float32)
+        self._positions = np.ascontiguousarray(positions, np.int32)
+        self._n_seq = np.ones(n_rows, np.int32)
+        self._sequence = np.array([sequence], np.int32)
+        self._seq_pointers = np.full(n_rows, self._sequence.ctypes.data, np.uint64)
+        self._out = np.zeros(n_rows, np.int8)
+        batch = L.llama_batch()
+        batch.n_tokens = n_rows
+        batch.token = None
+        batch.embd = self._embeddings.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+        batch.pos = self._positions.ctypes.data_as(INT32_P)
+        batch.n_seq_id = self._n_seq.ctypes.data_as(INT32_P)
+        batch.seq_id = self._seq_pointers.ctypes.data_as(ctypes.POINTER(INT32_P))
+        batch.logits = self._out.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+        self.c: Any = batch
+
 
 _GGML_TYPES: dict[KvType, int] = {
     "f32": 0,
@@ -237,3 +333,117 @@ class Context:
         if self._context:
             L.llama_free(self._context)
             self._context = None
+
+
+_POOLINGS: dict[Pooling, int] = {"none": 0, "mean": 1, "cls": 2, "last": 3, "rank": 4}
+_F32 = 4  # bytes
+
+
+def pooling_of(model: Model, architecture: str) -> Pooling | None:
+    """Return the pooling that the model's file names; None if it names none."""
+    named = model.metadata(f"{architecture}.pooling_type")
+    return {str(value): kind for kind, value in _POOLINGS.items()}.get(named or "")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingOptions:
+    """How the context is opened: for ``n_tokens`` tokens of at most ``n_sequences`` texts at once.
+
+    With ``reads_parts`` a text may be split over several batches of ``n_rows`` rows; the last one gives its vector.
+    Otherwise each text must be in one batch.
+    """
+
+    pooling: Pooling
+    n_tokens: int
+    n_sequences: int
+    n_threads: int
+    n_rows: int = 512
+    reads_parts: bool = False
+    flash_attention: FlashAttention = "auto"
+
+
+class Rows(NamedTuple):
+    """Tokens of one text from ``position`` on, in shape (n,)."""
+
+    tokens: npt.NDArray[np.int32]
+    position: int
+    sequence: int
+
+
+class EmbeddingContext:
+    """Evaluates texts side by side, each a sequence of its own. Owned by one thread at a time."""
+
+    def __init__(self, model: Model, options: EmbeddingOptions) -> None:
+        """Allocate the buffers; raises LoadFailed when llama.cpp refuses."""
+        self.options = options
+        self.reads_parts = options.reads_parts
+        self.n_rows = options.n_rows if self.reads_parts else options.n_tokens
+        params = L.llama_context_default_params()
+        params.n_ctx = options.n_tokens
+        params.n_seq_max = options.n_sequences
+        params.n_batch = params.n_ubatch = self.n_rows
+        params.n_outputs_max = min(options.n_sequences, self.n_rows) if self.reads_parts else self.n_rows
+        params.n_threads = params.n_threads_batch = options.n_threads
+        params.flash_attn_type = FLASH_ATTENTION_TYPES[options.flash_attention]
+        params.kv_unified = True
+        params.embeddings = True
+        params.pooling_type = _POOLINGS[options.pooling]
+        params.no_perf = True
+        pointer = L.llama_init_from_model(model.c, params)
+        self._context: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
+        if not self._context:
+            raise LoadFailed(
+                Sentence(
+                    "llama.cpp could not make a context for embeddings of {n_tokens:,} tokens.",
+                    n_tokens=options.n_tokens,
+                )
+            )
+        memory = L.llama_get_memory(self._context)
+        self._memory: Any = memory or None
+        self._width = model.n_scores if options.pooling == "rank" else model.n_embd_out
+        self._batch = Batch(self.n_rows)
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all texts that can be evaluated together."""
+        return self.options.n_tokens
+
+    def run(self, rows: Sequence[Rows], *, is_end: bool = True) -> DecodeStatus:
+        """Evaluate rows; with ``is_end`` False they are beginnings of texts, whose vectors are not wanted yet."""
+        batch = self._batch
+        batch.clear()
+        for tokens, position, sequence in rows:
+            batch.add_run(tokens, position, sequence, n_wanted=0)
+        if is_end:
+            batch.want_all()
+        if self._memory is None:
+            code = L.llama_encode(self._context, batch.c)
+        else:
+            L.llama_set_embeddings(self._context, is_end)
+            code = L.llama_decode(self._context, batch.c)
+        return DecodeStatus(code)
+
+    def vectors(self, sequence: int) -> npt.NDArray[np.float32]:
+        """Return a copy of the pooled vector of a text of the last batch, shape (1, width)."""
+        address = L.llama_get_embeddings_seq(self._context, sequence)
+        return _floats(address, 1, self._width)
+
+    def all_vectors(self) -> npt.NDArray[np.float32]:
+        """Return a copy of the vectors of all rows of the last batch, shape (n_rows, width): for pooling none."""
+        return _floats(L.llama_get_embeddings(self._context), self._batch.n_tokens, self._width)
+
+    def clear(self) -> None:
+        """Forget every text."""
+        if self._memory is not None:
+            L.llama_memory_clear(self._memory, False)
+
+    def close(self) -> None:
+        """Free the buffers."""
+        if self._context:
+            L.llama_free(self._context)
+            self._context = None
+
+
+def _floats(address: Any, n_rows: int, width: int) -> npt.NDArray[np.float32]:
+    data = ctypes.string_at(ctypes.cast(address, ctypes.c_void_p), n_rows * width * _F32)
+    return np.frombuffer(data, np.float32).reshape(n_rows, width)

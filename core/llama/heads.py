@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.batch import Batch
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Batch, Context, DecodeStatus
 from core.llama.library import FLOAT_P, INT32_P, L, quick
 from core.llama.model import Model
 from models.formatting.sentence import Sentence

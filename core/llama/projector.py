@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from core.llama.devices import device_handles
-from core.llama.library import FLOAT_P, INT32_P, L, LibraryMissing
-from core.llama.log import NO_LOG
-from core.llama.model import Model
-from core.llama.vocab import NO_TOKEN
+from core.llama.library import FLOAT_P, INT32_P, NO_LOG, L, LibraryMissing
+from core.llama.model import NO_TOKEN, Model
 from core.values.errors import LoadFailed, SlipstreamError
 from models.formatting.sentence import Sentence
 

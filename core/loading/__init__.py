@@ -1,4 +1,4 @@
-"""From options to a running engine: what fits, contexts, drafts.
+"""From options to a running engine, in a process of its own: what fits, contexts, drafts.
 
-Begin with ``load_engine.py``.
+Begin with ``worker.py``, which is the process, then ``load_engine.py``.
 """

@@ -1,4 +1,4 @@
-"""From options to a running engine: check the file, check the memory, load, choose threads."""
+"""From options to a running engine or embedder: check the file, check the memory, load, choose threads."""
 
 from __future__ import annotations
 
@@ -6,61 +6,64 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from core.cost.calibration import steps_key
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import ReadCost
 from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure
+from core.engine.embedder import MAX_TEXTS, Embedder
 from core.engine.engine import Engine
 from core.engine.meter import Meter
-from core.images.encoder import ImageEncoder
-from core.images.prompt_images import PromptReader
-from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape
-from core.kv_cache.memory import AttentionMemory, choose_memory
-from core.kv_cache.prefix_cache.disk_folder import model_key
-from core.llama.batch import Batch
-from core.llama.context import Context
+from core.kv_cache.disk_cache import model_key
+from core.kv_cache.memory import choose_memory
+from core.llama.context import Batch, Context, EmbeddingContext, EmbeddingOptions, pooling_of
 from core.llama.heads import why_unavailable
-from core.llama.model import LoraAdapters, Model
+from core.llama.model import LoraAdapters, Model, Vocab
 from core.llama.projector import Projector
-from core.llama.vocab import Vocab
 from core.loading.contexts import (
     LoadedTarget,
     closed_on_failure,
-    draft_file,
+    make_slots,
     measure_context,
     open_context,
-    open_side_context,
 )
-from core.loading.draft_engine import small_model_facts, why_no_draft_engine
-from core.loading.dry_run import compute_bytes
-from core.loading.fit_request import read_facts
-from core.loading.load_cache import make_slots
-from core.loading.load_embedder import pooling_in_effect
-from core.loading.load_heads import file_head, kind_of_file, mtp_head, wants_mtp, why_left_out
-from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
-from core.loading.workers import connect_workers, why_so
+from core.loading.load_drafts import (
+    kind_of_file,
+    make_speculator,
+    small_model_facts,
+    why_left_out,
+    why_no_draft_engine,
+)
+from core.loading.memory_fit import (
+    ALL_LAYERS,
+    LoadPlan,
+    fit,
+    layers_on_gpu,
+    machine_with,
+    usable_gpus,
+    wants_mtp,
+    why_so,
+)
+from core.loading.memory_need import compute_bytes, context_shape, read_facts
 from core.machine.bandwidth import remembered
-from core.machine.host import last_level_cache, this_machine
-from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores
+from core.machine.host import core_count, last_level_cache, this_machine
+from core.machine.known_machine import MEASURED_FILE, Measurements
+from core.remote_devices.borrowing import connect_workers
+from core.scheduler.images import ImageEncoder, PromptReader
 from core.scheduler.input_processor import InputProcessor
-from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import CostlyProposer
-from core.speculation.proposers.draft_model import DraftModelProposer
-from core.speculation.proposers.ngram import NgramProposer
-from core.values.engine_options import EngineOptions
-from core.values.errors import DraftRefused, LoadFailed, SlipstreamError
+from core.values.addresses import is_worker
+from core.values.engine_options import Device, EngineOptions, Pooling
+from core.values.errors import DraftRefused, LoadFailed, ModelDoesNotFit, SlipstreamError
 from core.values.messages import LoadedModel
-from core.values.worker_address import is_worker
+from models.estimate.fit.memory import USABLE_SHARE, EngineShape, estimate, free_memory
 from models.estimate.speed.machine import peak_of
 from models.facts.model_facts import ModelFacts
-from models.formatting import figures
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
-from models.pairing.gain import ProposerKind
 
 _log = logging.getLogger(__name__)
 # Rows at which the threads of each kind of step are measured.
@@ -125,36 +128,58 @@ def load_engine(
             projector.close()
         model.close()
         raise
-    loaded = LoadedModel(
-        path=options.model_path,
-        description=model.description,
-        architecture=facts.architecture,
-        n_params=model.n_params,
-        n_bytes=model.n_bytes,
-        n_vocab=engine.vocab.n_tokens,
-        n_ctx_train=model.n_ctx_train,
+    loaded = _loaded(
+        model,
+        engine.vocab,
+        facts,
+        options,
+        (gpus, n_gpu_layers),
+        began,
         n_ctx=size.n_ctx,
         n_cells=size.n_cells,
         n_slots=options.n_slots,
         n_threads=threads.decode,
-        n_gpu_layers=layers_on_gpu(n_gpu_layers, model.n_layers),
         n_cpu_moe=options.n_cpu_moe or 0,
-        kv_type=options.cache_type,
-        devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
         chat_template=options.chat_template or model.chat_template,
-        bos=engine.vocab.begin_text,
-        eos=engine.vocab.end_text,
         fim=engine.vocab.fill_in_the_middle,
-        load_seconds=time.perf_counter() - began,
         notices=notices,
         spark=small_model_facts(engine.draft_model, options, size.n_ctx) if engine.draft_model is not None else None,
         why_no_spark=why_no_draft_engine(options) if engine.draft_model is None else "",
         draft_path=draft_path,
         mmproj=options.mmproj or "" if projector is not None else "",
         has_heads=wants_mtp(facts, options),
-        pooling=pooling_in_effect(model, facts, options),
     )
     return engine, loaded
+
+
+def _loaded(
+    model: Model,
+    vocab: Vocab,
+    facts: ModelFacts,
+    options: EngineOptions,
+    on_gpus: tuple[tuple[Device, ...], int],
+    began: float,
+    **others: Any,
+) -> LoadedModel:
+    """Return the facts about a model with layers ``on_gpus``, whose load ``began`` then; ``others`` are its fields."""
+    gpus, n_gpu_layers = on_gpus
+    return LoadedModel(
+        path=options.model_path,
+        description=model.description,
+        architecture=facts.architecture,
+        n_params=model.n_params,
+        n_bytes=model.n_bytes,
+        n_vocab=vocab.n_tokens,
+        n_ctx_train=model.n_ctx_train,
+        n_gpu_layers=layers_on_gpu(n_gpu_layers, model.n_layers),
+        kv_type=options.cache_type,
+        devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
+        bos=vocab.begin_text,
+        eos=vocab.end_text,
+        load_seconds=time.perf_counter() - began,
+        pooling=pooling_in_effect(model, facts, options),
+        **others,
+    )
 
 
 def _known_peak(cache_folder: Path | None) -> float | None:
@@ -191,7 +216,7 @@ def _build(
         reads = ReadCost.of(facts, options.cache_type, shape.n_ubatch)
         own = measure_context(target, context, options.model_path, model, "", reads)
         memory = choose_memory(context, own.cost, is_recurrent=shape.is_recurrent, window=shape.window, clock=clock)
-        speculator = _speculator(target, own.cost, memory)
+        speculator = make_speculator(target, own.cost, memory)
     slots = make_slots(target, own, shape, memory, cache_folder)
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
     meter = Meter(own.cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
@@ -199,69 +224,6 @@ def _build(
     intake = InputProcessor(model, vocab, size.n_ctx, reader)
     images = ImageEncoder(projector) if projector is not None else None
     return Engine(own, intake, slots, meter, speculator, images), threads
-
-
-def _speculator(target: LoadedTarget, cost: CostModel, memory: AttentionMemory) -> Speculator | None:
-    """Return the speculator with the proposers that the options select; raises DraftRefused for a wrong draft."""
-    options = target.options
-    if options.speculation == "off":
-        return None
-    paid: list[CostlyProposer] = []
-    try:
-        if options.draft_path is not None:
-            paid += _named_draft(target, options.draft_path)
-        if wants_mtp(target.facts, options):
-            paid.append(mtp_head(target))
-    except BaseException:
-        for proposer in paid:
-            proposer.close()
-        raise
-    ngram = NgramProposer() if options.speculation != "draft" else None
-    return Speculator(
-        cost,
-        n_ctx=target.size.n_ctx,
-        ngram=ngram,
-        paid=paid,
-        fixed_depth=options.draft_depth,
-        memory=memory,
-        end_tokens=target.vocab.end_tokens,
-        clock=target.clock,
-    )
-
-
-def _named_draft(target: LoadedTarget, path: str) -> list[CostlyProposer]:
-    """Return the proposer in the file ``path``; an empty list if this build of llama.cpp cannot run it."""
-    try:
-        kind = kind_of_file(path)
-        if kind is ProposerKind.MODEL:
-            return [_load_draft(target, path)]
-        return [] if why_unavailable(kind) else [file_head(target, path, kind)]
-    except LoadFailed as error:
-        raise DraftRefused(error.message) from error
-
-
-def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
-    options = target.options
-    facts = read_facts(path)
-    if facts.weight_bytes > target.facts.weight_bytes:
-        mine, its = figures.size(target.facts.weight_bytes), figures.size(facts.weight_bytes)
-        raise LoadFailed(
-            Sentence(
-                "{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: "
-                "choose a smaller draft model.",
-                path=path,
-                its=its,
-                model_path=options.model_path,
-                mine=mine,
-            )
-        )
-    with draft_file(target, path) as model:
-        context = open_side_context(
-            model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MAX_READ_ALONG
-        )
-        with closed_on_failure(context):
-            own = measure_context(target, context, path, model, "draft", ReadCost.of(facts, "f16"))
-            return DraftModelProposer(model, own, target.context.n_vocab)
 
 
 def _open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> tuple[Projector | None, str]:
@@ -274,7 +236,7 @@ def _open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> 
     try:
         if not Path(options.mmproj).is_file():
             raise LoadFailed(Sentence("There is no projector {mmproj}.", mmproj=options.mmproj))
-        n_threads = options.n_threads or physical_cores()
+        n_threads = options.n_threads or core_count()
         # Not on a worker: its embeddings are needed here.
         own = [name for name in options.devices if not is_worker(name)]
         uses_gpu = n_gpu_layers != 0 and (bool(own) or not options.devices)
@@ -310,13 +272,13 @@ def _choose_threads(
     """Return the threads set in the options or measured earlier; else measure now if the options allow it."""
     if options.n_threads is not None:
         return ThreadChoice(options.n_threads, options.n_threads, options.n_threads)
-    counts = candidates(physical_cores())
+    counts = candidates(core_count())
     key = steps_key(options.model_path, model, n_gpu_layers, options.n_cpu_moe, "threads")
     known = measured.recall(key)
     if known is not None and known.keys() == _THREAD_WIDTHS.keys() and all(n in counts for n in known.values()):
         return ThreadChoice(**known)
     if not options.calibrates:
-        return ThreadChoice(*[physical_cores()] * len(_THREAD_WIDTHS))
+        return ThreadChoice(*[core_count()] * len(_THREAD_WIDTHS))
     chosen = {}
     for name, n_rows in _THREAD_WIDTHS.items():
         rows = min(n_rows, options.n_batch, context.n_cells)
@@ -337,3 +299,105 @@ def _probe(context: Context, n_rows: int, n_threads: int) -> None:
     batch.add_run(np.zeros(n_rows, np.int32), 0, 0, n_wanted=1)
     context.decode(batch)
     context.synchronize()
+
+
+# -- embedders --------------------------------------------------------------------------------------------------
+
+# The pooling if neither options nor file name one, as in vLLM and Ollama.
+_USUAL: Pooling = "last"
+_USUAL_OF_ENCODERS: Pooling = "mean"
+
+
+def is_embedder(path: str) -> bool:
+    """Return whether the model only turns texts into vectors. Raises LoadFailed."""
+    return read_facts(path).is_embedder
+
+
+def pooling_in_effect(model: Model, facts: ModelFacts, options: EngineOptions) -> Pooling:
+    """Return the pooling of the options, else of the file, else the usual one."""
+    named = options.pooling or pooling_of(model, facts.architecture)
+    return named or (_USUAL_OF_ENCODERS if facts.is_embedder else _USUAL)
+
+
+def embedder_beside(engine: Engine, options: EngineOptions, loaded: LoadedModel) -> Embedder:
+    """Return an embedder with an engine's model. It allocates memory when it is first used.
+
+    Close it before the engine.
+    """
+    facts = read_facts(options.model_path)
+    return _embedder(engine.model, engine.vocab, facts, options, loaded)
+
+
+def load_embedder(
+    options: EngineOptions, progress: Callable[[float], None] = lambda share: None
+) -> tuple[Embedder, LoadedModel]:
+    """Load a model that only turns texts into vectors. Raises LoadFailed (ModelDoesNotFit if memory is short)."""
+    began = time.perf_counter()
+    facts = read_facts(options.model_path)
+    connect_workers(options)
+    gpus = usable_gpus(options)
+    n_gpu_layers = options.n_gpu_layers if options.n_gpu_layers is not None else ALL_LAYERS if gpus else 0
+    free = free_memory()
+    if not n_gpu_layers and facts.weight_bytes > free * USABLE_SHARE:
+        raise ModelDoesNotFit(facts.weight_bytes, int(free * USABLE_SHARE))
+
+    model = Model(options.model_path, options, n_gpu_layers=n_gpu_layers, progress=progress)
+    vocab = Vocab(model)
+    n_ctx = min(options.n_ctx or model.n_ctx_train, model.n_ctx_train)
+    loaded = _loaded(
+        model,
+        vocab,
+        facts,
+        options,
+        (gpus, n_gpu_layers),
+        began,
+        n_ctx=n_ctx,
+        n_cells=n_ctx,
+        n_slots=1,
+        n_threads=options.n_threads or core_count(),
+        chat_template=None,
+        fim=None,
+        why_no_spark=Sentence("It turns texts into vectors and writes nothing."),
+        can_write=False,
+    )
+    embedder = _embedder(model, vocab, facts, options, loaded)
+    embedder.owns_model = True
+    return embedder, loaded
+
+
+def _embedder(model: Model, vocab: Vocab, facts: ModelFacts, options: EngineOptions, loaded: LoadedModel) -> Embedder:
+    pooling = pooling_in_effect(model, facts, options)
+    is_causal = not facts.is_embedder and model.metadata(f"{facts.architecture}.attention.causal") != "false"
+    wanted = EmbeddingOptions(
+        pooling,
+        loaded.n_ctx,
+        n_sequences=options.n_slots if model.is_recurrent else MAX_TEXTS,
+        n_threads=loaded.n_threads,
+        reads_parts=is_causal and pooling in ("last", "rank"),
+        flash_attention=options.flash_attention,
+    )
+    return Embedder(model, vocab, wanted, partial(_open, model, facts, loaded.n_gpu_layers > 0))
+
+
+def _open(model: Model, facts: ModelFacts, is_on_gpu: bool, options: EmbeddingOptions) -> EmbeddingContext:
+    """Open a context if host memory allows it; on a GPU the driver reports a lack of memory."""
+    rows = options.n_rows if options.reads_parts else options.n_tokens
+    outputs = 1 if facts.is_embedder else options.n_sequences if options.reads_parts else rows
+    shape = EngineShape(options.n_sequences, n_ubatch=rows, n_outputs=outputs)
+    need = estimate(facts, options.n_tokens, shape)
+    needed = need.compute + (0 if facts.is_embedder else need.kv_cache)
+    free = int(free_memory() * USABLE_SHARE)
+    if not is_on_gpu and needed > free:
+        raise ModelDoesNotFit(
+            needed,
+            free,
+            Sentence(
+                "Vectors of texts with {n_tokens:,} tokens take it. Send shorter ones.", n_tokens=options.n_tokens
+            ),
+        )
+    try:
+        return EmbeddingContext(model, options)
+    except LoadFailed as error:
+        raise LoadFailed(
+            Sentence("{message} Send shorter texts, or close other programs and try again.", message=error.message)
+        ) from error

@@ -1,20 +1,28 @@
-"""Chooses how to load a model on this machine: the best plan for its options, before anything is loaded."""
+"""Chooses how to load a model on this machine: the best plan for its options, before anything is loaded.
+
+``python -m core.loading.memory_fit`` is the process of a dry run: it reads options as JSON, lets llama.cpp build the
+context without allocating, and prints the bytes. llama.cpp aborts on many bad files.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from core.llama.devices import list_devices
-from core.loading.fit_request import ContextSize, fit_request_of, pool_cells, with_setting
-from core.loading.load_heads import wants_mtp
+from core.llama.heads import why_unavailable
+from core.llama.library import listening
+from core.llama.model import Model
+from core.loading.contexts import open_context
+from core.loading.memory_need import ContextSize, context_shape, fit_request_of, pool_cells, read_facts, with_setting
 from core.machine.known_machine import known_machine, known_runs
-from core.values.devices import Device
-from core.values.engine_options import EngineOptions
-from core.values.errors import ModelDoesNotFit
-from models.estimate.fit.memory import CELL_PADDING, USABLE_SHARE, free_memory
+from core.values.engine_options import Device, EngineOptions
+from core.values.errors import ModelDoesNotFit, SlipstreamError
+from models.estimate.fit.memory import CELL_PADDING, USABLE_SHARE, MemoryNeed, free_memory
 from models.estimate.fit.plan import PlacementPlan, plan_of
 from models.estimate.fit.search import (
     KV_TYPES,
@@ -27,10 +35,14 @@ from models.estimate.fit.search import (
     usual_ctx,
 )
 from models.estimate.speed.machine import Machine
-from models.estimate.speed.work import Placement
+from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import ModelFacts, read_model
+from models.formatting.json_values import plain
+from models.formatting.program import advice
 from models.formatting.sentence import Sentence, joined
 from models.gguf.errors import GgufError
+from models.pairing import heads as rules
+from models.pairing.gain import ProposerKind
 
 # llama.cpp's number of GPU layers for all.
 ALL_LAYERS = -1
@@ -51,6 +63,20 @@ class LoadPlan:
     size: ContextSize
     placement: Placement
     notices: tuple[str, ...] = ()
+
+
+def why_no_mtp(facts: ModelFacts) -> str | None:
+    """Return why a model's prediction heads cannot be used, as a sentence; None where they can."""
+    return rules.why_no_mtp(facts) or why_unavailable(ProposerKind.MTP)
+
+
+def wants_mtp(facts: ModelFacts, options: EngineOptions) -> bool:
+    """Return whether to load a model's prediction heads; with speculation "draft", a draft file replaces them."""
+    if options.speculation == "off" or not options.uses_heads:
+        return False
+    if options.speculation == "draft" and options.draft_path is not None:
+        return False
+    return why_no_mtp(facts) is None
 
 
 def usable_gpus(options: EngineOptions) -> tuple[Device, ...]:
@@ -93,6 +119,51 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
         found = replace(found, draft_path=None)
     n_gpu_layers = ALL_LAYERS if plan.setting.n_gpu_layers > facts.n_layers else plan.setting.n_gpu_layers
     return LoadPlan(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), plan.placement, notices)
+
+
+def why_so(facts: ModelFacts, plan: LoadPlan, machine: Machine) -> tuple[str, ...]:
+    """Return a sentence on the layers on workers and the expected speed; empty without workers."""
+    workers = " and ".join(plan.options.workers)
+    if not workers:
+        return ()
+    used = {*plan.placement.layers, plan.placement.output}
+    lent = [device.lent for number, device in enumerate(machine.devices) if number in used and device.lent is not None]
+    if not lent:
+        how = advice("--gpu-layers", Sentence("a number of GPU layers in the model's settings"))
+        return (
+            Sentence(
+                "This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.",
+                workers=workers,
+                how=how,
+            ),
+        )
+    n_layers = sum(machine.devices[where].lent is not None for where in plan.placement.layers)
+    amounts = work(facts, plan.placement, machine.traits, n_past=0, kv_type=plan.options.cache_type)
+    seconds = machine.efficiency.seconds(amounts)
+    slowest = min((one.link for one in lent), key=lambda link: link.bandwidth)
+    over = {
+        "n_layers": n_layers,
+        "n_all": facts.n_layers,
+        "workers": workers,
+        "pace": slowest.bandwidth / 1e6,
+        "latency": slowest.latency * 1000,
+    }
+    if not seconds:
+        return (
+            Sentence(
+                "{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and "
+                "back.",
+                **over,
+            ),
+        )
+    return (
+        Sentence(
+            "{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and "
+            "back: about {tokens:,.1f} tokens/s are expected (an estimate).",
+            tokens=1.0 / seconds,
+            **over,
+        ),
+    )
 
 
 def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = None) -> ContextSize:
@@ -227,3 +298,38 @@ def _and(parts: Sequence[str]) -> str:
 def layers_on_gpu(n_gpu_layers: int, n_layers: int) -> int:
     """Return the number of offloaded layers, with the output counted as one more."""
     return n_layers + 1 if n_gpu_layers == ALL_LAYERS else n_gpu_layers
+
+
+# -- the process of a dry run -------------------------------------------------------------------------------------
+
+
+def _dry_run_here(options: EngineOptions) -> MemoryNeed:
+    facts = read_facts(options.model_path)
+    with listening() as allocations:
+        bounded = replace(options, n_cpu_moe=min(options.n_cpu_moe or 0, facts.n_layers))
+        model = Model(options.model_path, bounded, n_gpu_layers=options.n_gpu_layers or 0, no_alloc=True)
+        size = context_size(facts, options)
+        shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
+        context = open_context(model, options, size, shape)
+        context.close()
+        model.close()
+    cache = allocations.kv_cache + allocations.of("RS")
+    # The buffer for logits grows to this size with the first step that needs it.
+    output = max(allocations.of("output"), context.n_outputs * context.n_vocab * 4)
+    return MemoryNeed(facts.weight_bytes, cache, allocations.of("compute") + output)
+
+
+def main() -> int:
+    """Print the bytes for the options on standard input."""
+    try:
+        fields = json.load(sys.stdin)
+        options = EngineOptions(**{**fields, "devices": tuple(fields["devices"])})
+        answer = asdict(_dry_run_here(replace(options, draft_path=None)))
+    except SlipstreamError as error:
+        answer = {"problem": plain(error.message)}
+    print(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,8 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from core.machine.host import Host, this_machine
-from core.machine.measurements import OtherPrograms, busy_seconds, others_are_busy
+from core.machine.host import Host, OtherPrograms, busy_seconds, others_are_busy, this_machine
 from core.values.errors import SlipstreamError
 from models.estimate.fit.memory import free_memory
 from models.files.disk import write_whole

@@ -1,4 +1,4 @@
-"""This machine's processor, cores and memory."""
+"""This machine: its processor, cores and memory, and how busy other programs keep it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import platform
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,9 +25,9 @@ _NAME_KEYS = ("model name", "Model", "Hardware", "cpu model", "uarch")
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """``cpu`` is the processor's name, ``n_cores`` physical cores, ``n_threads`` hardware threads it may use.
+    """``cpu`` is the name of the processor, ``ram`` the memory in bytes.
 
-    ``ram`` is the memory of the machine in bytes.
+    This process may use ``n_cores`` physical cores, with ``n_threads`` hardware threads.
     """
 
     cpu: str
@@ -36,13 +38,13 @@ class Host:
 
 def this_machine() -> Host:
     """Return the facts about this machine, from the system."""
+    return Host(cpu_name(), core_count(), _usable_threads(), psutil.virtual_memory().total)
+
+
+def core_count() -> int:
+    """Return the number of physical cores that this process may use."""
     n_threads = _usable_threads()
-    return Host(
-        cpu=cpu_name(),
-        n_cores=min(psutil.cpu_count(logical=False) or n_threads, n_threads),
-        n_threads=n_threads,
-        ram=psutil.virtual_memory().total,
-    )
+    return min(psutil.cpu_count(logical=False) or n_threads, n_threads)
 
 
 def cpu_name() -> str:
@@ -92,6 +94,49 @@ def _first_line(command: list[str]) -> str:
         return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
     except OSError:
         return ""
+
+
+def busy_seconds() -> float:
+    """Return the CPU seconds of all programs, this one included, summed over all cores since the machine started."""
+    times = psutil.cpu_times()
+    # I/O wait is no work, and stolen time (hypervisor) does not depend on our threads. Guest time is part of user time.
+    return float(times.user + times.system + getattr(times, "nice", 0.0))
+
+
+def _others_seconds() -> float:
+    return busy_seconds() - time.process_time()
+
+
+class OtherPrograms:
+    """Reads the system's CPU times, which have a resolution of hundredths of a second."""
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, others_seconds: Callable[[], float] = _others_seconds
+    ) -> None:
+        """``others_seconds`` returns the CPU seconds of other programs."""
+        self._clock = clock
+        self._others_seconds = others_seconds
+        self._since, self._seconds = clock(), others_seconds()
+
+    def busy_cores(self) -> float:
+        """Return how many cores others have kept busy since the last call, on average."""
+        now, seconds = self._clock(), self._others_seconds()
+        passed = now - self._since
+        busy = max(seconds - self._seconds, 0.0) / passed if passed > 0.0 else 0.0
+        self._since, self._seconds = now, seconds
+        return busy
+
+
+# Other programs disturb a measurement if they use more than this share of the cores.
+_DISTURBING_SHARE = 0.25
+
+
+def others_are_busy(others: OtherPrograms) -> bool:
+    """Return whether other programs used too much of the cores since the last call for a valid measurement.
+
+    The system's load average reacts too late: it still includes this program's own start half a minute ago.
+    """
+    return others.busy_cores() > _DISTURBING_SHARE * core_count()
 
 
 def machine() -> dict[str, Any]:

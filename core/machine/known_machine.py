@@ -1,25 +1,90 @@
-"""This machine as input for load plans: its free memory now, and earlier measurements.
+"""What is known of this machine: measurements, kept in files; a probe of its devices; and the machine for load plans.
 
-Nothing is measured here; ``doctor`` and the server measure.
+A probe takes some seconds. It times each device's kernels and the bundled pair of models, in a child process, because a
+backend can abort the process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import json
+import logging
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from core.machine import bandwidth
-from core.machine import probe as machine_probe
-from core.machine.host import this_machine
-from core.machine.probe import CPU, MachineProbe
-from core.values.devices import Device
+from core.machine.host import Host, OtherPrograms, core_count, cpu_name, others_are_busy, this_machine
+from core.process.child_process import run_module
+from core.values.engine_options import Device
 from models.catalog.catalog import STARTER, STARTER_DRAFT
 from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.probe import Probe
 from models.estimate.speed.runs import ModelRun, observations, read_runs
 from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import read_model
+from models.files.disk import write_whole
+from models.formatting.json_values import plain, value_of
+
+_log = logging.getLogger(__name__)
+MEASURED_FILE = "measured.json"
+# A larger file was not written by Slipstream.
+_MOST_CHARACTERS = 4 << 20
+
+
+class Measurements:
+    """JSON objects by key. If the file cannot be read or written, the values are measured again.
+
+    ``entries`` are those that this process was given or has measured, even if the file lacks them.
+    """
+
+    def __init__(
+        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, others: OtherPrograms | None = None
+    ) -> None:
+        """``path`` need not exist; None keeps nothing. ``told`` is used for keys that the file lacks."""
+        self._path = path
+        self._others = others or OtherPrograms()
+        self.entries = dict(told or {})
+
+    def recall(self, key: str) -> dict[str, Any] | None:
+        """Return the entry kept or told for ``key``. If there is none, start to watch other programs' load."""
+        entry = self._read().get(key)
+        found = entry if isinstance(entry, dict) else self.entries.get(key)
+        if found is None:
+            self._others.busy_cores()
+        return found
+
+    def keep(self, key: str, entry: dict[str, Any]) -> None:
+        """Keep an entry; not in the file if other programs used the cores since ``recall``, which disturbs it."""
+        self.entries[key] = entry
+        if self._path is None or others_are_busy(self._others):
+            return
+        entries = self._read()
+        entries[key] = entry
+        try:
+            write_whole(self._path, json.dumps(entries, indent=1))
+        except OSError as error:
+            _log.warning("Measurements could not be kept: %s", error)
+
+    def _read(self) -> dict[str, Any]:
+        if self._path is None:
+            return {}
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                entries = json.loads(file.read(_MOST_CHARACTERS))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+
+def measurement_key(*parts: object) -> str:
+    """Return the key of a measurement: ``parts``, the machine, and the version of llama-cpp-python."""
+    text = ":".join(str(part) for part in (*parts, cpu_name(), core_count(), version("llama_cpp_python")))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def identity() -> str:
@@ -41,7 +106,7 @@ def known_machine(
 
     ``folder`` has measurements of this machine (None: none), and ``runs`` are earlier runs of models on it.
     """
-    probe = machine_probe.remembered(folder, this_machine()) if folder is not None else None
+    probe = remembered_probe(folder, this_machine()) if folder is not None else None
     found = tuple(_devices(devices, free, folder, probe))
     known = observations(runs)
     if probe is not None:
@@ -76,3 +141,78 @@ def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:
             model = facts[run.path]
             placement = Placement.all_on(numbers[run.device], model.n_layers)
             yield Observation(work(model, placement, machine.traits, n_past=run.n_past), run.seconds)
+
+
+PROBE_FILE = "probe.json"
+CPU = "CPU"
+# Seconds for a probe, which takes some seconds for each device.
+_CHILD_SECONDS = 300
+# Increased when a new value is measured: a value missing in an older file is not 0.
+_PROBE_FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TimedModel:
+    """A model that was timed on device ``device``: seconds of one decoded token after ``n_past`` others."""
+
+    path: str
+    device: str
+    n_past: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class MachineProbe:
+    """The probes of the devices by name, and the models that were timed, on the machine with this CPU and memory."""
+
+    cpu: str
+    ram: int
+    devices: dict[str, Probe]
+    timed: tuple[TimedModel, ...]
+
+
+def probe_machine(models: tuple[Path, ...], should_stop: Callable[[], bool] = lambda: False) -> MachineProbe | None:
+    """Measure in a child process, with these models; None where the child fails, or once ``should_stop`` says so."""
+    try:
+        child = run_module(
+            "core.loading.probe_worker", *map(str, models), seconds=_CHILD_SECONDS, should_stop=should_stop
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return None
+    return _parsed_probe(child.stdout) if child.returncode == 0 else None
+
+
+def remembered_probe(folder: Path, machine: Host) -> MachineProbe | None:
+    """Return the kept measurement of this machine by this version of the program, or None."""
+    try:
+        with open(folder / PROBE_FILE, encoding="utf-8") as file:
+            known = _parsed_probe(file.read(_MOST_CHARACTERS))
+    except (OSError, ValueError):
+        return None
+    return known if known is not None and (known.cpu, known.ram) == (machine.cpu, machine.ram) else None
+
+
+def remember_probe(folder: Path, found: MachineProbe) -> None:
+    """Keep a measurement for later; raises OSError where the folder cannot be written."""
+    write_whole(folder / PROBE_FILE, json.dumps(as_dict(found)))
+
+
+def as_dict(found: MachineProbe) -> dict[str, Any]:
+    """Return a measurement as a JSON object."""
+    return {"program": _probing_program(), **plain(found)}
+
+
+def _probing_program() -> str:
+    """Return the version of the program that measures: other kernels have other rates."""
+    return f"{_PROBE_FORMAT}, llama-cpp-python {version('llama-cpp-python')}"
+
+
+def _parsed_probe(text: str) -> MachineProbe | None:
+    try:
+        fields = json.loads(text)
+        if fields["program"] != _probing_program():
+            return None
+        found: MachineProbe = value_of(MachineProbe, fields)
+        return replace(found, devices={name: probe for name, probe in found.devices.items() if probe.is_possible})
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

@@ -11,8 +11,7 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
-from core.ipc.child_process import start_module
-from core.ipc.pipe import PipeClosed
+from core.process.child_process import PipeClosed, start_module
 from core.values.messages import Command
 
 _log = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ class EngineProcess:
         self.ready_at: float | None = None
         with open(log_path, "ab") if log_path else nullcontext() as stderr:
             self._log_start = stderr.tell() if stderr is not None else 0
-            self.child = start_module("core.process.worker", stderr)
+            self.child = start_module("core.loading.worker", stderr)
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._sender = threading.Thread(target=self._send_all, name="engine-sender", daemon=True)
         self._sender.start()

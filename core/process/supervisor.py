@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.ipc.pipe import PipeClosed
+from core.process.child_process import PipeClosed
 from core.process.engine_process import EngineProcess
+from core.values.addresses import LOST_WORKER
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable
 from core.values.messages import (
@@ -27,10 +28,9 @@ from core.values.messages import (
     FinishReason,
     LoadModel,
     MeasurementsTaken,
+    Snapshot,
     Submit,
 )
-from core.values.snapshot import Snapshot
-from core.values.worker_address import LOST_WORKER
 from models.formatting.sentence import Sentence, joined
 from models.formatting.system_error import system_reason
 

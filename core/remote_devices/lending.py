@@ -1,20 +1,30 @@
-"""The worker's side: admits engines that know the token, and starts a process that serves one."""
+"""The worker's side: admits engines that know the token, and starts a process that serves one.
+
+That process is ``python -m core.remote_devices.lending``. It ends with its client.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import NamedTuple
 
-from core.ipc.child_process import ChildProcess, start_module
-from core.ipc.pipe import PipeClosed
-from core.remote_devices.borrowing import Offered
-from core.remote_devices.handshake import MessageSocket, NotUnderstood, admit
+from core.machine.host import core_count
+from core.process.child_process import (
+    ChildProcess,
+    PipeClosed,
+    die_with_parent,
+    leave_signals_to_the_parent,
+    own_streams,
+    start_module,
+)
+from core.remote_devices.borrowing import MessageSocket, NotUnderstood, Offered, admit
+from core.values.errors import SlipstreamError
 from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.speed.machine import DeviceKind
 from models.formatting.json_values import plain
@@ -23,14 +33,6 @@ from models.formatting.json_values import plain
 _MOST_STRANGERS = 16
 # Bytes that a client may send to time the link: eight times what ours send.
 _MOST_MEASURED = 16 << 20
-
-
-class Lend(NamedTuple):
-    """The order to a lending process: serve ``fd`` with these devices, at most ``memory`` bytes of each."""
-
-    fd: int
-    devices: tuple[str, ...]
-    memory: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,11 @@ class Lending:
                 return None
             channel.send()
             fd = channel.hand_over().fileno()
-            lender = start_module("core.remote_devices.lender", sys.stderr.buffer, pass_fds=(fd,))
+            lender = start_module("core.remote_devices.lending", sys.stderr.buffer, pass_fds=(fd,))
             self._lender = lender
         self._say(f"{peer} uses the devices.")
         with contextlib.suppress(PipeClosed):  # it died at once; _follow reports it
-            lender.pipe.send(Lend(fd, tuple(one.name for one in self._offer.devices), self._offer.limit))
+            lender.pipe.send((fd, tuple(one.name for one in self._offer.devices), self._offer.limit))
         return lender
 
     def _follow(self, lender: ChildProcess, peer: str) -> None:
@@ -135,3 +137,26 @@ class Lending:
             self._lender = None
         lender.close()
         self._say(f"{peer} has left." if code == 0 else f"{peer} was cut off: llama.cpp ended with code {code} here.")
+
+
+def main() -> int:
+    """Take the order (socket, devices, bytes of each) and serve the client; exit code 1 if a device cannot be used."""
+    from core.llama.devices import serve_rpc
+    from core.llama.library import silence_log
+
+    leave_signals_to_the_parent()
+    pipe = own_streams()
+    die_with_parent()
+    silence_log()
+    fd, devices, memory = pipe.receive()
+    try:
+        serve_rpc(fd, devices, memory, core_count())
+    except SlipstreamError as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    # Skip C destructors, as the engine process does.
+    os._exit(main())

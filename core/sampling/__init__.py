@@ -1,4 +1,4 @@
-"""From logits to a token, from tokens to text, and the grammars that replies follow.
+"""From logits to a token, and the grammars and bounds of thought that replies follow.
 
 Begin with ``sampler.py``.
 """

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper, grammar_from
 
-from core.llama.vocab import Vocab
+from core.llama.model import Vocab
 from core.sampling.gbnf import to_lark
 from core.values.errors import BadRequest, SlipstreamError
 from core.values.request import Constraint

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.vocab import Vocab
+from core.llama.model import Vocab
 from core.sampling.grammar import GrammarMatcher
 from core.values.request import ThinkingBudget
 

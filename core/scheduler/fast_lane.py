@@ -7,10 +7,9 @@ from collections.abc import Sequence as Series
 from functools import partial
 
 from core.cost.cost_model import CostModel
-from core.scheduler.planner import Share, StepPlan
+from core.scheduler.planner import Share, StepPlan, attended
 from core.scheduler.sequence import Sequence
 from core.values.request import Lane
-from core.values.step_kind import attended
 
 # The share that riders may add to the fast lane's time. The promise is a tenth; the rest is left for costs that the
 # engine does not measure, such as the server's work on the riders' replies.

@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from core.images.prompt_images import ImageRows, PromptReader
-from core.kv_cache.prefix_cache.image_tokens import is_image
-from core.llama.model import Model
-from core.llama.vocab import Vocab
+from core.kv_cache.prefix_tree import is_image
+from core.llama.model import Model, Vocab
 from core.sampling.grammar import GrammarCompiler
-from core.sampling.keyed_noise import draw_seed
-from core.sampling.sampler import Sampler
+from core.sampling.sampler import Sampler, draw_seed
 from core.sampling.thinking import Guide, ThinkingGuide, ThinkingMarkers
+from core.scheduler.images import ImageRows, PromptReader
 from core.values.errors import BadRequest, PromptTooLong
-from core.values.request import Request
-from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+from core.values.request import Detokenized, DetokenizeRequest, Request, Tokenized, TokenizeRequest
 from models.formatting.sentence import Sentence
 
 # To see whether a long text fits, this many characters per token of context are tokenised first; English has about four
@@ -32,7 +29,7 @@ _MOST_FORMS = 16
 class PreparedRequest:
     """A request that can be submitted. ``tokens`` has shape (n_prompt,); ``sampler`` has seen them.
 
-    The rows of ``images`` are in ``tokens`` with the ids of ``image_tokens.py``. ``shown`` has the texts of the special
+    The rows of ``images`` are in ``tokens`` with ids of their own.. ``shown`` has the texts of the special
     tokens that are part of the reply's text. Submitting hands it over. If it is not submitted, it must be closed.
     """
 

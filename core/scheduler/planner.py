@@ -176,3 +176,8 @@ def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target
     while rows > _SMALLEST_CHUNK and cost.time(n_decoding + rows, kv) > target:
         rows //= 2
     return max(rows, min(_SMALLEST_CHUNK, widest))
+
+
+def attended(n_rows: int, n_past: int) -> int:
+    """Return the KV tokens that ``n_rows`` rows of a text attend to altogether, after ``n_past`` others."""
+    return n_rows * n_past + n_rows * (n_rows + 1) // 2

@@ -7,16 +7,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from core.kv_cache.prefix_cache.image_tokens import is_image
-from core.kv_cache.prefix_cache.prefix_tree import Divergence
+from core.kv_cache.prefix_tree import Divergence, is_image
 from core.kv_cache.slot_table import SlotTable
-from core.llama.vocab import Vocab
+from core.llama.model import Vocab
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.sequence import Sequence
-from core.values.messages import Logprob, PromptScored, RequestEvent, Started, TokenLogprob
-from core.values.receipt import CacheMiss
+from core.values.messages import CacheMiss, LaneCount, Logprob, PromptScored, RequestEvent, Started, TokenLogprob
 from core.values.request import Lane
-from core.values.snapshot import LaneCount
 
 # Seconds for which higher lanes may go first. They count from when a lane was last served, not from each arrival:
 # otherwise the whole of an old queue would go before new requests of higher lanes. So a chat waits at most five seconds

@@ -1,22 +1,76 @@
-"""Everything about one request while the engine works on it."""
+"""Everything about one request while the engine works on it, also the text that grows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from encodings.utf_8 import IncrementalDecoder
 from typing import TYPE_CHECKING
 
 from core.kv_cache.slot import TokenBuffer
-from core.sampling.text_stream import TextStream
 from core.values.messages import PromptRead
 
 if TYPE_CHECKING:
-    from core.images.encoder import Encoding
-    from core.images.prompt_images import ImageRows
-    from core.kv_cache.kv_offload import PlacementWait
-    from core.kv_cache.prefix_cache.prefix_tree import Divergence
-    from core.kv_cache.slot import Slot
+    from core.kv_cache.prefix_tree import Divergence
+    from core.kv_cache.slot import PlacementWait, Slot
+    from core.scheduler.images import Encoding, ImageRows
     from core.scheduler.input_processor import PreparedRequest
-    from core.values.receipt import CacheMiss
+    from core.values.messages import CacheMiss
+
+
+class TextStream:
+    """The growing text of one request. The cost of a token does not depend on the text's length.
+
+    Bytes of an unfinished UTF-8 character are held back, as is text that may turn out to begin a stop string.
+    Invalid bytes become U+FFFD.
+    """
+
+    def __init__(self, stops: tuple[str, ...] = ()) -> None:
+        """``stops`` are the strings before which the text ends."""
+        self._decoder = IncrementalDecoder("replace")
+        self._stops = stops
+        self._longest = max((len(stop) for stop in stops), default=0)
+        self._held = ""
+        self.stop: str | None = None
+
+    def feed(self, piece: bytes) -> str:
+        """Take a token's bytes; return the text that can be shown now. Sets ``stop`` when a stop string is complete."""
+        # Most pieces are ASCII: the decoder is needed only if it holds the beginning of a character.
+        text = piece.decode("ascii") if piece.isascii() and not self._decoder.buffer else self._decoder.decode(piece)
+        if not self._stops:
+            return text
+        return self._release(self._held + text) if text else ""
+
+    def flush(self) -> str:
+        """Return what was held back, at the end of the text."""
+        if self.stop is not None:
+            return ""
+        rest = self._decoder.decode(b"", final=True)
+        if not self._stops:
+            return rest
+        shown = self._release(self._held + rest)
+        if self.stop is None:
+            shown, self._held = shown + self._held, ""
+        return shown
+
+    def _release(self, text: str) -> str:
+        """Split ``text`` into what may be shown and what is held back."""
+        found = [(at, stop) for stop in self._stops if (at := text.find(stop)) >= 0]
+        if found:
+            at, self.stop = min(found)
+            self._held = ""
+            return text[:at]
+        keep = self._longest_beginning_of_a_stop(text)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep]
+
+    def _longest_beginning_of_a_stop(self, text: str) -> int:
+        """Return the length of the longest suffix of ``text`` that is a prefix of a stop string."""
+        for size in range(min(len(text), self._longest - 1), 0, -1):
+            tail = text[-size:]
+            if any(stop.startswith(tail) for stop in self._stops):
+                return size
+        return 0
+
 
 # A speed-up is given only if the plain step time is known for more than this share of the reply's tokens.
 _COMPARED_SHARE = 0.5

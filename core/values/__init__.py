@@ -1,4 +1,4 @@
-"""What crosses the pipe: requests, options, events, receipts, errors. Frozen values without dependencies.
+"""What crosses the pipe: requests, options, events, receipts, errors. Frozen values.
 
 Begin with ``request.py``, then ``messages.py``.
 """

@@ -1,4 +1,8 @@
-"""A request to the engine: its prompt, lane, sampling parameters and constraint. Frozen values that cross the pipe."""
+"""Requests to the engine, and the answers of those that generate nothing. Frozen values that cross the pipe.
+
+A ``Request`` continues a prompt. An ``EmbedRequest`` turns texts into vectors or scores. Texts become tokens and back
+while steps run.
+"""
 
 from __future__ import annotations
 
@@ -288,3 +292,78 @@ class Request:
     def may_draft(self) -> bool:
         """True if tokens may be drafted: proposers cannot read images."""
         return self.speculates and not self.images
+
+
+EUCLIDEAN = 2  # the p of the norm
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedRequest:
+    """Asks for the vectors of ``inputs``, each text or token ids, or for their scores as answers to ``query``.
+
+    ``dimensions`` keeps only the first values of each vector. Vectors are divided by their ``norm`` as in llama.cpp's
+    ``common_embd_normalize``: 2 is Euclidean, 1 the sum of absolute values, any other p the p-norm; with 0 the largest
+    value becomes 32760, and -1 does not normalise.
+    """
+
+    id: str
+    inputs: tuple[str | tuple[int, ...], ...]
+    query: str | None = None
+    dimensions: int | None = None
+    norm: int = EUCLIDEAN
+    lane: Lane = Lane.STANDARD
+
+    def __post_init__(self) -> None:
+        if not self.inputs:
+            raise BadRequest("The input is empty: send at least one text.", param="input")
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The answer: for each input its vectors, float32 in bytes, and the number of its tokens.
+
+    An input has one vector; with pooling "none" one for each token; for a query a vector of one value, the score.
+    """
+
+    request_id: str
+    vectors: tuple[tuple[bytes, ...], ...]
+    n_tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizeRequest:
+    """Asks for the tokens of ``parts`` in order: texts, and token ids that stay as they are.
+
+    ``add_special`` adds the model's special tokens before and after the first text. ``parse_special`` recognises
+    special tokens written out.
+    """
+
+    id: str
+    parts: tuple[str | int, ...]
+    add_special: bool = False
+    parse_special: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DetokenizeRequest:
+    """Asks for the text of tokens, special ones written out."""
+
+    id: str
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenized:
+    """The tokens, and the bytes of each."""
+
+    request_id: str
+    tokens: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Detokenized:
+    """The text; bytes that are not UTF-8 are replaced."""
+
+    request_id: str
+    text: str

@@ -319,7 +319,7 @@ def _by_tag(entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
         named = _by_name(entries, base)
         if named is not None:
             return named
-    # What is downloaded lies in a folder with its repository's name, or one below.
+    # Downloads are kept in a folder named after their repository, or in a folder below it.
     there = [entry for entry in entries if base in (folder.name.casefold() for folder in entry.path.parents[:2])]
     fitting = [entry for entry in there if not tag or entry.name.casefold().endswith(tag)]
     return fitting[0] if len(fitting) == 1 else None

@@ -1,4 +1,4 @@
-"""A short list of models to begin with. It is a file of this project, so it is there without a network.
+"""A short list of models to begin with. The list ships with Slipstream, so it needs no network.
 
 Each entry has the same figures as the header of a GGUF file: the keys of the architecture, and the weights summed by
 kind. They make a header without a file, so fit and speed of a listed model come from the same code as those of a
@@ -46,9 +46,10 @@ class CuratedDraft:
 class CuratedModel:
     """One recommendation.
 
-    ``files`` begins with the usual quantisation. ``assistant`` is the repository of a draft head for the model that
-    Slipstream cannot run. ``sources`` are those of the figures, ``checked`` is the day on which they were looked up.
-    ``is_tested`` means that the model was run with Slipstream. ``facts`` are those of the maker's own files.
+    ``files`` begins with the usual quantisation. ``assistant`` is the repository of a draft head for the model, of a
+    kind that Slipstream cannot run. ``sources`` says where the figures come from, ``checked`` on which day they were
+    looked up. ``is_tested`` means that the model was run with Slipstream. ``facts`` are those of the files that the
+    model's maker published.
     """
 
     title: str
@@ -66,7 +67,7 @@ class CuratedModel:
 
     @property
     def n_params(self) -> int:
-        """Parameters altogether."""
+        """The total number of parameters, all experts included."""
         return self.facts.n_params
 
     def facts_of(self, file: CuratedFile) -> ModelFacts:

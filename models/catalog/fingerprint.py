@@ -13,7 +13,7 @@ _SAMPLES = 4
 
 
 def identity(files: Sequence[Path]) -> str:
-    """The fingerprint of a model of these files: their sizes, how each begins and ends, and samples in between.
+    """A hash of a model's files: their sizes, the beginning and end of each, and samples in between.
 
     It reads at most 144 KiB of each. Models of equal size and header (fine-tunes) differ in the samples of weights;
     equal fingerprints mean the same model, though this is no proof. Raises OSError.

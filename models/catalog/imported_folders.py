@@ -53,7 +53,7 @@ class ImportedFolder:
 
 
 def recognise(folder: Path) -> ImportedFolder:
-    """Recognise the program of ``folder``, or of its folder of models if all of the program's is given.
+    """Recognise the program of ``folder``, which is the program's folder of models or its whole folder.
 
     Raises ImportRefused.
     """
@@ -108,13 +108,13 @@ def known_places() -> tuple[ImportedFolder, ...]:
 
 
 def named_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
-    """Names and files of models, for a program (Ollama) whose file names are not the models' names."""
+    """The name and file of each model of a program (Ollama) that does not name files after models."""
     if folder.kind is FolderKind.OLLAMA:
         yield from _ollama_models(folder)
 
 
 def read_folders(file: Path) -> tuple[ImportedFolder, ...]:
-    """The imported folders, also those that are missing now; none if the list cannot be read."""
+    """The imported folders, including missing ones; none if the list cannot be read."""
     try:
         return tuple(value_of(tuple[ImportedFolder, ...], json.loads(file.read_bytes())))
     except (OSError, ValueError, TypeError, KeyError):

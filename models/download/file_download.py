@@ -21,7 +21,7 @@ PhaseCallback = Callable[[DownloadPhase, int], None]
 
 
 class FileDownload:
-    """One file of a repository at one commit, on its way to ``part``."""
+    """Downloads one file of a repository at one commit into the partial file ``part``."""
 
     def __init__(
         self, hub: Hub, repo_id: str, commit: str, file: RemoteFile, folder: Path, options: DownloadOptions
@@ -36,7 +36,7 @@ class FileDownload:
 
     @property
     def n_received(self) -> int:
-        """Bytes of an earlier download, by its journal."""
+        """Bytes that the journal says were received before."""
         if not self.part.exists():
             return 0
         return sum(record.n_bytes for record in read_records(self._journal_path, self._subject).values())
@@ -59,7 +59,7 @@ class FileDownload:
             path.unlink(missing_ok=True)
 
     def finish(self) -> Path:
-        """Put the verified file in its place and return that; raises OSError."""
+        """Move the verified file to its final path and return that path; raises OSError."""
         with open(self.part, "rb") as file:
             os.fsync(file.fileno())
         self._place.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 # Bytes of the smallest piece, and the most pieces of a file.
 SMALLEST_PIECE, MOST_PIECES = 1 << 20, 4096
-# Raised when the journal's format changes: the download then starts over.
+# The version of the journal's format. A download with a journal of another version starts over.
 _VERSION = 1
 _RECORD = re.compile(rb"(\d{1,6}) (\d{1,12}) ([0-9a-f]{64})")
 

@@ -30,7 +30,7 @@ AT_REST = frozenset({DownloadPhase.PAUSED, DownloadPhase.FAILED, DownloadPhase.C
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """``n_done`` of ``n_total`` bytes are there; speed in bytes per second, ``eta`` in seconds, None if unknown."""
+    """``n_done`` of ``n_total`` bytes have arrived; bytes per second, ``eta`` in seconds; None if unknown."""
 
     phase: DownloadPhase
     n_done: int
@@ -41,9 +41,9 @@ class DownloadProgress:
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """A model that is there now. ``was_there`` is True if nothing had to be fetched.
+    """The result of a download. ``was_there`` is True if nothing had to be fetched.
 
-    ``repo_id`` is what the repository is called now, which may not be what was asked for.
+    ``repo_id`` is the repository's present name, which differs from the requested one if it was renamed.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Downloaded:
 
 
 class TransferRate:
-    """Bytes per second over the last seconds."""
+    """Bytes per second over the last ``WINDOW_SECONDS``."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()

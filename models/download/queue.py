@@ -24,7 +24,7 @@ _NOTHING = DownloadProgress(DownloadPhase.QUEUED, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class QueuedDownload:
-    """One download of the queue. ``error`` is the reason of a failure, and allows to resume it; ``done`` the result.
+    """One download of the queue. ``error`` says why it failed (it can be resumed), ``done`` is the result.
 
     ``files`` are its files below the models' folder, known once the Hub has answered.
     """
@@ -75,7 +75,7 @@ class DownloadQueue:
 
     @property
     def jobs(self) -> tuple[QueuedDownload, ...]:
-        """All jobs in order, with finished ones and without cancelled ones."""
+        """All jobs in order, including finished ones but not cancelled ones."""
         with self._lock:
             return tuple(self._jobs)
 
@@ -97,7 +97,7 @@ class DownloadQueue:
         self._end(number, DownloadPhase.PAUSED)
 
     def resume(self, number: int) -> None:
-        """Queue a paused or failed job again; one that is just being stopped goes on as soon as it has."""
+        """Queue a paused or failed job again. A job that is still stopping resumes once it has stopped."""
         with self._lock:
             if number in self._asked:
                 self._asked[number] = DownloadPhase.QUEUED
@@ -195,7 +195,7 @@ class DownloadQueue:
                 self._replace(replace(self._job(number), progress=progress, error=None))
 
     def _know_files(self, number: int) -> None:
-        """Take over the file names of a running job; the lock must be held."""
+        """Copy the file names of the running job into its entry; the lock must be held."""
         job, files = self._job(number), self._running[number].files
         if job.files != files and files:
             self._jobs = [replace(job, files=files) if other.number == number else other for other in self._jobs]
@@ -215,7 +215,7 @@ class DownloadQueue:
                 continue
 
     def _is_there(self, job: QueuedDownload) -> bool:
-        # Not Path.exists, which raises where a disk was pulled out: the next download must begin all the same.
+        # Path.exists raises if the disk was pulled out, and the next download must start all the same.
         return all(os.path.exists(self._folder / name) for name in job.files)
 
     def _job(self, number: int) -> QueuedDownload:

@@ -62,7 +62,7 @@ class RangeRequests:
                 skip = start if response.status_code == 200 else 0
                 yield _slice(response.iter_raw(), skip, end - start)
         except httpx.TimeoutException as error:
-            raise TransientFailure(Sentence("the server fell silent")) from error
+            raise TransientFailure(Sentence("the server stopped sending")) from error
         except httpx.RequestError as error:
             raise TransientFailure(reason(error)) from error
 
@@ -106,7 +106,7 @@ class RangeRequests:
     def _check_range(self, text: str, start: int) -> None:
         match = _CONTENT_RANGE.fullmatch(text)
         if match is None or int(match[1]) != start:
-            raise TransientFailure(Sentence("it sent another range than was asked for"))
+            raise TransientFailure(Sentence("it sent a different range than requested"))
         if match[3] != "*" and int(match[3]) != self.file.n_bytes:
             raise ChangedOnHub(self.file.path)
 

@@ -122,18 +122,18 @@ class Transfer:
             return again
         except OSError as error:
             self._fail(as_download_errors(error, self._part.parent, self.pieces.n_bytes - self.pieces.n_received))
-        except Exception as error:  # also one that nobody foresaw: a worker that is gone would be waited for in vain
+        except Exception as error:  # even an unforeseen one: run() would wait for this worker for ever
             self._fail(error)
         finally:
             self._give_back(claim)
         return None
 
     def _place(self, claim: Claim) -> tuple[int, int]:
-        """The progress of a claim: its next piece, and the bytes of that received."""
+        """A claim's progress: its next piece, and how many bytes of that piece were received."""
         return claim.at, self.pieces.have[claim.at] if claim.at < self.pieces.n_pieces else 0
 
     def _next_claim(self, number: int) -> Claim | None:
-        """The next pieces for a connection, or None at the end. It waits while others may still give pieces back."""
+        """The next pieces for a connection, or None at the end. Waits while other connections may give pieces back."""
         with self._changed:
             while not (self._is_over or self.pieces.is_complete):
                 # A server that ignores ranges sends the whole file each time: one connection is enough.
@@ -214,7 +214,7 @@ class Transfer:
 
 
 class _Arriving:
-    """One response on its way into the file: counts, hashes and records the bytes of a claim."""
+    """Writes one response into the file, and counts, hashes and records the bytes of its claim."""
 
     def __init__(self, transfer: Transfer, file: BinaryIO, claim: Claim) -> None:
         self._transfer, self._file, self._claim = transfer, file, claim
@@ -246,7 +246,7 @@ class _Arriving:
         return True
 
     def record(self) -> None:
-        """Record the bytes received of the present piece."""
+        """Record the bytes received of the current piece."""
         if self._have > self._recorded:
             self._transfer.note(self._index, self._have, self._digest.hexdigest(), self._claim)
             self._recorded, self._recorded_at = self._have, time.monotonic()

@@ -51,8 +51,11 @@ RUN_MTP_HEADS: Final = _names("""
 FIRST_MTP_HEAD_OF_SEVERAL: Final = frozenset({"hy_v3", "step35"})
 
 _NOT_ALONE = (
-    (PROJECTORS, Sentence("This file lets a model see or hear: it is loaded beside its model, not as one.")),
-    (DRAFT_HEADS, Sentence("This file drafts tokens for a larger model: it is loaded beside its model, not as one.")),
+    (
+        PROJECTORS,
+        Sentence("This file is a projector, which lets a model see or hear. Choose the model that it belongs to."),
+    ),
+    (DRAFT_HEADS, Sentence("This file only drafts tokens for a larger model. Choose the model that it belongs to.")),
     (DIFFUSION, Sentence("This model writes by diffusion, which Slipstream does not run. Choose another model.")),
     (ENCODERS, Sentence("This model needs an encoder, which Slipstream does not run. Choose another model.")),
     (SPEECH, Sentence("This model makes sound and cannot write. Choose a model that generates text.")),

@@ -24,7 +24,7 @@ SOURCES = (
 _MAX_BYTES = 256 << 20
 
 Stamp = tuple[tuple[str, int, int], ...]
-"""The state of a model's files when they were read: path, time of change and size of each."""
+"""The state of a model's files when they were read: path, modification time (ns) and size of each."""
 
 
 class FactsFile:

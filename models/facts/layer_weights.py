@@ -20,7 +20,7 @@ BytesByType = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """Bytes of one layer: ``shared`` is read by every token, of ``experts`` (all of them) only those it chooses."""
+    """Bytes of one layer: a token reads all of ``shared``, and of ``experts`` (all of them) those it chooses."""
 
     shared: BytesByType = ()
     experts: BytesByType = ()
@@ -36,7 +36,7 @@ class LayerWeights:
         return sum(n_bytes for _, n_bytes in self.experts)
 
     def with_shared(self, *others: LayerWeights) -> LayerWeights:
-        """These weights with the shared ones of others."""
+        """Return these weights plus the shared weights of ``others``."""
         shared = Counter(dict(self.shared))
         for other in others:
             shared.update(dict(other.shared))
@@ -68,7 +68,7 @@ def is_of_experts(name: str) -> bool:
 
 
 def weight_map(tensors: Iterable[TensorInfo], n_layers: int, *, is_tied: bool) -> WeightMap:
-    """Sort tensors by layer and type; those of prediction heads, behind the ``n_layers``, are left out.
+    """Sort tensors by layer and type; prediction heads, which follow the ``n_layers``, are left out.
 
     ``is_tied``: the table of embeddings is the output too.
     """

@@ -31,7 +31,7 @@ _LONGEST_SHOWN = 200
 
 _RECURRENT = ("ssm_", "shortconv", "time_mix", "channel_mix")
 _BOTH_IN_ONE_LAYER = ("falcon-h1",)
-# Their heads get cells beside the other layers too (the filters of the hybrids in llama_model::create_memory).
+# Hybrids whose prediction heads also get cells in the main cache (the filters in llama_model::create_memory).
 _IDLE_HEADS = ("bailingmoe3", "nemotron_h_moe")
 # Layers of Gemma 3n from here on reuse the cache of earlier ones.
 _FIRST_SHARED = {"gemma3n": 20}
@@ -485,6 +485,8 @@ class _Facts:
 
 _NOT_MODELS = {
     "adapter": Sentence("This is a LoRA adapter: it changes a model and is loaded beside one."),
-    "mmproj": Sentence("This file lets a model see or hear: it is loaded beside its model, not as one."),
+    "mmproj": Sentence(
+        "This file is a projector, which lets a model see or hear. Choose the model that it belongs to."
+    ),
     "imatrix": Sentence("This is an importance matrix, made to quantise a model, and not a model."),
 }

@@ -16,8 +16,8 @@ from models.gguf.errors import BadGguf, GgufError
 from models.gguf.header import GgufHeader, read_header
 
 _F32 = 4
-# For projectors of any image size, llama.cpp's limits (Qwen-VL: 4,096 tokens of 2 x 2 patches) are above common images.
-# So at least this many patches are counted.
+# The patches that are counted at least for projectors that take images of any size. llama.cpp's own limit (Qwen-VL:
+# 4,096 tokens of 2 x 2 patches) is above common images.
 _USUAL_PATCHES = 4_096
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 
-_KEPT = Sentence("What has arrived is kept: begin again, and it goes on from there.")
+_KEPT = Sentence("What has arrived is kept: start the download again, and it goes on from there.")
 
 
 class DownloadError(Exception):

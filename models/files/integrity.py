@@ -25,7 +25,7 @@ from models.formatting.sentence import Sentence
 
 # Bytes that are hashed at a time.
 _CHUNK = 1 << 20
-# No file has this time of change.
+# No file has this modification time.
 _NEVER = -1
 
 HashCallback = Callable[[int, int], None]

@@ -13,7 +13,7 @@ from models.files.disk import write_whole
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 
-# Seconds to wait for another program, and bytes of a file that Slipstream has surely not written.
+# Seconds to wait for another program's lock, and the size in bytes from which a file cannot be Slipstream's.
 _LOCK_SECONDS = 10.0
 _MAX_BYTES = 16 << 20
 
@@ -60,7 +60,7 @@ class JsonStore:
             except Timeout:
                 raise StoreRefused(
                     Sentence(
-                        "{path} is being written by another program for long. Try again in a moment.", path=self.path
+                        "Another program has been writing {path} for some time. Try again in a moment.", path=self.path
                     )
                 ) from None
             except OSError as error:

@@ -44,7 +44,7 @@ def read_record(folder: Path, file: Path) -> FileOrigin | None:
 
 
 def is_verified(folder: Path, file: Path) -> bool:
-    """Whether ``file`` has the size and time of change of the file whose hash was checked."""
+    """Whether ``file`` still has the size and modification time that it had when its hash was checked."""
     record = read_record(folder, file)
     try:
         status = file.stat()

@@ -14,7 +14,7 @@ def use_comma(is_wanted: bool) -> None:
 
 
 def in_marks(number: str) -> str:
-    """Return a number as Python writes it with the marks that are in use."""
+    """Return a number that Python has formatted, with the marks that ``use_comma`` has chosen."""
     return number.translate(_marks) if _marks is not None else number
 
 
@@ -41,7 +41,7 @@ def parameters(number: int) -> str:
 
 
 def count(number: float) -> str:
-    """Return a count with thousands apart."""
+    """Return a count with a mark between thousands."""
     return in_marks(f"{number:,.0f}")
 
 

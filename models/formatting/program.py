@@ -28,7 +28,7 @@ def advice(typed: str, clicked: str) -> str:
 
 
 def as_typed(text: str) -> str:
-    """Return a fixed text with the program called as it was typed."""
+    """Return ``text`` with ``./slipstream`` replaced by the program as the user typed it."""
     return text.replace(_USUAL, PROGRAM)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-# They join letters in some scripts, and are harmless.
+# Zero-width joiners: some scripts need them, and they are harmless.
 _JOINERS = "\u200c\u200d"
 _CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _STAND_IN = "\N{REPLACEMENT CHARACTER}"

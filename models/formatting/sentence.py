@@ -1,10 +1,10 @@
-"""Sentences that are English text and still know what they were made of, so that a window says them in its language.
+"""Sentences that are English text and keep their template and facts, so that a window can translate them.
 
     Sentence("{needed:size} are needed in {folder}.", needed=4_900_000_000, folder="/models")
 
-is the text "4.9 GB are needed in /models." and can be used like any other. Over pipes and routes its text with holes
-and its facts go along. Where it is read again it is said in the language of that process: English unless `speak` was
-called. `tools/translations.py` gathers the texts.
+is the text "4.9 GB are needed in /models." and can be used like any other. Its template and facts are sent along over
+pipes and HTTP. A process that receives it renders it in its own language: English unless `speak` was called.
+`tools/translations.py` gathers the templates.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _translate: Callable[[str], str] = str
 
 
 def speak(translate: Callable[[str], str]) -> None:
-    """Say the texts of sentences that are made in this process from now on as ``translate`` returns them."""
+    """Translate the template of each sentence that this process makes from now on."""
     global _translate
     _translate = translate
 
@@ -41,7 +41,7 @@ class Sentence(str):
     facts: Mapping[str, str | int | float]
 
     def __new__(cls, text: str, /, **facts: object) -> Sentence:
-        """Say ``text``; facts that are neither text nor numbers are made text."""
+        """Fill ``text`` with ``facts``; facts that are neither text nor numbers are converted to text."""
         kept = {name: fact if isinstance(fact, str | int | float) else str(fact) for name, fact in facts.items()}
         sentence = super().__new__(cls, _filled(_translate(text), kept))
         sentence.text, sentence.facts = text, kept
@@ -64,7 +64,7 @@ def joined(sentences: Iterable[str], between: str = " ") -> Sentence:
 
 
 def as_object(sentence: Sentence) -> dict[str, Any]:
-    """Return a sentence as JSON has it for those who may say it in another language."""
+    """Return a sentence as a JSON object (``said``, ``text``, ``facts``) for a reader that may translate it."""
     facts = {name: as_object(fact) if isinstance(fact, Sentence) else fact for name, fact in sentence.facts.items()}
     return {"said": sentence[:], "text": sentence.text, "facts": facts}
 
@@ -78,7 +78,7 @@ def from_object(found: Mapping[str, Any]) -> str:
 
 
 def said_in(found: dict[str, Any]) -> Any:
-    """Return an object of JSON, or the sentence that it stands for: the ``object_hook`` of those who read answers."""
+    """Return the sentence that a JSON object stands for, else the object: an ``object_hook`` for ``json.loads``."""
     if "said" not in found or "facts" not in found:
         return found
     try:
@@ -88,7 +88,7 @@ def said_in(found: dict[str, Any]) -> Any:
 
 
 def without_facts(value: Any) -> Any:
-    """Return JSON with each sentence as its English text."""
+    """Return a JSON value in which the object of each sentence is replaced by its English text."""
     if isinstance(value, dict):
         if "said" in value and "facts" in value:
             return value["said"]

@@ -1,4 +1,4 @@
-"""What the system says when it refuses something, as a sentence that a window can say in its language."""
+"""Why the operating system refused something, as a sentence that a window can translate."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from models.formatting.sentence import Sentence
 
 
 def system_reason(error: BaseException) -> str:
-    """Return why the system refused, in a few words without an end; also where ``error`` only tells of its refusal.
+    """Return why the system refused, in a few words without a full stop.
 
-    What is none of the common reasons is said as the system says it.
+    The OSError may be ``error`` itself or one of its causes. A reason that is not in the table is given in the system's
+    own words.
     """
     for cause in _causes(error):
         if isinstance(cause, OSError) and (known := _known(cause)) is not None:
@@ -21,7 +22,7 @@ def system_reason(error: BaseException) -> str:
 
 
 def lacks_space(error: BaseException) -> bool:
-    """Return whether a disk had no room for what was written, also where ``error`` only tells of it."""
+    """Return whether the disk was full, by ``error`` itself or one of its causes."""
     return any(isinstance(cause, OSError) and cause.errno in _NO_SPACE for cause in _causes(error))
 
 
@@ -36,7 +37,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _known(error: OSError) -> Sentence | None:
-    if isinstance(error, socket.gaierror):  # its numbers are others
+    if isinstance(error, socket.gaierror):  # its numbers are EAI_..., not those of errno
         if error.errno == socket.EAI_AGAIN:
             return Sentence("Temporary failure in name resolution")
         return Sentence("Name or service not known")

@@ -69,6 +69,6 @@ def _sentence(path: Path, error: OSError) -> str:
         return Sentence("There is no file {path}. Check the path, or look at the list of models.", path=path)
     if isinstance(error, PermissionError):
         return Sentence(
-            "{path} may not be read by you. Change its permissions, or copy it to a folder of yours.", path=path
+            "You are not allowed to read {path}. Change its permissions, or copy it to a folder of your own.", path=path
         )
     return Sentence("{path} cannot be read: {reason}.", path=path, reason=system_reason(error))

@@ -3,7 +3,7 @@
 GgufError
 ├── UnreadableFile   the file is missing, is no file, or may not be read
 ├── NotGguf          the file is something else
-├── TruncatedGguf    the file ends before what its header announces
+├── TruncatedGguf    the file is shorter than its header announces
 └── BadGguf          the header contradicts itself or goes beyond what a model can hold
 """
 

@@ -52,7 +52,7 @@ MAX_ARRAY_ITEMS = 1 << 30
 # Real vocabularies have up to about 800,000 strings (tokens and merges) in 20 MB.
 MAX_STRINGS = 1 << 21
 MAX_BYTES_READ = 128 << 20
-# Values beyond these stay in the file.
+# Longer values stay in the file, and are read when they are asked for.
 KEPT_TEXT_BYTES = 256 << 10
 KEPT_NUMBERS = 1_024
 KEPT_STRINGS = 64
@@ -205,7 +205,7 @@ def read_header_from(source: ByteSource) -> GgufHeader:
 
 
 class _Cursor:
-    """A position in the source over a window of it, with a bound on the bytes ever read."""
+    """A position in the source, a window of bytes around it, and a bound on the bytes read altogether."""
 
     def __init__(self, source: ByteSource) -> None:
         self.source, self.size = source, source.size
@@ -266,7 +266,7 @@ class _Cursor:
         self.position = position
 
     def _at(self, n_bytes: int) -> int:
-        """Index of the position in the window, which is moved so that it holds ``n_bytes`` from there."""
+        """Move the window so that it holds the next ``n_bytes``, and return the index of the position in it."""
         at = self.position - self._start
         if at < 0 or at + n_bytes > len(self._window):
             self._fetch(max(n_bytes, WINDOW_BYTES))

@@ -40,7 +40,7 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """One thing to download: a model in one quantisation, or a sidecar. Split files are one item, in their order.
+    """One item to download: a model in one quantisation, or a projector or draft. Parts are in order.
 
     ``missing`` counts parts that the repository does not have.
     """

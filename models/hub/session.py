@@ -50,7 +50,7 @@ def _client(proxy: str | None) -> httpx2.Client:
     import httpx2
 
     class HubClient(httpx2.Client):
-        """Raises the app's own errors: those huggingface_hub would retry for half a minute, or longer after a 429."""
+        """Raises the app's own errors, because huggingface_hub retries others for half a minute or longer."""
 
         def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
             # The library gives some of its calls no timeout at all.
@@ -69,7 +69,7 @@ def _client(proxy: str | None) -> httpx2.Client:
 
 
 def refuse_later(status: int, headers: Any) -> None:
-    """Raise the error of a status that asks to try again later."""
+    """Raise the error of a status that asks for another try later (429, 408, 5xx); return for any other."""
     if status == 429:
         raise RateLimited(retry_after(headers))
     if status >= 500 or status == 408:
@@ -93,7 +93,7 @@ def retry_after(headers: Any) -> float | None:
 
 
 def _moment(date: str) -> float | None:
-    """Seconds since the epoch of a date as HTTP writes it, or None."""
+    """The seconds since 1970 of an HTTP date; None if it cannot be read."""
     try:
         return parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):

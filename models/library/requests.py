@@ -68,7 +68,7 @@ class OfferQuantise:
 
 @dataclass(frozen=True, slots=True)
 class Quantise:
-    """Queue the making of a smaller copy; an empty ``output`` is the usual name, ``threads`` None one for each core."""
+    """Queue a smaller copy of a model. An empty ``output`` is the usual name; ``threads`` None is one per core."""
 
     name: str
     type: str
@@ -79,7 +79,7 @@ class Quantise:
 
 @dataclass(frozen=True, slots=True)
 class CancelQuantise:
-    """Cancel the making of a copy and remove its file; remove one that has ended from the list."""
+    """Cancel a copy that is being made and remove its file, or remove one that has ended from the list."""
 
     number: int
 
@@ -114,7 +114,7 @@ class GetRemoteFit:
 
 @dataclass(frozen=True, slots=True)
 class StartDownload:
-    """Download a model, of the newest version where no ``revision`` is named, or resume it if it is in the queue."""
+    """Download a model, or resume it if it is in the queue. Without a ``revision`` it is the newest version."""
 
     repo_id: str
     wanted: str
@@ -172,7 +172,7 @@ class RemoveModel:
 
 @dataclass(frozen=True, slots=True)
 class ImportFolder:
-    """Use the models of a folder where they are. The answer is that folder, and whose it is."""
+    """Use the models of a folder where they are. The answer names the folder and its program."""
 
     folder: str
 

@@ -207,10 +207,10 @@ class PairTrial:
 class PairStep:
     """Progress of a test of pairs: ``share`` of a ``stage`` ("loading", "measuring") with a partner.
 
-    In the stages "replies" and "a load" it waits for work of a server on this machine.
+    In the stages "replies" and "a load" the test waits until a server on this machine has finished those.
 
-    The last one has ``results``: a sentence for each partner, and the draft from now on. It has the same as figures:
-    the ``trials``, and the name of the draft that is ``used`` (None: none).
+    The last step has ``results``: a sentence for each partner, and one about the draft from now on. It has the same as
+    values: the ``trials``, and the name of the draft that is ``used`` from now on (None: no draft).
     """
 
     partner: str
@@ -352,7 +352,7 @@ class Download:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it neither arrives nor waits for its turn."""
+        """Whether it is neither running nor queued."""
         return self.phase in AT_REST
 
 
@@ -499,12 +499,12 @@ class TroubleKind(StrEnum):
 
 
 class Remedy(StrEnum):
-    """What helps against trouble. Each place where it is read has its own words for it."""
+    """What helps against trouble. The command line and the window each have their own words for it."""
 
     WORK_OFFLINE = "work_offline"
     LOG_IN = "log_in"
     SEARCH = "search"
-    LOOK = "look"  # at what a repository has
+    LOOK = "look"  # at the models of a repository
     PULL = "pull"  # a model by its name
     ALLOW = "allow"  # what was refused
     FORGET = "forget"  # an imported folder

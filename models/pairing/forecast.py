@@ -17,9 +17,9 @@ from models.pairing.heads import IN_FILES, USUAL_BLOCK
 
 MTP = "mtp"
 """The name of the prediction heads in a model's own file."""
-# The cost of one more row, as a share of a step of one row. On a CPU it is computing: 0.28 by the speed of a perfect
-# draft at depth 12 in benchmarks/results/draft.json (two cores). On a GPU a few rows are nearly free beside reading the
-# weights.
+# The cost of one more row, as a share of a step of one row. On a CPU it is the time to compute it: 0.28, from the speed
+# of a perfect draft at depth 12 in benchmarks/results/draft.json (two cores). On a GPU a few rows are nearly free
+# beside reading the weights.
 CPU_ROW, GPU_ROW = 0.28, 0.02
 
 

@@ -10,9 +10,9 @@ that explains the mean number of tokens L = (1 - a^(g+1)) / (1 - a) that came fr
 
 - Small models: table 3 of that paper has T5-XXL (11B) and LaMDA (137B), greedy: 0.61 at a size of 1:1370, 0.71 at 1:68,
   0.77 at 1:44 and 0.78 at 1:14. They lie near a line over the logarithm of the ratio.
-- Prediction heads in the model's file: 0.85 to 0.90 of the first token (DeepSeek-V3, arXiv 2412.19437, 5.4.3); behind
-  it they guess from guesses: L 2.98 at depth 3 with GLM-5.2 (llama.cpp, pull request 25980) and 3.57 at depth 4 with
-  Qwen3.6-35B-A3B (22673) make 0.81 and 0.83, L 3.20 at depth 7 with DeepSeek-V3 (model card of
+- Prediction heads in the model's file: 0.85 to 0.90 of the first token (DeepSeek-V3, arXiv 2412.19437, 5.4.3); further
+  tokens are guessed from guesses: L 2.98 at depth 3 with GLM-5.2 (llama.cpp, pull request 25980) and 3.57 at depth 4
+  with Qwen3.6-35B-A3B (22673) make 0.81 and 0.83, L 3.20 at depth 7 with DeepSeek-V3 (model card of
   nebius/MTP-DeepSeek-V3-0324) 0.71.
 - EAGLE-3 heads: L 3.53 at depth 7 with Llama-3.1-8B on MT-Bench (vLLM, 26191) makes 0.74, as L 2.7 at depth 3 with
   Qwen3-8B does (speculators, 563); 2.47 at depth 6 with MiniCPM3 (vLLM, 24243) makes 0.61 and 2.36 at depth 5 with

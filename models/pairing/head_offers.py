@@ -45,9 +45,9 @@ def hub_heads(
 ) -> FoundOffers:
     """EAGLE-3 heads for the model, and other drafts in its own repository ``repo_id``.
 
-    A head belongs to one model: its header names that, and its tokens are compared. Heads that cannot be used are
-    listed with the reason. ``vocabulary`` is the model's, if ``facts`` have no files to read it from. Reads a few MB;
-    raises HubError and GgufError.
+    A head belongs to one model: its header must name that model, and its tokens are compared. Heads that cannot be used
+    are listed with the reason. ``vocabulary`` is the model's, if ``facts`` have no files to read it from. Reads a few
+    MB; raises HubError and GgufError.
     """
     offers: list[DownloadOffer] = []
     notes: list[str] = []

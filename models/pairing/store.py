@@ -1,6 +1,6 @@
 """Measured gains of pairs on this machine, and the chosen partner of each model, in one small file.
 
-Models are identified by ``file_id``, so a moved file keeps its entries and a changed one loses them.
+Models are identified by ``file_id``, so a moved file keeps its entries, and a changed file loses them.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _values(kind: type[_Kept], items: Any) -> list[_Kept]:
 
 
 def file_id(path: Path) -> str:
-    """Size, time of change and a hash of the beginning, as one text; raises UnreadableFile."""
+    """Size, modification time and a hash of the file's beginning, as one text; raises UnreadableFile."""
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())

@@ -2,8 +2,8 @@
 
 QuantiseError
 ├── QuantiseRefused    what was asked for would lose more than it gains, or cannot be done with this model
-├── QuantiseFailed     it was begun, and the result is not there
-└── QuantiseCancelled  by the user
+├── QuantiseFailed     it failed after it had begun
+└── QuantiseCancelled  the user cancelled it
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class QuantiseRefused(QuantiseError):
 
 
 class QuantiseFailed(QuantiseError):
-    """It was begun and did not end well; nothing of it is left."""
+    """Quantising failed after it had begun; no file is left."""
 
 
 class QuantiseCancelled(QuantiseError):
-    """The user cancelled it; nothing of it is left."""
+    """The user cancelled it; no file is left."""
 
     def __init__(self) -> None:
         super().__init__(Sentence("Cancelled. Nothing of it is left on the disk."))

@@ -15,8 +15,8 @@ from models.quantise.errors import QuantiseRefused
 FOLDER = "quantised"
 # Bits per weight and quality, by the perplexities in llama.cpp's tools/quantize/README.md and its discussions.
 _QUALITIES = (
-    (16.0, Sentence("Nothing that could be noticed is lost.")),
-    (8.0, Sentence("Hardly to be told from the original.")),
+    (16.0, Sentence("No noticeable loss.")),
+    (8.0, Sentence("Hard to tell from the original.")),
     (6.0, Sentence("Very near the original.")),
     (5.4, Sentence("Near the original; a little is lost.")),
     (4.4, Sentence("Good for most uses; some is lost.")),

@@ -46,7 +46,7 @@ def fit_report(
     judged: AcceptanceCounts = NOTHING_JUDGED,
     why_no_head: Callable[[ProposerKind], str | None] = lambda kind: None,
 ) -> FitReport:
-    """Judge a model; a given ``n_ctx`` replaces that of ``wanted`` and is never shortened.
+    """Judge a model. ``n_ctx`` (tokens), if given, replaces the context of ``wanted`` and is never shortened.
 
     ``wanted`` is the fit request of a load (None: the default). ``judged`` is the acceptance of its draft here.
     ``why_no_head`` returns why this build of llama.cpp cannot run a kind of head, or None.
@@ -99,7 +99,7 @@ def _notes(facts: ModelFacts, n_ctx: int | None, wanted: FitRequest, plan: Place
     if n_ctx is not None and n_ctx > wanted.n_ctx:
         notes.append(
             Sentence(
-                "It was trained for {n_ctx:,} tokens, and is judged with these instead of {asked:,}.",
+                "It was trained for {n_ctx:,} tokens of context, so it is judged with that instead of {asked:,}.",
                 n_ctx=wanted.n_ctx,
                 asked=n_ctx,
             )

@@ -1,7 +1,7 @@
-"""Typical facts of a model of which only the architecture and the number of parameters are known.
+"""Typical facts of a model when only its architecture and number of parameters are known.
 
-The Hub's search gives no more. Fit and speed of such an outline come from the same code as those of a header, which
-replaces the outline as soon as it was read.
+The Hub's search says no more than that. Fit and speed of an outline come from the same code as those of a header. Once
+the header was read, it replaces the outline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from models.quantise.plan import TARGETS
 
 # The quantisations that most people download, most popular first.
 USUAL = ("Q4_K_M", "UD-Q4_K_M", "UD-Q4_K_XL", "MXFP4", "Q4_K_S", "Q4_0", "IQ4_XS", "Q5_K_M", "Q6_K", "Q8_0")
-# Parameters, layers, width, heads of keys and length of a head of dense models that were published with such sizes.
+# Sizes of published dense models: parameters, layers, width, KV heads, and the length of a head.
 _SHAPES = (
     (0.3e9, 18, 640, 1, 256), (0.6e9, 28, 1024, 8, 128), (1.2e9, 16, 2048, 8, 64), (3e9, 28, 3072, 8, 128),
     (8e9, 36, 4096, 8, 128), (14e9, 40, 5120, 8, 128), (32e9, 64, 5120, 8, 128), (70e9, 80, 8192, 8, 128),

@@ -104,6 +104,6 @@ def _pace(one: QuantisationOption) -> str:
 
 
 def _quality(one: QuantisationOption) -> tuple[float, int]:
-    """Better ones first; among names that are in no list, larger files."""
+    """Sort better quantisations first; unknown names come last, larger files first."""
     place = rank(one.quantisation)
     return (float("inf") if place is None else place), -one.n_bytes

@@ -13,7 +13,7 @@ _ADVICE = (
     ),
     (
         r"Killed signal terminated program|virtual memory exhausted|out of memory|cannot allocate memory",
-        "The memory was not enough. Close other programs, or build with fewer compilers at once: "
+        "The build ran out of memory. Close other programs, or build with fewer compilers at once: "
         "CMAKE_BUILD_PARALLEL_LEVEL=1 ./slipstream",
     ),
     (
@@ -40,13 +40,13 @@ _ADVICE = (
     ),
     (
         r"CMAKE_(?:C|CXX)_COMPILER|compiler .* is not able to compile|fatal error: .*\.h",
-        f"The C and C++ compilers are not complete. Install gcc and g++ with their headers. {_AGAIN}",
+        f"The C and C++ compilers are incomplete. Install gcc and g++ with their headers. {_AGAIN}",
     ),
 )
 
 
 def advise(tail: Sequence[str]) -> str:
-    """Return what the user can do, or a general answer where the output tells nothing known."""
+    """Return what the user can do, or general advice if nothing in the output is recognised."""
     text = "\n".join(tail)
     for pattern, advice in _ADVICE:
         if re.search(pattern, text, re.IGNORECASE):

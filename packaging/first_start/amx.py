@@ -1,7 +1,8 @@
-"""AMX: whether the compiler gets tile registers right on this processor.
+"""AMX: whether the compiler generates correct code for this processor's tile registers.
 
 gcc before 13 takes the operand of ``_tile_loadconfig`` for 8 bytes instead of 64 and drops the stores to the rest as
-dead: llama.cpp then dies with SIGILL or SIGSEGV in its matrix product. The probe does what llama.cpp does, and looks.
+dead: llama.cpp then dies with SIGILL or SIGSEGV in its matrix product. The probe does what llama.cpp does, and checks
+the result.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ int main(void) {
 
 
 class Amx(Enum):
-    """What is known about AMX with one compiler on this processor."""
+    """Whether AMX works with a compiler on this processor."""
 
     ABSENT = "the processor has none"
     WORKS = "works"
@@ -87,7 +88,7 @@ def probe(compiler: Compiler) -> Amx:
 
 
 def flags_for(amx: Amx, compiler: Compiler) -> tuple[str, ...]:
-    """Return the compiler flags that AMX asks for; by the compiler's version where the probe could not run."""
+    """Return the compiler flags that AMX needs; decided by the compiler's version if the probe could not run."""
     if amx in (Amx.ABSENT, Amx.WORKS):
         return ()
     if amx is Amx.BROKEN:

@@ -1,6 +1,6 @@
 """The chat templates of real models that llama.cpp's sources hold: the checks go through all of them.
 
-They are in the source distribution of llama-cpp-python, and are kept beside the cache of its builds, by version.
+They come from the source distribution of llama-cpp-python, and are kept beside the cache of its builds, by version.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def beside(wheels: Path, version: str) -> Path:
 
 
 def keep_templates(wheels: Path, version: str, pip: Callable[..., None]) -> Path:
-    """Fetch the source distribution with ``pip``, keep its templates alone, and return their folder.
+    """Fetch the source distribution with ``pip``, keep only its templates, and return their folder.
 
-    Does nothing where they are there. Raises CommandFailed where it cannot be fetched.
+    Fetches nothing if the templates are there already. Raises CommandFailed if it cannot be fetched.
     """
     folder = beside(wheels, version)
     if folder.is_dir():

@@ -1,4 +1,4 @@
-"""Commands of the set-up: their output goes to the log line by line, and nothing of them outlives an interruption."""
+"""Commands of the set-up. Their output goes to the log line by line, and an interruption ends their child processes."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def run_logged(
     on_line: Callable[[str], None] = lambda line: None,
     folder: Path | None = None,
 ) -> None:
-    """Run ``command`` to its end; raise CommandFailed with the last lines where it fails.
+    """Run ``command`` to its end; raise CommandFailed with the last lines of its output if it fails.
 
-    It gets a session of its own: on Ctrl-C this process stops all of it (pip, CMake and the compilers), in order.
+    It gets a session of its own, so that on Ctrl-C this process can stop all of it: pip, CMake and the compilers.
     """
     log.write(f"\n$ {' '.join(command)}")
     try:

@@ -1,4 +1,4 @@
-"""The build of llama.cpp: what it is built for on this machine, and building it."""
+"""The build of llama.cpp: chooses backend and options for this machine, and builds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from first_start.errors import SetupError
 from first_start.machine import BuildMachine, Compiler
 
 PROJECT = "llama-cpp-python"
-# What the build includes to patch llama.cpp's sources before they are compiled.
+# The CMake file that patches llama.cpp's sources before they are compiled.
 SOURCES = Path(__file__).with_name("llama_sources.cmake")
-# Devices of other machines (`./slipstream worker`). RDMA would leave the connection that the token was proved on.
+# Devices of other machines (`./slipstream worker`). RDMA is off: its data would bypass the connection on which the
+# token was proved.
 _EVERYWHERE = ("-DGGML_RPC=on", "-DGGML_RPC_RDMA=off")
 _STEP = re.compile(r"^\s*\[(\d+)/(\d+)\]")
 
 
 class Backend(Enum):
-    """Where the matrix products run."""
+    """The kind of device that computes matrix products."""
 
     CPU = "CPU"
     CUDA = "CUDA"
@@ -48,7 +49,7 @@ class BuildPlan:
 
 
 def choose_backend(machine: BuildMachine) -> tuple[Backend, str]:
-    """Return where llama.cpp shall compute, and a note where the machine could do more than it was given."""
+    """Return the backend to build for, and a note for the user if a GPU stays unused ("" if none does)."""
     if machine.system == "Darwin":
         return (Backend.METAL, "") if machine.architecture == "arm64" else (Backend.CPU, "")
     if not machine.nvidia_gpus:
@@ -81,7 +82,7 @@ def plan_build(machine: BuildMachine, amx: Amx) -> BuildPlan:
 
 
 def without_gpu(plan: BuildPlan) -> BuildPlan:
-    """Return the plan to fall back on where the build for the GPU fails."""
+    """Return the plan to fall back on if the build for the GPU fails."""
     note = (
         f"The build for {plan.backend.value} failed, so llama.cpp runs on the CPU. "
         "The log says why; ./slipstream setup tries again."
@@ -102,7 +103,7 @@ def build_environment(plan: BuildPlan, environment: Mapping[str, str]) -> dict[s
 
 
 def source_files() -> list[Path]:
-    """Return the files that say what is made of llama.cpp's sources."""
+    """Return the files that decide how llama.cpp's sources are patched."""
     return [SOURCES, SOURCES.with_name("llama_patches.py"), *sorted(SOURCES.with_name("patches").iterdir())]
 
 
@@ -114,7 +115,7 @@ def with_patches(environment: Mapping[str, str], python: Path) -> dict[str, str]
 
 
 def describe_step(line: str) -> tuple[int, int] | None:
-    """Return (done, total) for a line of the build's output that tells it."""
+    """Return (done, total) from a line of the build's output; None if the line does not say."""
     match = _STEP.match(line)
     return (int(match.group(1)), int(match.group(2))) if match else None
 
@@ -138,7 +139,7 @@ class WheelBuild:
 
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        # pip's own cache keeps wheels by version alone: it would hand out one that was built with other flags.
+        # pip's own cache knows wheels by version alone, so it could return one that was built with other flags.
         command = [
             *(str(self.python), "-m", "pip", "wheel", "--verbose", "--no-input", "--no-cache-dir", "--no-deps"),
             *("--no-binary", PROJECT, "--build-constraint", str(self.constraints)),

@@ -30,7 +30,7 @@ class Build:
 
 @dataclass
 class LlamaInstall:
-    """The pinned release of llama-cpp-python, on its way into ``venv``. ``pip`` runs pip there."""
+    """Puts the pinned release of llama-cpp-python into ``venv``. ``pip`` runs pip there."""
 
     venv: VenvFolder
     version: str
@@ -40,7 +40,7 @@ class LlamaInstall:
 
     @cached_property
     def machine(self) -> BuildMachine:
-        """This machine; looked at late, because the compiler may only just have been installed."""
+        """This machine. It is examined late, because an earlier step may have installed the compiler."""
         return look(self.environment)
 
     def wanted(self) -> Build:
@@ -54,11 +54,11 @@ class LlamaInstall:
         return Build(plan, build_key(self.version, plan, self.machine, self.environment))
 
     def settled(self, build: Build) -> Build:
-        """Return the build to go for: the one for the CPU where the one for the GPU was tried in vain before."""
+        """Return the build to make: ``build``, or the one for the CPU if ``build`` is for a GPU and failed before."""
         return self.build_of(without_gpu(build.plan)) if self.cache.has_failed(build.key) else build
 
     def installed_key(self) -> str:
-        """The key of the build in the venv; empty where there is none. Its files are checked with all packages'."""
+        """The key of the build in the venv; "" if there is none."""
         record = self.venv.path / _RECORD
         has_files = any(self.venv.site_packages.glob("llama_cpp_python-*.dist-info"))
         return record.read_text(encoding="utf-8") if has_files and record.exists() else ""
@@ -71,7 +71,7 @@ class LlamaInstall:
         record.write_text(build.key, encoding="utf-8")
 
     def make(self, build: Build, log: Log, progress: SetupProgress) -> tuple[Path, Build]:
-        """Build the wheel and return it with what it is; where the build for a GPU fails, build for the CPU."""
+        """Build the wheel, for the CPU if the build for a GPU fails; return it and the build that it is."""
         try:
             return self._run(build, log, progress), build
         except CommandFailed:
@@ -80,7 +80,7 @@ class LlamaInstall:
         progress.say(f"      The build for {build.plan.backend.value} failed; llama.cpp is built for the CPU instead.")
         on_cpu = self.build_of(without_gpu(build.plan))
         wheel = self.cache.find(on_cpu.key) or self._run(on_cpu, log, progress)
-        # Only now it is known that the GPU was the reason, and not for example the network.
+        # Only now is it known that the GPU was the reason, and not the network, for example.
         self.cache.note_failure(build.key)
         return wheel, on_cpu
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def hold(file: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock ``file``; call ``on_wait`` once where another process has it."""
+    """Hold the lock ``file``; call ``on_wait`` once if another process has it."""
     has_waited = False
     while True:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The machine, as far as it decides how llama.cpp is built: processor, GPU and compilers."""
+"""What decides how llama.cpp is built on this machine: processor, GPU and compilers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CUDA_FOLDER = Path("/usr/local/cuda")
 
 
 class Family(Enum):
-    """The compilers that tell their options apart."""
+    """Compiler families that differ in their options."""
 
     GCC = "gcc"
     CLANG = "clang"
@@ -43,7 +43,7 @@ class Compiler:
 
 @dataclass(frozen=True)
 class BuildMachine:
-    """What llama.cpp will run on, and what there is to build it with."""
+    """The processor and GPUs that llama.cpp will run on, and the compilers to build it with."""
 
     system: str
     architecture: str
@@ -61,7 +61,7 @@ class BuildMachine:
 
     @property
     def instructions(self) -> tuple[str, ...]:
-        """The flags that a native build depends on, in a fixed order."""
+        """The processor's flags that a native build depends on, in a fixed order."""
         if self.architecture not in ("x86_64", "amd64", "i686"):
             return tuple(sorted(self.cpu_flags))
         return tuple(sorted(flag for flag in self.cpu_flags if _X86_INSTRUCTIONS.match(flag)))
@@ -74,7 +74,7 @@ def parse_cpu_flags(cpuinfo: str) -> frozenset[str]:
 
 
 def parse_compiler(c: str, cxx: str, version: str, dumped: str) -> Compiler | None:
-    """Return the compiler for the output of ``--version`` and ``-dumpversion``; None where it makes no sense."""
+    """Return the compiler described by the output of ``--version`` and ``-dumpversion``; None if unclear."""
     major = re.match(r"\d+", dumped)
     if not major or not version.strip():
         return None
@@ -83,7 +83,7 @@ def parse_compiler(c: str, cxx: str, version: str, dumped: str) -> Compiler | No
 
 
 def output_of(*command: str, seconds: float = 20) -> str:
-    """Return what a short command prints; nothing where it is missing, fails or hangs."""
+    """Return what a short command prints; "" if it is missing, fails, or takes longer than ``seconds``."""
     try:
         done = subprocess.run(
             command,
@@ -111,7 +111,7 @@ def find_compiler(environment: Mapping[str, str]) -> Compiler | None:
 
 
 def find_nvcc(environment: Mapping[str, str]) -> str | None:
-    """Return the path of CUDA's compiler."""
+    """Return the path of CUDA's compiler, or None."""
     folders = [environment.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     places = [Path(folder) for folder in folders if folder] + [_CUDA_FOLDER]
     paths = [environment.get("PATH", os.defpath), *(str(place / "bin") for place in places)]
@@ -119,7 +119,7 @@ def find_nvcc(environment: Mapping[str, str]) -> str | None:
 
 
 def find_nvidia_gpus() -> tuple[str, ...]:
-    """Return a description of each NVIDIA GPU, its compute capability where the driver tells it."""
+    """Return a description of each NVIDIA GPU, with its compute capability if the driver reports it."""
     answer = output_of("nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader")
     if answer.strip():
         return tuple(sorted(line.strip() for line in answer.splitlines() if line.strip()))

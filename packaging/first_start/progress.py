@@ -1,4 +1,4 @@
-"""The set-up's progress: one line per step, which advances on a terminal and is written once elsewhere."""
+"""The set-up's progress: one line per step, updated in place on a terminal and written once elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def spell_seconds(seconds: float) -> str:
 
 
 def spell_rest(elapsed: float, done: int, total: int) -> str:
-    """Return how long the rest will take at the pace so far; nothing while that is a guess."""
+    """Return in words how long the rest will take at the pace so far; "" while it is too early to say."""
     if total <= 0 or done * 20 < total or done >= total:
         return ""
     rest = elapsed * (total - done) / done
@@ -51,7 +51,7 @@ class SetupProgress:
         return spell_seconds(self._clock() - self._began)
 
     def say(self, text: str) -> None:
-        """Print a line of its own."""
+        """Print ``text`` on a line of its own."""
         self._clear()
         print(text, file=self._stream, flush=True)
 
@@ -77,7 +77,7 @@ class SetupProgress:
         self.update(f"{done} of {total}{rest}")
 
     def tick(self) -> None:
-        """Draw the advancing line; without a terminal print one now and then as a sign of life."""
+        """Redraw the step's line; without a terminal print a line now and then as a sign of life."""
         if not self._title:
             return
         if self._on_terminal:
@@ -90,12 +90,12 @@ class SetupProgress:
             self.say(f"{self._label()}{self._detail or 'still running'}  {spell_seconds(self.elapsed)}")
 
     def end(self, result: str) -> None:
-        """End the step with what came of it."""
+        """End the step, and print its ``result`` and time."""
         self.say(f"{self._label()}{result}  {spell_seconds(self.elapsed)}")
         self._title = ""
 
     def abandon(self) -> None:
-        """Leave the current step as it stands, on a line of its own."""
+        """Stop updating the current step's line, so that what follows begins on a new line."""
         if self._title and self._on_terminal:
             print(file=self._stream, flush=True)
         self._title = ""

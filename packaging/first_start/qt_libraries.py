@@ -1,4 +1,4 @@
-"""Qt's own libraries: whether the system has everything that they load."""
+"""Whether the system has all libraries that Qt's own libraries load."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def parse_missing(ldd: str) -> frozenset[str]:
 
 
 def missing_libraries(site_packages: Path) -> tuple[str, ...]:
-    """Return what Qt's libraries and platform plugins need and the system lacks. Qt itself names the wrong one."""
+    """Return the libraries that Qt needs and the system lacks. Qt's own error message names the wrong one."""
     folder = site_packages / "PySide6"
     if not folder.exists() or not shutil.which("ldd"):
         return ()

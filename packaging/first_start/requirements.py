@@ -15,7 +15,7 @@ _NAME = re.compile(r"^[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True)
 class Requirements:
-    """Requirements by purpose. llama.cpp is apart: it is built here and never resolved."""
+    """Requirements by purpose. llama-cpp-python is separate: it is built here, and pip never resolves it."""
 
     app: tuple[str, ...]
     development: tuple[str, ...]
@@ -23,7 +23,7 @@ class Requirements:
 
 
 def normalise(name: str) -> str:
-    """Return a project's name in the one form that can be compared."""
+    """Return a project's name in the normalised form in which names are compared."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -49,7 +49,7 @@ def parse_requirements(pyproject: str) -> Requirements:
 
 
 def pinned_version(constraints: str, name: str) -> str:
-    """Return the version that constraints.txt gives a project without markers."""
+    """Return the version to which ``constraints`` pins a project, by a line without markers."""
     match = re.search(rf"^{re.escape(name)}==(\S+)$", constraints, re.MULTILINE)
     if not match:
         raise SetupError(f"constraints.txt must pin {name}.")

@@ -1,4 +1,4 @@
-"""Stamps: what a finished set-up was made from. The launcher compares them with what is there now."""
+"""Stamps say what a finished set-up was made from. The launcher compares them with the present state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def stamp_text(fingerprint: str, venv: VenvFolder) -> str:
 
 
 def is_stamped(venv: VenvFolder, fingerprint: str, names: tuple[str, ...]) -> bool:
-    """Whether the set-up holds for all of ``names``."""
+    """Whether all stamps ``names`` are there and up to date."""
     text = stamp_text(fingerprint, venv)
     return venv.python.exists() and all(_read(venv.path / name) == text for name in names)
 
@@ -28,7 +28,7 @@ def put(venv: VenvFolder, fingerprint: str, names: tuple[str, ...]) -> None:
 
 
 def remove(venv: VenvFolder) -> None:
-    """Remove the stamps: from here on an interruption leaves something to be finished."""
+    """Remove the stamps, so that after an interruption the launcher runs the set-up again."""
     for name in (APP, DEVELOPMENT):
         (venv.path / name).unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""The system's packages: what is missing, and how it gets there."""
+"""The system's packages: which are missing, and how to install them."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def parse_needs(text: str) -> tuple[Need, ...]:
 
 
 def python_need() -> Need:
-    """What Debian and Ubuntu split off from the Python that runs this."""
+    """The part of the running Python that Debian and Ubuntu keep in a package of its own."""
     return Need("module", "ensurepip", f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
 
 
 def is_there(need: Need) -> bool:
-    """Whether the machine has it. Libraries are asked for by name: packages are called differently everywhere."""
+    """Whether the machine has it. Libraries are found by file name: distributions name packages differently."""
     if need.kind == "module":
         return importlib.util.find_spec(need.name) is not None
     if need.kind in ("program", _CHECK):
-        # clang does what gcc does.
+        # clang will do in place of gcc.
         stand_in = {"gcc": "clang", "g++": "clang++"}.get(need.name)
         named = {"gcc": os.environ.get("CC"), "g++": os.environ.get("CXX")}.get(need.name)
         return any(shutil.which(name) for name in (need.name, stand_in, named) if name)
@@ -60,14 +60,14 @@ def is_there(need: Need) -> bool:
 
 
 def missing(needs: Sequence[Need], check: Callable[[Need], bool] = is_there) -> tuple[Need, ...]:
-    """Return the needs that are not met. macOS brings its libraries; only a compiler is asked for there."""
+    """Return the needs that are not met. macOS brings its libraries, so only a compiler is needed there."""
     if platform.system() == "Darwin":
         needs = [need for need in needs if need.kind != "library"]
     return tuple(need for need in needs if not check(need))
 
 
 def command_to_type(needs: Sequence[Need], has: Callable[[str], bool] = lambda name: bool(shutil.which(name))) -> str:
-    """Return the sentence with the command that a user without the rights types."""
+    """Return a sentence with the command that installs the packages, for a user to type."""
     intro = "Slipstream needs system packages that are not installed."
     packages = " ".join(dict.fromkeys(need.package for need in needs))
     if has("apt-get"):
@@ -77,19 +77,20 @@ def command_to_type(needs: Sequence[Need], has: Callable[[str], bool] = lambda n
     if platform.system() == "Darwin":
         return f"{intro} Type this, then start Slipstream again:\n\n    xcode-select --install\n"
     if has("dnf"):
-        # rpm's packages say which libraries they hold, so no table of names is needed.
+        # dnf finds packages by the libraries that they hold, so no table of names is needed.
         wanted = [f"{need.name}()(64bit)" if need.kind == "library" else f"/usr/bin/{need.name}" for need in needs]
         return f"{intro} Type this, then start Slipstream again:\n\n    sudo dnf install -y {shlex.join(wanted)}\n"
     names = ", ".join(need.name for need in needs)
-    return f"{intro} Install what holds these with your system's package manager, then start Slipstream again: {names}"
+    hint = "Install the packages that hold these with your system's package manager"
+    return f"{intro} {hint}, then start Slipstream again: {names}"
 
 
 def ensure(needs: Sequence[Need], log: Log, on_line: Callable[[str], None]) -> str:
-    """Install what is missing where that is allowed, else raise PackagesMissing. Return what was done."""
+    """Install missing packages if this user may, else raise PackagesMissing. Return what was done, in words."""
     lacking = missing(needs)
     if not lacking:
         return "all there"
-    # Without its own module Python cannot make a venv: there is no going on.
+    # Without this module Python cannot make a venv, so the set-up cannot go on.
     can_go_on = all(need.kind != "module" for need in lacking)
     if can_go_on and os.environ.get("SLIPSTREAM_SKIP_PACKAGES"):
         return f"going on without {', '.join(need.name for need in lacking)}"
@@ -110,7 +111,7 @@ def _apt_install(packages: Sequence[str], log: Log, on_line: Callable[[str], Non
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1"}
     wait = ("-o", "DPkg::Lock::Timeout=600")
     run_logged("apt-get update", ("apt-get", "update", "-q", *wait), log, environment, on_line)
-    # An installation that was cut off leaves packages that must be configured before others can come.
+    # An interrupted installation leaves packages that must be configured before others can be installed.
     run_logged("dpkg --configure", ("dpkg", "--configure", "-a"), log, environment, on_line)
     try:
         run_logged("apt-get install", (*_INSTALL, "-q", *wait, *packages), log, environment, on_line)
@@ -124,7 +125,7 @@ def read_needs(root: Path) -> tuple[Need, ...]:
 
 
 def ensure_checks(root: Path, log: Log, on_line: Callable[[str], None]) -> str:
-    """Install programs that only the checks use, where that is allowed. Return a sentence about what is left out."""
+    """Install programs that only the checks use, if this user may. Return a sentence about what is left out."""
     lacking = missing([need for need in _listed(root) if need.kind == _CHECK])
     if not lacking:
         return ""

@@ -37,11 +37,11 @@ class VenvFolder:
 
     @property
     def version(self) -> str:
-        """The version of Python that ``pyvenv.cfg`` tells; the launcher reads it there as well."""
+        """The version of Python in ``pyvenv.cfg``, where the launcher reads it too."""
         return read_version(self.path / "pyvenv.cfg")
 
     def pip_version(self) -> str | None:
-        """Return pip's version where the venv works as a whole; None where it has to be made anew."""
+        """Return pip's version if the venv works; None if the venv has to be made anew."""
         if not (self.path / "pyvenv.cfg").exists():
             return None
         words = output_of(str(self.python), "-E", "-s", "-c", _PROBE).split()
@@ -55,7 +55,7 @@ class VenvFolder:
         run_logged("The making of .venv", (str(base_python()), "-E", "-s", "-m", "venv", str(self.path)), log)
 
     def wipe(self) -> None:
-        """Remove everything in it but the lock that this process holds and the log it writes."""
+        """Remove everything in it except this process's lock and log."""
         for entry in self.path.iterdir() if self.path.exists() else ():
             if entry.name in _KEPT:
                 continue
@@ -65,7 +65,7 @@ class VenvFolder:
                 entry.unlink()
 
     def follow_its_folder(self) -> bool:
-        """Repair the paths inside after the project's folder was moved or copied. False: it must be made anew."""
+        """Repair the paths inside after the project's folder was moved or copied; False if it must be made anew."""
         old = made_as(self.path)
         if old is None or old == self.path:
             return True
@@ -77,12 +77,12 @@ class VenvFolder:
         return True
 
     def link_project(self) -> None:
-        """Let the venv's Python find the project's folders from anywhere."""
+        """Let the venv's Python import the project from any working directory."""
         (self.site_packages / _PATH_FILE).write_text(f"{self.root}\n", encoding="utf-8")
 
     def drop_incomplete(self) -> tuple[str, ...]:
-        """Make pip install packages again whose files are not all there, as a cut-off installation leaves them."""
-        # What pip had set aside to bring back, when it was cut off in an update.
+        """Remove packages that lack files, as after an interrupted installation, so that pip installs them again."""
+        # Packages that pip set aside during an update that was interrupted.
         for aside in self.site_packages.glob("~*"):
             shutil.rmtree(aside, ignore_errors=True)
         broken = [info for info in sorted(self.site_packages.glob("*.dist-info")) if not is_complete(info)]
@@ -92,7 +92,7 @@ class VenvFolder:
 
 
 def base_python() -> Path:
-    """Return the Python that links lead to: the one behind a venv, by the name that an upgrade does not move."""
+    """Return the Python behind a venv, links followed, by a name that stays the same after an upgrade."""
     base = Path(getattr(sys, "_base_executable", None) or sys.executable)
     versioned = base.with_name(f"python{sys.version_info.major}.{sys.version_info.minor}")
     return versioned if versioned.exists() else base
@@ -116,7 +116,7 @@ def made_as(venv: Path) -> Path | None:
 
 
 def can_be_rewritten(venv: Path) -> bool:
-    """Whether the venv's scripts name their Python in their first line alone, so that replacing the path is enough."""
+    """Whether the venv's scripts name their Python only in their first line, so that replacing the path is enough."""
     return len(str(venv)) < _LONGEST_SHEBANG and not re.search(r"[\s'\"$`\\]", str(venv))
 
 
@@ -133,7 +133,7 @@ def rewrite(file: Path, replacements: Mapping[str, str]) -> None:
 
 
 def is_complete(info: Path) -> bool:
-    """Whether every file of an installed package is there in the size that its RECORD gives."""
+    """Whether every file of an installed package is there, with the size in its RECORD."""
     try:
         with (info / "RECORD").open(encoding="utf-8", newline="") as record:
             return all_there(info.parent, csv.reader(record))
@@ -144,7 +144,7 @@ def is_complete(info: Path) -> bool:
 def all_there(folder: Path, rows: Iterable[list[str]]) -> bool:
     """Whether the files that RECORD's rows (path, hash, size) name are there.
 
-    Scripts may hold another path by now, and Python compiles modules anew that came compiled.
+    The sizes of scripts are not compared, since a move rewrites their paths; compiled modules are not checked at all.
     """
     for name, _, size in rows:
         file = folder / name

@@ -1,4 +1,4 @@
-"""The cache of llama.cpp builds: a build takes minutes, and one made for other flags or another CPU crashes."""
+"""The cache of llama.cpp builds. A build takes minutes, and one for other flags or another CPU would crash."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def build_key(
     environment: Mapping[str, str],
     recipe: Path | None = None,
 ) -> str:
-    """Return the name of one build: equal only where its wheel may be used. Python's version is no part of it.
+    """Return the key of a build. Equal keys mean that the wheel may be used. Python's version is not part of it.
 
-    ``recipe`` is the file that says what is made of llama.cpp's sources, the set-up's own changes where left out.
-    The wheel is tagged py3-none: it holds libraries that are loaded with ctypes.
+    ``recipe`` is the file that decides how llama.cpp's sources are changed; None means the set-up's own patches. One
+    wheel fits all versions of Python (tag py3-none), because its libraries are loaded with ctypes.
     """
     on_gpu = plan.backend is Backend.CUDA
     parts = {
@@ -77,7 +77,7 @@ class WheelCache:
         return wheels[0]
 
     def work_folder(self, key: str) -> Path:
-        """Return the folder to build in: beside the finished ones, so that a rename makes it one of them."""
+        """Return the folder to build in. It is beside the finished builds, so that ``keep`` only has to rename it."""
         return self.folder / f"{_BUILDING}{key}-{os.getpid()}"
 
     def keep(self, key: str, wheel: Path) -> Path:
@@ -90,11 +90,11 @@ class WheelCache:
         return place / wheel.name
 
     def note_failure(self, key: str) -> None:
-        """Remember that a build does not succeed here, so that it is not tried again at every change."""
+        """Remember that a build failed here, so that it is not tried again at every change."""
         self._failure(key).touch()
 
     def has_failed(self, key: str) -> bool:
-        """Whether a build was tried in vain."""
+        """Whether a build was tried before and failed."""
         return self._failure(key).exists()
 
     def _failure(self, key: str) -> Path:

@@ -15,11 +15,10 @@ from app.doctor.advice import advice, faults
 from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, ServerFacts, SystemFacts
 from app.doctor.text import render
 from app.environment.exit_codes import ExitCode
-from core.machine import bandwidth
-from core.machine import probe as machine_probe
+from core.machine import bandwidth, known_machine
 from core.machine.host import this_machine
-from core.machine.probe import MachineProbe
-from core.values.devices import LlamaSystem
+from core.machine.known_machine import MachineProbe, remembered_probe
+from core.values.engine_options import LlamaSystem
 from models.estimate.speed.probe import Probe
 
 LLAMA = {
@@ -110,7 +109,7 @@ def test_the_whole_report_as_json(
 ) -> None:
     monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
     probe = MachineProbe(this_machine().cpu, this_machine().ram, {"CPU": Probe({"Q8_0": 20e9})}, ())
-    monkeypatch.setattr(machine_probe, "measure", lambda models, should_stop=None: probe)
+    monkeypatch.setattr(known_machine, "probe_machine", lambda models, should_stop=None: probe)
     assert cli.main(["doctor", "--json"]) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)
     assert report["selftest"] is None
@@ -121,7 +120,7 @@ def test_the_whole_report_as_json(
     assert {folder["purpose"] for folder in report["folders"]} >= {"data", "models", "cache", "runtime"}
     assert checks.check_bandwidth().is_remembered
     assert report["bandwidth"]["kernels"] == {"Q8_0": 20e9}
-    assert machine_probe.remembered(home / "cache", this_machine()) == probe
+    assert remembered_probe(home / "cache", this_machine()) == probe
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,7 @@ from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
 from app.settings.worker_tokens import VARIABLE
 from core.loading.memory_fit import LoadPlan, fit
-from core.values.devices import Device, LlamaSystem
-from core.values.engine_options import EngineOptions
+from core.values.engine_options import Device, EngineOptions, LlamaSystem
 from core.values.errors import ModelDoesNotFit
 from core.values.model_settings import ModelSettings
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
@@ -83,7 +82,7 @@ def test_a_model_is_loaded_as_it_was_judged(
     facts: ModelFacts, own: ModelSettings, machine: Machine, must_draft: bool | None
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("core.loading.dry_run.compute_bytes", compute)
+        patch.setattr("core.loading.memory_need.compute_bytes", compute)
         patch.setattr("core.loading.memory_fit.read_model", lambda path: DRAFT)
         patch.setattr("app.settings.model_settings_store.settings_of", lambda path: own)
         must = bool(must_draft)
@@ -144,6 +143,6 @@ def test_llama_cpp_is_asked_for_devices_only_where_it_is_made_for_gpus(monkeypat
 
     monkeypatch.setattr("app.doctor.checks.check_llama", check_llama)
     for backends, names in (((), ["CPU"]), (("cuda",), ["CPU", "CUDA0"])):
-        monkeypatch.setattr("core.llama.checks.system.gpu_backends", lambda backends=backends: backends)
+        monkeypatch.setattr("core.llama.build.gpu_backends", lambda backends=backends: backends)
         assert [device.name for device in current_machine().machine.devices] == names
     assert asked == ["devices"]

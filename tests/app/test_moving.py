@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.environment.paths import models_folder
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.library.moving import FOLDER, ModelsMove, MoveCancelled
 from models.library.values import MoveStep
 from tests.support.disks import small_disk

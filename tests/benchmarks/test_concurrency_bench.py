@@ -11,7 +11,7 @@ import pytest
 from benchmarks.concurrency import ConcurrencySample, rows_of, summarise
 from benchmarks.contenders import AUTO, PLAIN, ContenderRun, ReplyOutcome
 from benchmarks.report import percentile
-from core.values.receipt import Receipt
+from core.values.messages import Receipt
 
 PNG = b"\x89PNG\r\n"
 WAY_BACK = {"ember": None, "qwen35": "RecurrentMemory", "qwen3next": "CheckpointMemory"}

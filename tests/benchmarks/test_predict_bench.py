@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import predict
-from core.machine.probe import MachineProbe, TimedModel
+from core.machine.known_machine import MachineProbe, TimedModel
 from models.estimate.speed.machine import Machine
 from models.estimate.speed.probe import Probe
 
@@ -22,7 +22,7 @@ PROBE = MachineProbe(
 def test_the_report_has_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(predict, "TYPES", ("Q8_0",))
-    monkeypatch.setattr(predict.machine_probe, "measure", lambda models: PROBE)
+    monkeypatch.setattr(predict, "probe_machine", lambda models: PROBE)
     monkeypatch.setattr(predict.bandwidth, "LARGEST_SET", 64 << 20)
     picture = tmp_path / "predict.png"
     options = argparse.Namespace(layers=(1, 2), seconds=0.02, threads=1, seed=1, plot=picture)

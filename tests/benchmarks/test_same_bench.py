@@ -12,7 +12,7 @@ from benchmarks.engine_client import AskedReply, EngineClient, Question
 from benchmarks.same import KINDS, MODELS, OWN_KINDS, SameBench, SameFinding, model_file, questions, row_of, summarise
 from benchmarks.same_cost import Switch, measure_costs
 from core.values.engine_options import EngineOptions
-from core.values.receipt import Receipt
+from core.values.messages import Receipt
 from models.facts.model_facts import read_model
 from tests.support.prompts import FOX
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT

@@ -13,8 +13,8 @@ from benchmarks.ablations import RULES, SimulatedWorkload, workloads
 from benchmarks.embeddings import OURS, PEER, EmbeddingCase, measure_case
 from benchmarks.lanes import LanePace
 from benchmarks.truth import StoppedClock, TruthSample
-from core.machine.measurements import physical_cores
-from core.values.receipt import Receipt
+from core.machine.host import core_count
+from core.values.messages import Receipt
 from tests.support.engines import open_engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ def test_a_small_run_of_checkouts(run_bench: Callable[..., dict[str, Any]]) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(physical_cores() < 2, reason="there is nothing to choose on one core")
+@pytest.mark.skipif(core_count() < 2, reason="there is nothing to choose on one core")
 def test_the_load_bench_compares_with_each_fixed_number_of_threads(run_bench: Callable[..., dict[str, Any]]) -> None:
     sizes = ("--layers", "8", "--rounds", "1", "--seconds", "0.1", "--patience", "3", "--threads", "2")
     report = run_bench("load", *sizes)

@@ -12,6 +12,7 @@ TOOL = {"name": "get_weather", "parameters": {"type": "object", "properties": {"
 asked = [{"role": "user", "content": "What is the weather in Paris?"}]
 
 assert MODEL in [model.id for model in client.models.list()]
+assert client.models.retrieve(MODEL).id == MODEL
 answer = client.chat.completions.create(
     model=MODEL, messages=asked, tools=[{"type": "function", "function": TOOL}], temperature=0
 )
@@ -26,6 +27,10 @@ assert client.completions.create(model=MODEL, prompt="Once", max_tokens=4, logpr
 first = client.responses.create(model=MODEL, input="Hello", max_output_tokens=20)
 second = client.responses.create(model=MODEL, input="And you?", previous_response_id=first.id, max_output_tokens=20)
 assert client.responses.retrieve(second.id).output_text == second.output_text
+assert client.responses.input_items.list(second.id).data[0].content[0].text == "And you?"
+client.responses.delete(second.id)
+found = client.embeddings.create(model=MODEL, input=["a fox", "a boat"], dimensions=8).data
+assert [len(one.embedding) for one in found] == [8, 8]
 bodies = {"chat/completions": {"messages": asked, "max_tokens": 4}, "embeddings": {"input": "a fox"}}
 lines = [{"custom_id": f"/v1/{at}", "method": "POST", "url": f"/v1/{at}", "body": body} for at, body in bodies.items()]
 file = client.files.create(file=("lines.jsonl", "\n".join(map(json.dumps, lines)).encode()), purpose="batch")
@@ -33,3 +38,14 @@ batch = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completi
 while (batch := client.batches.retrieve(batch.id)).status != "completed":
     time.sleep(0.1)
 assert batch.request_counts.completed == 2
+assert len(client.files.content(batch.output_file_id).text.splitlines()) == 2
+assert batch.id in [one.id for one in client.batches.list()]
+client.files.delete(file.id)
+assert file.id not in [one.id for one in client.files.list()]
+refusal = None
+try:
+    client.audio.speech.create(model=MODEL, voice="alloy", input="Hello")
+except openai.APIStatusError as error:
+    refusal = error
+assert refusal is not None
+assert refusal.status_code == 501

@@ -45,7 +45,7 @@ CLIENTS = (
     Client(
         "openai (Python)",
         "openai",
-        "chat, streams, tools, completions, responses, files and batches of chats and vectors",
+        "chat, streams, tools, completions, vectors, responses, files, batches, models; audio is refused",
         ("openai_python.py",),
     ),
     Client("openai (Node)", "openai", "chat, streams, responses", ("openai_node.mjs",), "npm"),

@@ -185,9 +185,7 @@ def test_a_gpu_that_appears_gets_its_own_build(project, monkeypatch, capsys):
 
 
 def test_a_failed_self_test_is_told_and_its_build_is_not_kept(project, capsys):
-    project.fails = {
-        "core.llama.checks.selftest": CommandFailed(TEST, 1, ("llama.cpp crashed in a test decode (SIGILL).",))
-    }
+    project.fails = {"core.llama.build": CommandFailed(TEST, 1, ("llama.cpp crashed in a test decode (SIGILL).",))}
     assert run(project) == 1
     assert "llama.cpp crashed in a test decode (SIGILL)." in capsys.readouterr().out
     shutil.rmtree(project.root / ".venv")

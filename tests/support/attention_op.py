@@ -11,7 +11,18 @@ import numpy.typing as npt
 
 from core.llama.devices import device_handles
 from core.llama.library import declare, ggml
-from core.machine.op_timer import F16, F32, OpTimer, P, Scratch, _allocate, _expand, _free_buffer, _new_graph, attention
+from core.machine.kernel_probe import (
+    F16,
+    F32,
+    OpTimer,
+    P,
+    Scratch,
+    _allocate,
+    _expand,
+    _free_buffer,
+    _new_graph,
+    attention,
+)
 
 _set = declare(ggml, "ggml_backend_tensor_set", None, P, P, ctypes.c_size_t, ctypes.c_size_t)
 _get = declare(ggml, "ggml_backend_tensor_get", None, P, P, ctypes.c_size_t, ctypes.c_size_t)

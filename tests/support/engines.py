@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from core.engine.engine import Engine
-from core.loading.fit_request import fit_request_of
 from core.loading.load_engine import load_engine
-from core.loading.load_heads import wants_mtp
-from core.machine.measurements import Measurements
+from core.loading.memory_fit import wants_mtp
+from core.loading.memory_need import fit_request_of
+from core.machine.known_machine import Measurements
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, LoadedModel, RequestEvent, Started, Token
 from core.values.request import Request, SamplingParams
@@ -56,9 +56,9 @@ def open_engine(
 
     Which attention is faster here is not asked: what the model says at near-ties depends on it.
     """
-    from core.llama import log
+    from core.llama.library import silence_log
 
-    log.silence()
+    silence_log()
     chosen = EngineOptions(str(path), **{"n_threads": 1, "flash_attention": "on", **options})
     engine, _ = load(chosen, cache_folder=cache_folder, clock=clock)
     step = engine.step

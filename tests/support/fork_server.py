@@ -34,12 +34,12 @@ import app.library_service
 import app.server
 from app.client import server_process
 from app.client.server_process import ServerProcess, library_command, library_environment, own_folder, serve_command
-from core.ipc import child_process
-from core.ipc.child_process import WAITING
+from core.process import child_process
+from core.process.child_process import WAITING
 
 CAN_FORK = hasattr(os, "pidfd_open")
 # What is forked of what forked processes start.
-_FORKED = ("core.process.worker", "app.jobs.quantise.worker")
+_FORKED = ("core.loading.worker", "app.jobs.quantise.worker")
 # With all that is in them.
 _PARTS = (app.library_service, app.server)
 # Not huggingface_hub and keyring, which read the environment when they are imported, but what they need.

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from core.engine.engine import Engine
 from core.kv_cache.memory import CheckpointMemory, RecurrentMemory
-from core.speculation.proposer import DraftChain, ProposedToken
-from core.speculation.proposers.autoregressive_head import AutoregressiveHead
-from core.speculation.proposers.dflash import DFlashProposer
+from core.speculation.proposers.heads import AutoregressiveHead, DFlashProposer
+from core.speculation.proposers.proposer import DraftChain, ProposedToken
 from tests.support.engines import complete, open_engine
 from tests.support.prompts import EMBER, ENDLESS
 from tools.model_factory import gguf_factory, head_factory, hybrid_factory
@@ -63,7 +62,7 @@ def counting(kind: str, n_layers: int = 1, step: int = 1) -> Setting:
 
 
 def hybrid(architecture: str, head: str = "counts") -> Setting:
-    """A model with a running state and prediction heads that count or know nothing."""
+    """A model with a recurrent state and prediction heads that count or know nothing."""
     make: Callable[..., Path] = getattr(hybrid_factory, architecture)
     name = f"hybrid-{architecture}-{head}.gguf"
     return Setting(gguf_factory.cached_file(name, lambda path: make(path, head)), {})

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from core.llama.batch import Batch
-from core.llama.context import Context, ContextOptions
-from core.llama.model import Model
+from core.llama.context import Batch, Context, ContextOptions
+from core.llama.model import Model, Vocab
 from core.llama.projector import Projector
-from core.llama.vocab import Vocab
 from core.values.request import PromptImage
 
 MARK = "<__media__>"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from core.kv_cache.prefix_cache.image_tokens import is_image
-from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
-from core.kv_cache.prefix_cache.segment_store import SegmentStore
+from core.kv_cache.prefix_tree import PrefixTree, is_image
+from core.kv_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from core.engine.committer import Committer
 from core.engine.engine import Engine
-from core.llama.batch import Batch
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Batch, Context, DecodeStatus
 from core.llama.library import L, ggml
 from core.values.messages import FinishReason
 from tests.support.engines import Ledger, run, submit

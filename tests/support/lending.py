@@ -33,7 +33,7 @@ class TestWorker:
     def lender(self) -> psutil.Process:
         """The process that serves the client of now."""
         children = psutil.Process().children()
-        return next(child for child in children if "core.remote_devices.lender" in child.cmdline())
+        return next(child for child in children if "core.remote_devices.lending" in child.cmdline())
 
     def close(self) -> None:
         self._lending.close()

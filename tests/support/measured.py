@@ -16,8 +16,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from core.llama import log
-from core.machine.measurements import Measurements
+from core.llama.library import silence_log
+from core.machine.known_machine import Measurements
 from core.values.engine_options import EngineOptions
 from tests.support.engines import load
 from tests.support.prompts import EMBER, EMBER_DRAFT
@@ -60,7 +60,7 @@ def _measure(words: list[str]) -> str:
 
 
 def _main(model: str, draft: str | None = None) -> None:
-    log.silence()
+    silence_log()
     measured = Measurements(None)
     for n_threads in (None, 1):
         options = EngineOptions(model, n_ctx=512, draft_path=draft, n_threads=n_threads)

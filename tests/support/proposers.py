@@ -9,9 +9,8 @@ from typing import Any
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
+from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftChain, ProposedToken
+from core.speculation.speculator import Speculator
 
 
 class RandomProposer:

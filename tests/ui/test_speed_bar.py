@@ -11,7 +11,7 @@ from PySide6.QtCore import QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
-from core.values.snapshot import Bottleneck, Snapshot
+from core.values.messages import Bottleneck, Snapshot
 from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import ServerState, snapshot_from
 from ui.client.server_watch import CALM_MS, LIVE_MS

@@ -26,7 +26,7 @@ class BertShape:
 
 
 def bert(path: Path, pooling: str = "mean", shape: BertShape = BertShape()) -> Path:
-    """Write an encoder; with pooling ``rank`` a reranker with a head that gives one score."""
+    """Write an encoder, or with pooling ``rank`` a reranker, whose head gives one score."""
     values = {
         "context_length": shape.n_ctx,
         "embedding_length": shape.n_embd,

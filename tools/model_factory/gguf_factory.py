@@ -32,7 +32,7 @@ _UNUSED_TOKEN = 5
 class Recipe:
     """What to make of a source model. ``tensor_type`` None keeps the source's types byte for byte.
 
-    ``is_shuffled`` puts the weights of each matrix in a random order: a model as fast as the source that knows nothing.
+    ``is_shuffled`` shuffles the weights of each matrix: the model is as fast as the source, and its output is noise.
     """
 
     n_layers: int | None = None
@@ -45,7 +45,7 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """A file name that says it all."""
+        """A file name that contains all fields."""
         parts = [self.source.stem.rpartition("-")[0]]
         parts += [f"{self.n_layers}-layers"] if self.n_layers else []
         parts += [f"{self.n_experts_used}-of-{self.n_experts}-experts"] if self.n_experts else []
@@ -55,7 +55,7 @@ class Recipe:
 
 
 def deep_ember(path: Path, n_layers: int, source: Path = EMBER, tensor_type: str | None = None) -> Path:
-    """Ember with silent layers behind its own: identical text, cost of ``n_layers`` layers."""
+    """Write Ember with silent layers after its own: the same text at the cost of ``n_layers`` layers."""
     return make(path, Recipe(n_layers=n_layers, tensor_type=tensor_type, source=source))
 
 
@@ -67,7 +67,7 @@ def moe_ember(
     tensor_type: str | None = None,
     n_layers: int | None = None,
 ) -> Path:
-    """Ember with every feed-forward copied into ``n_experts`` experts behind a random router.
+    """Write Ember with every feed-forward network copied into ``n_experts`` experts behind a random router.
 
     The weights of the chosen experts add up to 1, so that equal experts give the dense result.
     """
@@ -76,17 +76,17 @@ def moe_ember(
 
 
 def big_vocab_ember(path: Path, n_vocab: int = 150_000, source: Path = EMBER, n_layers: int | None = None) -> Path:
-    """Ember with unused tokens up to ``n_vocab``, whose logits are always 0: greedy text is identical."""
+    """Write Ember with unused tokens up to ``n_vocab``, whose logits are always 0: greedy text is the same."""
     return make(path, Recipe(n_layers, n_vocab=n_vocab, source=source))
 
 
 def cached(recipe: Recipe) -> Path:
-    """The model of ``recipe`` in the project's cache folder, made when it is not there yet."""
+    """Return the model of ``recipe`` in the project's cache folder; it is made on first use."""
     return cached_file(recipe.name, lambda path: make(path, recipe))
 
 
 def cached_file(name: str, make_file: Callable[[Path], Path]) -> Path:
-    """The file ``name`` in the project's cache folder, made by ``make_file`` when it is not there yet."""
+    """Return the file ``name`` in the project's cache folder; ``make_file`` makes it on first use."""
     folder = CACHE / _cache_key()
     path = folder / name
     if not path.exists():
@@ -101,7 +101,7 @@ def cached_file(name: str, make_file: Callable[[Path], Path]) -> Path:
 
 
 def make(path: Path, recipe: Recipe) -> Path:
-    """Write the model of ``recipe`` to ``path``; streams, so that it needs little memory."""
+    """Write the model of ``recipe`` to ``path``, tensor by tensor, so that it needs little memory."""
     reader = reader_of(recipe.source)
     tensors = list(tensors_of(reader, recipe))
     write(path, _metadata(reader, recipe), tensors)
@@ -110,7 +110,7 @@ def make(path: Path, recipe: Recipe) -> Path:
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor to write. ``data`` makes its bytes; ``copies`` of them follow each other on a new last axis."""
+    """One tensor to write. ``data`` makes its bytes, which are repeated ``copies`` times on a new last axis."""
 
     name: str
     type: gguf.GGMLQuantizationType
@@ -135,7 +135,7 @@ class MetadataEntry:
 
 
 def write(path: Path, entries: list[MetadataEntry], tensors: list[Tensor], with_data: bool = True) -> Path:
-    """Write a GGUF file with the ``gguf`` package; without data the file is as long but sparse."""
+    """Write a GGUF file with the ``gguf`` package. Without data the file has the same length, but is sparse."""
     architecture = next(entry.value for entry in entries if entry.key == "general.architecture")
     writer = gguf.GGUFWriter(path, architecture)
     for entry in entries:
@@ -157,7 +157,7 @@ def write(path: Path, entries: list[MetadataEntry], tensors: list[Tensor], with_
 
 
 def metadata_of(source: Path, n_vocab: int | None = None) -> list[MetadataEntry]:
-    """All metadata of a model, ready to be changed and written again; with more tokens where ``n_vocab`` says so."""
+    """Return all metadata of a model, to be changed and written again; with ``n_vocab`` tokens if that is given."""
     return _metadata(reader_of(source), Recipe(source=source, n_vocab=n_vocab))
 
 
@@ -215,7 +215,7 @@ def _entry(field: gguf.ReaderField) -> MetadataEntry:
 
 
 def tensors_of(reader: gguf.GGUFReader, recipe: Recipe) -> Iterator[Tensor]:
-    """Give the tensors of the model of ``recipe``."""
+    """Yield the tensors of the model of ``recipe``."""
     blocks: dict[int, list[Tensor]] = {}
     for tensor in reader.tensors:
         match = re.match(r"blk\.(\d+)\.", tensor.name)

@@ -1,9 +1,9 @@
-"""Makes models that carry prediction heads, and heads in files of their own, out of Ember and of nothing.
+"""Makes models with prediction heads, and heads in files of their own, from Ember or from made-up weights.
 
-``mtp_ember`` is Ember in the clothes of GLM-4.5 (the same text, whose rotary embedding pairs other columns) with one
-multi-token prediction layer behind it. ``counter`` is a model whose every token is followed by the next token id, so
-that a head can be made which is always right. ``eagle_head`` is an EAGLE-3 head in a file of its own, ``dflash_head``
-a DFlash head in one.
+``mtp_ember`` is Ember as a GLM-4.5 model (the text is the same; the rotary embedding pairs other columns) with one
+multi-token prediction layer after its own. ``counter`` is a model that follows each token with the next token id, so
+that a head can be made that is always right. ``eagle_head`` is an EAGLE-3 head in a file of its own, ``dflash_head`` a
+DFlash head in one.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from tools.model_factory.gguf_factory import EMBER, MetadataEntry, Tensor, cache
 N_LAYERS, WIDTH, N_HEADS, N_KV_HEADS, HEAD_WIDTH, N_FEED, N_VOCAB = 6, 384, 6, 3, 64, 1024, 4096
 _N_EXPERTS, _EXPERT_WIDTH = 2, 64
 _F32 = gguf.GGMLQuantizationType.F32
-# How far the most likely token of a counter is ahead: about 4 of 5 samples at temperature 1 are the next number.
+# Scales a counter's logits so that about 4 of 5 samples at temperature 1 are the next number.
 _COUNTER_SCALE = 0.5
 Table = Mapping[int, int]
 Kind = Literal["random", "table", "counter"]
 BlockKind = Literal["random", "table", "counter", "echo"]
-# What stands for tokens that are to be drafted: no text has it.
+# The mask token, which stands for tokens to be drafted. No text contains it.
 MASK = 5
 _MASK_KEY = "tokenizer.ggml.mask_token_id"
 
 
 def mtp_ember(path: Path, table: Table | None = None, left_out: str = "") -> Path:
-    """Ember with an MTP layer that proposes ``table[token]`` after each token, or anything where there is no table.
+    """Write Ember with an MTP layer that proposes ``table[token]`` after each token; without a table it proposes noise.
 
-    Of the MTP layer the tensor ``left_out`` is missing.
+    The tensor ``left_out`` is left out of the MTP layer.
     """
     tensors = [_as_glm(tensor) for tensor in reader_of(EMBER).tensors]
     head = _mtp_layer(N_LAYERS, _random_projection() if table is None else _token_projection(table), table is None)
@@ -45,13 +45,13 @@ def mtp_ember(path: Path, table: Table | None = None, left_out: str = "") -> Pat
 
 
 def mtp_alone(path: Path) -> Path:
-    """The MTP layer and the tables of Ember in a file of its own, without the layers that answer."""
+    """Write only the MTP layer and Ember's embeddings and output, without the model's own layers."""
     tensors = [_as_glm(tensor) for tensor in reader_of(EMBER).tensors if not tensor.name.startswith("blk.")]
     return write(path, _glm_metadata(N_LAYERS + 1), tensors + _mtp_layer(N_LAYERS, _random_projection(), True))
 
 
 def mtp_counter(path: Path, n_layers: int = 1) -> Path:
-    """A model that counts, with an MTP layer that counts as well: always right."""
+    """Write a model that counts, with an MTP layer that counts too and so is always right."""
     identity = np.concatenate([np.eye(WIDTH), np.zeros((WIDTH, WIDTH))], axis=1).astype(np.float32)
     layers = [tensor for layer in range(n_layers) for tensor in _dense_layer(layer, is_silent=True)]
     tensors = [*_counter_tables(1), *layers, *_mtp_layer(n_layers, identity, is_noisy=False)]
@@ -59,12 +59,12 @@ def mtp_counter(path: Path, n_layers: int = 1) -> Path:
 
 
 def cached_mtp_counter(n_layers: int = 1) -> Path:
-    """The counter with a head in the project's cache folder, made when it is not there yet."""
+    """Return the counter with a head in the project's cache folder; it is made on first use."""
     return cached_file(f"mtp-counter-{n_layers}.gguf", lambda path: mtp_counter(path, n_layers))
 
 
 def counter(path: Path, n_layers: int = 4, step: int = 1) -> Path:
-    """The model that counts in steps, as a llama without a head; with step 0 it says the same for ever."""
+    """Write the model that counts in steps of ``step``, as a llama without a head; with 0 it repeats one token."""
     layers = [
         replace(tensor, name=tensor.name.replace("post_attention_norm", "ffn_norm"))
         for layer in range(n_layers)
@@ -89,12 +89,13 @@ def eagle_head(
     left_out: str = "",
     changed: Mapping[str, Any] | None = None,
 ) -> Path:
-    """An EAGLE-3 head for Ember or the counter.
+    """Write an EAGLE-3 head for Ember or the counter.
 
-    A "random" one knows nothing. "table" proposes ``table[token]`` two tokens later. "counter" is right with its first
-    token for the model that counts in steps of ``step``, and with all of them where that is 0. Without ``has_tables``
-    it uses the target's embeddings and output. ``ids`` are the tokens that it knows how to say (its d2t table).
-    The tensor ``left_out`` is missing, and metadata is ``changed``, by key without the prefix.
+    A "random" head proposes noise. A "table" head proposes ``table[token]`` two tokens later. The first token of a
+    "counter" head is right for the model that counts in steps of ``step``; if that is 0, all its tokens are. Without
+    ``has_tables`` the head uses the target's embeddings and output. ``ids`` are the tokens that it can propose (its d2t
+    table). The tensor ``left_out`` is left out. ``changed`` replaces metadata, by key without the architecture's
+    prefix.
     """
     fc = np.zeros((WIDTH, len(layers) * target_width), np.float32)
     if kind == "table":
@@ -133,12 +134,13 @@ def dflash_head(
     extra: Sequence[str] = (),
     changed: Mapping[str, Any] | None = None,
 ) -> Path:
-    """A DFlash head for Ember or the counter, which proposes ``block_size`` - 1 tokens at once.
+    """Write a DFlash head for Ember or the counter, which proposes ``block_size`` - 1 tokens at once.
 
-    A "random" one knows nothing. "table" proposes ``table[last]`` at every place of a block. So does "counter" with
-    the next number: it is right with its first token for the model that counts in steps of ``step``, and with all of
-    them where that is 0. "echo" sees no token and says what most of the text that the target has read consists of.
-    The others are as for ``eagle_head``; tensors named ``extra`` are there beside those that are needed.
+    A "random" head proposes noise. A "table" head proposes ``table[last]`` at every position of a block, a "counter"
+    head the next number: its first token is right for the model that counts in steps of ``step``, and all its tokens
+    are if that is 0. An "echo" head ignores the last token and proposes the most frequent one of the text that the
+    target has read. The other parameters are those of ``eagle_head``; tensors named ``extra`` are added to the needed
+    ones.
     """
     fc = np.zeros((WIDTH, len(layers) * WIDTH), np.float32)
     if kind == "echo":
@@ -171,13 +173,13 @@ def _tensor(name: str, weights: np.ndarray) -> Tensor:
 
 
 def _small(name: str, weights: np.ndarray) -> Tensor:
-    """A matrix in 8 bits: what is silent or knows nothing needs no more."""
+    """Return a matrix in 8 bits, which is enough for silent or random weights."""
     type_ = gguf.GGMLQuantizationType.Q8_0
     return Tensor(name, type_, weights.shape[::-1], lambda: gguf.quants.quantize(weights, type_))
 
 
 def _ids(ids: Sequence[int]) -> Tensor:
-    """Which token of the target each row of the output stands for."""
+    """Return the d2t table: which token of the target each row of the output stands for."""
     return Tensor("d2t", gguf.GGMLQuantizationType.I64, (len(ids),), lambda: np.array(ids, np.int64))
 
 
@@ -222,13 +224,13 @@ def _as_glm(tensor: gguf.ReaderTensor) -> Tensor:
 
 
 def half_split(rows: np.ndarray) -> np.ndarray:
-    """Rows of each head from pairs that lie side by side to pairs that lie half a head apart."""
+    """Reorder the rows of each attention head: rotary pairs that are adjacent become pairs half a head apart."""
     heads = rows.reshape(-1, HEAD_WIDTH // 2, 2, rows.shape[-1])
     return np.ascontiguousarray(heads.transpose(0, 2, 1, 3)).reshape(rows.shape)
 
 
 def _dense_layer(layer: int, *, is_silent: bool) -> list[Tensor]:
-    """A layer with the sizes of Ember's; a silent one passes its input on."""
+    """Return a layer with the sizes of Ember's; a silent one passes its input on."""
     loud = 0.0 if is_silent else 0.05
     shapes = {
         "attn_q": (N_HEADS * HEAD_WIDTH, WIDTH),
@@ -253,7 +255,7 @@ _LAST = ("attn_output", "ffn_down")
 
 
 def _mtp_layer(layer: int, projection: np.ndarray, is_noisy: bool) -> list[Tensor]:
-    """A prediction layer: its projection of (token, hidden state), and a layer of experts that may be silent."""
+    """Return a prediction layer: a projection of (token, hidden state), and a layer of experts that may be silent."""
     loud = 0.05 if is_noisy else 0.0
     attention = [tensor for tensor in _dense_layer(layer, is_silent=not is_noisy) if "ffn" not in tensor.name]
     experts = {"gate": (_EXPERT_WIDTH, WIDTH), "up": (_EXPERT_WIDTH, WIDTH), "down": (WIDTH, _EXPERT_WIDTH)}
@@ -276,7 +278,7 @@ def _random_projection() -> np.ndarray:
 
 
 def _token_projection(table: Table) -> np.ndarray:
-    """Looks at the token alone: whatever was hidden, ``table[token]`` is what comes next."""
+    """Return a projection that uses only the token, not the hidden state: ``table[token]`` comes next."""
     return np.concatenate([_table_map(table, _normalised(_embeddings())), np.zeros((WIDTH, WIDTH))], axis=1)
 
 
@@ -295,7 +297,7 @@ def _normalised(rows: np.ndarray) -> np.ndarray:
 
 
 def _counter_tables(ahead: int) -> list[Tensor]:
-    """Embeddings on the unit sphere, and an output that reads token ``x`` as ``x + ahead``."""
+    """Return embeddings on the unit sphere, and an output that maps the embedding of token ``x`` to ``x + ahead``."""
     rows = _noise(5, (N_VOCAB, WIDTH), 1.0)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return [
@@ -324,7 +326,7 @@ def _eagle_layer(*, is_silent: bool) -> list[Tensor]:
 
 
 def _block_tables(kind: BlockKind, step: int) -> list[Tensor]:
-    """Embeddings in which a mask is nothing (and for an "echo" every token is), and an output."""
+    """Return embeddings in which the mask is zero (for an "echo" all tokens are), and an output."""
     if kind == "table":
         rows, output = _embeddings().copy(), _embeddings()
     else:
@@ -335,7 +337,7 @@ def _block_tables(kind: BlockKind, step: int) -> list[Tensor]:
 
 
 def _block_layer(projection: np.ndarray, is_random: bool) -> list[Tensor]:
-    """A layer that attends; unless it is random, to all alike, and says the sum of their projections."""
+    """Return an attention layer. Unless random, it attends to all positions alike and adds up their projections."""
     loud = 0.05 if is_random else 0.0
     small = {"ffn_gate": (N_FEED, WIDTH), "ffn_up": (N_FEED, WIDTH), "ffn_down": (WIDTH, N_FEED)}
     tensors = [_ones(f"blk.0.{name}.weight") for name in ("attn_norm", "ffn_norm")]
@@ -346,7 +348,7 @@ def _block_layer(projection: np.ndarray, is_random: bool) -> list[Tensor]:
         if not is_random and name == "attn_v":
             weights = projection
         if not is_random and name == "attn_output":
-            # Much, as attention divides by the length of the text.
+            # A large scale, because attention divides by the length of the text.
             weights = 1000.0 * np.eye(WIDTH)
         tensors.append(_tensor(f"blk.0.{name}.weight", weights))
     return tensors + [
@@ -404,7 +406,7 @@ def _eagle_metadata(
 
 
 def _head_metadata(architecture: str, added: Mapping[str, Any], n_vocab: int | None) -> list[MetadataEntry]:
-    """Metadata of a head of one layer, with what is ``added`` in place of Ember's; None leaves a key out."""
+    """Return the metadata of a head of one layer. ``added`` replaces Ember's values; None leaves a key out."""
     entries = _renamed(architecture, {"block_count": 1}, {}, n_vocab)
     values = {key if key.startswith("tokenizer.") else f"{architecture}.{key}": value for key, value in added.items()}
     kept = [entry for entry in entries if entry.key not in values]

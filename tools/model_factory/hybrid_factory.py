@@ -1,7 +1,8 @@
-"""Tiny hybrids that carry a prediction head: attention between layers with a running state, and MTP.
+"""Tiny hybrids with a prediction head (MTP): attention layers between layers with a recurrent state.
 
-Each mostly says the next token id and is put off it by what its layers remember, so that a wrong state shows in the
-text. A head that "counts" says the next token id, whatever was hidden: it is often right. A "random" one knows nothing.
+Each mostly says the next token id, but its state sometimes makes it say another one, so a wrong state shows in the
+text. A head that "counts" proposes the next token id, whatever the hidden state, and is often right. A "random" head
+proposes noise.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from tools.model_factory.recurrent_factory import N_EMBD, N_FF, N_VOCAB, noise, 
 
 Head = Literal["random", "counts"]
 
-# Where there are more layers, those behind the first four are silent: the model says the same and takes longer.
+# Layers after the first four are silent: the model says the same and takes longer.
 N_LAYERS = 4
 _N_HEADS, _HEAD = 2, 32
-# Layers with a state: heads of keys and of values, the size of both, and the convolution before them.
+# Of layers with a state: the numbers of key and value heads, their size, and the width of the convolution before them.
 _N_KEYS, _N_VALUES, _STATE, _KERNEL = 2, 4, 16, 4
 _KEYS, _VALUES = _N_KEYS * _STATE, _N_VALUES * _STATE
 _N_EXPERTS, _N_FF_EXPERT = 4, 32
 # Of latent attention: the ranks of what is cached, and the width of what is rotated.
 _RANK, _ROTATED = 32, 16
-# How much the layers add to what the embedding says, and how far the most likely token is ahead.
+# How much the layers add to the embedding, and the scale of the logits.
 _LOUD, _SURE = 1.0, 0.5
 
 
@@ -42,17 +43,17 @@ def qwen35(path: Path, head: Head = "counts", n_layers: int = N_LAYERS) -> Path:
 
 
 def qwen35moe(path: Path, head: Head = "counts") -> Path:
-    """Write the same with experts."""
+    """Write ``qwen35`` with experts."""
     return _qwen_with_experts(path, "qwen35moe", _SECTIONS, head)
 
 
 def qwen3next(path: Path, head: Head = "counts", n_layers: int = N_LAYERS) -> Path:
-    """Write the one before it, whose state llama.cpp keeps no snapshots of."""
+    """Write a hybrid of the generation before ``qwen35``; llama.cpp keeps no snapshots of its state."""
     return _qwen_with_experts(path, "qwen3next", {}, head, n_layers)
 
 
 def nemotron_h_moe(path: Path, head: Head = "counts") -> Path:
-    """Write a hybrid whose layers are each state space, attention or experts; its head is attention and experts."""
+    """Write a hybrid in which each layer is state space, attention or experts; its head has attention and experts."""
     kinds = ("state", "attention", "state", "experts")
     values = {
         "feed_forward_length": [N_FF if kind == "experts" else 0 for kind in kinds] + [0],
@@ -77,7 +78,7 @@ def nemotron_h_moe(path: Path, head: Head = "counts") -> Path:
 
 
 def bailingmoe3(path: Path, head: Head = "counts") -> Path:
-    """Write a hybrid of Kimi delta attention and latent attention, with experts behind the first layer."""
+    """Write a hybrid of Kimi delta attention and latent attention, with experts after the first layer."""
     is_recurrent = [layer % 2 == 0 for layer in range(N_LAYERS)]
     values = {
         "feed_forward_length": N_FF,
@@ -120,7 +121,7 @@ _NORMS = ("attn_norm", "post_attention_norm")
 
 
 def _loudness(head: Head) -> float:
-    """A head that counts looks at the token alone: its layer is silent."""
+    """Return the scale of a head's layer: a head that counts uses only the token, so its layer is silent."""
     return _LOUD if head == "random" else 0.0
 
 
@@ -137,13 +138,13 @@ def _write(
 
 
 def _counting_tables() -> tuple[Tensor, Tensor]:
-    """Embeddings, and an output that reads each token as the next id."""
+    """Return embeddings, and an output that maps each token's embedding to the next id."""
     rows = np.random.default_rng(5).standard_normal((N_VOCAB, N_EMBD), np.float32)
     return weights("token_embd.weight", rows), weights("output.weight", np.roll(rows, 1, axis=0) * np.float32(_SURE))
 
 
 def _nextn(head: Head, n_layers: int = N_LAYERS) -> Iterator[Tensor]:
-    """What a head makes of a token and of the state before it."""
+    """Yield the tensors by which a head combines a token with the hidden state before it."""
     name = f"blk.{n_layers}.nextn."
     yield ones(name + "enorm.weight", N_EMBD)
     yield ones(name + "hnorm.weight", N_EMBD)
@@ -227,7 +228,7 @@ def _delta_net(layer: int, loud: float, *, is_old: bool) -> Iterator[Tensor]:
 
 
 def _state_space(layer: int, loud: float) -> Iterator[Tensor]:
-    """Mamba 2."""
+    """Yield the tensors of a Mamba 2 layer."""
     name = f"blk.{layer}."
     yield noise(name + "ssm_in.weight", N_EMBD, 2 * _VALUES + 2 * _KEYS + _N_VALUES)
     yield noise(name + "ssm_conv1d.weight", _KERNEL, _VALUES + 2 * _KEYS)
@@ -249,14 +250,14 @@ def _kimi_delta(layer: int) -> Iterator[Tensor]:
     yield noise(name + "ssm_g_a.weight", N_EMBD, inner)
     yield noise(name + "ssm_beta.weight", N_EMBD, _N_HEADS)
     yield weights(name + "ssm_a", np.linspace(0.2, 1.0, _N_HEADS).reshape(_N_HEADS, 1))
-    # Far below the middle of the sigmoid, so that the state fades slowly.
+    # Far below the sigmoid's middle, so that the state decays slowly.
     yield weights(name + "ssm_dt.bias", np.full(inner, -4.0))
     yield ones(name + "ssm_norm.weight", _HEAD)
     yield _last(name + "attn_output.weight", inner, _LOUD)
 
 
 def _fading(name: str, shape: tuple[int, ...]) -> Tensor:
-    """Negative, so that the state fades: slowly in some heads, so that it remembers."""
+    """Return negative decay rates. Some are small, so that these heads remember."""
     return weights(name + "ssm_a", -np.geomspace(0.02, 1.0, _N_VALUES).reshape(shape))
 
 
@@ -303,7 +304,7 @@ def _dense(layer: int, loud: float) -> Iterator[Tensor]:
 
 
 def _experts(layer: int, loud: float, *, is_gated: bool = False) -> Iterator[Tensor]:
-    """Experts and one that all tokens share; ``is_gated``: as much of that as its gate lets through."""
+    """Yield experts and one that all tokens share, which is scaled by a gate if ``is_gated``."""
     name = f"blk.{layer}."
     yield noise(name + "ffn_gate_inp.weight", N_EMBD, _N_EXPERTS, scale=1.0)
     if is_gated:
@@ -316,7 +317,7 @@ def _experts(layer: int, loud: float, *, is_gated: bool = False) -> Iterator[Ten
 
 
 def _ungated_experts(layer: int, loud: float) -> Iterator[Tensor]:
-    """Experts of two matrices."""
+    """Yield experts of two matrices each."""
     name = f"blk.{layer}."
     yield weights(name + "exp_probs_b.bias", np.zeros(_N_EXPERTS))
     for tensor in _experts(layer, loud):
@@ -325,5 +326,5 @@ def _ungated_experts(layer: int, loud: float) -> Iterator[Tensor]:
 
 
 def _last(name: str, width: int, loud: float, *copies: int) -> Tensor:
-    """The matrix whose result is added to what goes through all layers."""
+    """Return a layer's last matrix, whose result is added to the residual stream."""
     return noise(name, width, N_EMBD, *copies, scale=loud * width**-0.5)

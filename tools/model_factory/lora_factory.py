@@ -14,7 +14,7 @@ _RANK = 4
 
 
 def lora(path: Path, seed: int = 1, source: Path = EMBER) -> Path:
-    """Write an adapter of the queries of each layer, strong enough to change what the model says."""
+    """Write an adapter of each layer's query matrix, strong enough to change the model's text."""
     text, number = gguf.GGUFValueType.STRING, gguf.GGUFValueType.FLOAT32
     entries = [
         MetadataEntry("general.architecture", "llama", text),

@@ -1,8 +1,8 @@
-"""Makes projectors (mmproj files) with random weights whose images Ember reads, and Ember in the clothes of Qwen2-VL.
+"""Makes projectors (mmproj files) for Ember with random weights, and Ember as a Qwen2-VL model.
 
-What Ember says of an image means nothing, but it follows from each pixel. The kinds differ in what an engine has to
-honour: the rows of "gemma3" see each other, those of "qwen2vl_merger" have positions in two dimensions, and an image
-for "internvl" is cut into tiles.
+What Ember says of an image means nothing, but depends on each pixel. Each kind needs something else of an engine: the
+rows of "gemma3" attend to each other, those of "qwen2vl_merger" have positions in two dimensions, and an image for
+"internvl" is cut into tiles.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _VALUE_TYPES = {
 
 
 def projector(kind: ProjectorKind = "gemma3", width: int = WIDTH) -> Path:
-    """The projector of a kind in the project's cache folder, for a model of this ``width`` (``n_embd``)."""
+    """Return the projector of a kind in the project's cache folder, for a model of this ``width`` (``n_embd``)."""
     return cached_file(f"mmproj-{kind}-{width}.gguf", lambda path: _make(path, kind, width))
 
 
 def mrope_ember() -> Path:
-    """Ember as a model whose positions have several dimensions (M-RoPE); its texts are Ember's."""
+    """Return Ember as a model whose positions have several dimensions (M-RoPE); its texts are Ember's."""
     return cached_file("ember-qwen2vl.gguf", _make_mrope_ember)
 
 
@@ -48,7 +48,7 @@ def _make(path: Path, kind: ProjectorKind, width: int) -> Path:
     is_qwen = kind == "qwen2vl_merger"
 
     def tensor(name: str, *shape: int, scale: float = 0.0, type_: Any = _F32) -> Tensor:
-        """Random weights with the inner dimension last; a ``scale`` of 0 keeps the size of what is multiplied."""
+        """Return random weights with the inner dimension last; a ``scale`` of 0 keeps the norm of the input."""
         n_inner = int(np.prod(shape[1:])) if len(shape) > 1 else shape[0]
         values = random.standard_normal(shape) * (scale or n_inner**-0.5)
         data = values.astype(np.float16 if type_ is _F16 else np.float32)

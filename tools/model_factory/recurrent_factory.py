@@ -1,4 +1,4 @@
-"""Tiny models with a running state or a sliding window, and random weights, in Ember's vocabulary.
+"""Tiny models with a recurrent state or a sliding window, random weights and Ember's vocabulary.
 
 What they say means nothing.
 """
@@ -49,7 +49,7 @@ def lfm2(path: Path) -> Path:
 
 
 def gemma3(path: Path, window: int = 32) -> Path:
-    """Write a model of which every layer but the last attends to the last ``window`` tokens only."""
+    """Write a model in which every layer but the last attends only to the last ``window`` tokens."""
     values = {
         "feed_forward_length": N_FF,
         "attention.head_count": _N_HEADS,
@@ -77,7 +77,7 @@ def _mamba_layer(layer: int) -> Iterator[Tensor]:
     yield noise(name + "ssm_x.weight", _INNER, _RANK + 2 * _STATE)
     yield noise(name + "ssm_dt.weight", _RANK, _INNER)
     yield noise(name + "ssm_dt.bias", _INNER)
-    # Negative, so that the state fades: slowly in some places, so that it remembers.
+    # Negative decay rates, some of them small, so that the state remembers.
     fading = -np.tile(np.geomspace(0.02, 2.0, _STATE, dtype=np.float32), (_INNER, 1))
     yield weights(name + "ssm_a", fading)
     yield ones(name + "ssm_d", _INNER)
@@ -132,8 +132,8 @@ def write_model(
 ) -> Path:
     """Write a model of ``layers``; ``values`` are metadata by key without the prefix.
 
-    ``tables`` are its embeddings and its output. The output is one of its own: with the embedding's transpose, a model
-    of random weights repeats one token.
+    ``tables`` are its embeddings and its output. The output is a matrix of its own, because a model of random weights
+    with tied embeddings repeats one token.
     """
     shared = {"context_length": N_CTX, "embedding_length": N_EMBD, "block_count": N_LAYERS, "vocab_size": N_VOCAB}
     entries = [entry for entry in metadata_of(EMBER_DRAFT) if not entry.key.startswith(("llama.", "general."))]
@@ -158,13 +158,13 @@ def _entry(key: str, value: Any) -> MetadataEntry:
 
 
 def noise(name: str, *shape: int, scale: float | None = None) -> Tensor:
-    """Normal weights that keep the size of what they multiply, the same in each run."""
+    """Return normally distributed weights that keep the norm of their input, the same in each run."""
     noise = np.random.default_rng(sum(name.encode())).standard_normal(shape[::-1], np.float32)
     return weights(name, noise * np.float32(shape[0] ** -0.5 if scale is None else scale))
 
 
 def ones(name: str, size: int) -> Tensor:
-    """A norm that scales nothing."""
+    """Return the weights of a norm that scales nothing."""
     return weights(name, np.ones(size, np.float32))
 
 

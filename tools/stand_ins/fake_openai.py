@@ -1,4 +1,4 @@
-"""A small server with the real server's HTTP API over real sockets; a test chooses every answer."""
+"""A small server with the real server's HTTP API on a real socket; a test chooses every answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMINGS = {
     "drafted_tokens": 80, "accepted_tokens": 62, "bytes_per_token": 5_900_000, "peak_share": 0.31, "speedup": 1.71,
     "seed": 7,
 }  # fmt: skip
-# What a reply without drafts says in place of these.
+# Replaces these fields in a reply without drafts.
 PLAIN = {"drafted_tokens": 0, "accepted_tokens": 0, "speedup": 1.0, "decode_per_second": 241.0}
 
 
@@ -28,10 +28,10 @@ class FakeServer:
         self.api_key = api_key
         self.pieces: list[str] = ["Hello", " there", "."]
         self.thoughts: list[str] = []  # sent before the pieces
-        self.tokens_each: int | None = None  # in each piece, where the pieces say so
+        self.tokens_each: int | None = None  # tokens of each piece, if the pieces report that
         self.timings: dict[str, Any] = TIMINGS
-        self.drafted: list[list[list[int]]] = []  # of each piece the spans, for who asks for them
-        # Calls of tools by request, each as (name, arguments): an entry is used up by one chat.
+        self.drafted: list[list[list[int]]] = []  # the drafted spans of each piece, for clients that ask for them
+        # The tool calls of each chat, as (name, arguments). Each chat uses up one entry.
         self.calls: list[list[tuple[str, str]]] = []
         self.delay = 0.0
         self.steps: threading.Semaphore | None = None  # each stage and piece waits until the test lets it go
@@ -156,7 +156,7 @@ def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if self._is_refused():
                 return
-            if self.path.startswith("/slipstream/library/"):  # as a server answers that has no such route
+            if self.path.startswith("/slipstream/library/"):  # as a server does that lacks the route
                 self._answer(404, {"error": {"message": "No such route.", "code": "not_found"}})
                 return
             if self.path == "/slipstream/load":
@@ -219,7 +219,7 @@ def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
 
 
 def main() -> None:
-    """Behave like the real server's process: announce, serve, leave when stdin ends."""
+    """Behave like the real server's process: announce the address, serve, and end when stdin ends."""
     if os.environ.get("FAKE_DIES"):
         sys.exit(f"slipstream: {os.environ['FAKE_DIES']}")
     server = FakeServer(api_key=os.environ.get("SLIPSTREAM_API_KEY"))

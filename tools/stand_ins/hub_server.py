@@ -1,4 +1,4 @@
-"""A hub over real HTTP: the part of the Hub's API that the app and huggingface_hub use, with optional faults."""
+"""A Hub on a real socket: the part of its API that the app and huggingface_hub use, with optional faults."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class HubRepo:
         return f"{self.version:040x}"
 
     def change(self, files: dict[str, bytes]) -> None:
-        """A new commit with some files changed."""
+        """Make a new commit with some files changed."""
         self.old[self.commit] = dict(self.files)
         self.files = {**self.files, **files}
         self.version += 1
@@ -92,7 +92,7 @@ class SeenRequest:
 
 
 class HubServer:
-    """The hub and, on a second port as in reality, the file host it redirects to."""
+    """The Hub, and on a second port the file host to which it redirects, as the real one does."""
 
     def __init__(self) -> None:
         self.repos: dict[str, HubRepo] = {}
@@ -156,7 +156,7 @@ class _Server(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is what many tests are about."""
+        """Ignore clients that go away: many tests do that on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -203,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(status, {"error": message}, X_Error_Code=code, X_Error_Message=message)
 
     def spoil(self, fault: Fault) -> bool:
-        """Answer as the fault says, where it replaces the whole answer."""
+        """Answer as the fault says if it replaces the whole answer; return whether it does."""
         if fault.stall_after == 0 and fault.status is None:
             self.hub.stopped.wait(30)
             self.close_connection = True
@@ -302,7 +302,7 @@ class _Hub(_Handler):
             serve_content(self, files[name], self.hub.take_fault(name), _git_id(files[name]), X_Repo_Commit=commit)
 
     def _repo(self, repo_id: str) -> HubRepo | None:
-        """The repository, or None after an answer that there is none for this caller, or that it moved."""
+        """Return the repository; None if the caller was answered that there is none, or that it has moved."""
         if repo_id in self.hub.renamed:
             target = self.path.replace(quote(repo_id), self.hub.renamed[repo_id], 1)
             self.answer(307, Location=target)

@@ -1,4 +1,4 @@
-"""The server's routes of the library on a real socket, without an engine, in front of the library's real process."""
+"""The server's library routes on a real socket, with the library's real process and without an engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = "key-of-the-library"
 
 
 class LibraryServer:
-    """Begins with its creation; ``command`` starts the library's process, in ``environment`` beside that of now."""
+    """Starts when created. ``command`` starts the library's process, with ``environment`` added to the present one."""
 
     def __init__(
         self, command: Callable[[], list[str]] = library_command, *, api_key: str | None = KEY, **environment: str

@@ -32,7 +32,7 @@ from PySide6.QtNetwork import (
     QNetworkRequest,
 )
 
-from core.values.snapshot import Bottleneck, Snapshot
+from core.values.messages import Bottleneck, Snapshot
 from models.formatting.sentence import said_in
 from ui.client.chat_records import Timings
 from ui.client.problems import code_of, sentence_of

@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget
 
-from core.values.snapshot import Snapshot
+from core.values.messages import Snapshot
 from ui.client.api import ServerState
 from ui.gauges import faces
 from ui.gauges.faces import GaugeFace

@@ -7409,14 +7409,9 @@ Klicke für mehr.</translation>
       <translation>Die Liste der Worker</translation>
     </message>
     <message>
-      <location filename="../../core/engine/engine_pair.py" />
+      <location filename="../../core/engine/engines.py" />
       <source>No small model that can answer alone is paired with this model.</source>
       <translation>Mit diesem Modell ist kein kleines Modell verbunden, das allein antworten kann.</translation>
-    </message>
-    <message>
-      <location filename="../../core/engine/image_steps.py" />
-      <source>The projector made other rows of the image than it had announced.</source>
-      <translation>Der Projektor hat aus dem Bild andere Zeilen gemacht als angekündigt.</translation>
     </message>
     <message>
       <location filename="../../core/engine/model_runner.py" />
@@ -7429,57 +7424,27 @@ Klicke für mehr.</translation>
       <translation>Die Engine hat einen ungültigen Stapel gebildet. Das ist ein Fehler in Slipstream.</translation>
     </message>
     <message>
-      <location filename="../../core/images/encoder.py" />
-      <source>The image could not be encoded: {error}</source>
-      <translation>Das Bild konnte nicht codiert werden: {error}</translation>
+      <location filename="../../core/engine/step_inputs.py" />
+      <source>The projector made other rows of the image than it had announced.</source>
+      <translation>Der Projektor hat aus dem Bild andere Zeilen gemacht als angekündigt.</translation>
     </message>
     <message>
-      <location filename="../../core/images/image_file.py" />
-      <source>The image has {width} x {height} pixels; the limit is {most} million. Send a smaller one.</source>
-      <translation>Das Bild hat {width} x {height} Pixel; erlaubt sind {most} Millionen. Sende ein kleineres.</translation>
-    </message>
-    <message>
-      <location filename="../../core/images/image_file.py" />
-      <source>The image has {width} x {height} pixels: one side may be at most {max_aspect} times the other.</source>
-      <translation>Das Bild hat {width} x {height} Pixel: Eine Seite darf höchstens {max_aspect}-mal so lang sein wie die andere.</translation>
-    </message>
-    <message>
-      <location filename="../../core/images/image_file.py" />
-      <source>It is not an image in PNG, JPEG, WebP, GIF or BMP.</source>
-      <translation>Es ist kein Bild in PNG, JPEG, WebP, GIF oder BMP.</translation>
-    </message>
-    <message>
-      <location filename="../../core/images/image_file.py" />
-      <source>The image is damaged: {error}. Send it again, or another one.</source>
-      <translation>Das Bild ist beschädigt: {error}. Sende es noch einmal oder ein anderes.</translation>
-    </message>
-    <message>
-      <location filename="../../core/images/prompt_images.py" />
-      <source>The prompt ends with an image: put text behind it.</source>
-      <translation>Der Prompt endet mit einem Bild: Schreibe Text dahinter.</translation>
-    </message>
-    <message>
-      <location filename="../../core/images/prompt_images.py" />
-      <source>The image takes {n_rows} tokens that this model must read at once, and it reads at most {n_ubatch}: send a smaller image.</source>
-      <translation>Das Bild braucht {n_rows} Token, die dieses Modell auf einmal lesen muss, und es liest höchstens {n_ubatch}: Sende ein kleineres Bild.</translation>
-    </message>
-    <message>
-      <location filename="../../core/llama/checks/selftest.py" />
+      <location filename="../../core/llama/build.py" />
       <source>Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built anew for this machine.</source>
       <translation>Beende Slipstream, lösche den Ordner .venv in seinem Ordner und starte neu: llama.cpp wird für diesen Rechner neu gebaut.</translation>
     </message>
     <message>
-      <location filename="../../core/llama/checks/selftest.py" />
+      <location filename="../../core/llama/build.py" />
       <source>llama.cpp ended with signal {number} in the self-test. {advice}</source>
       <translation>llama.cpp endete im Selbsttest mit Signal {number}. {advice}</translation>
     </message>
     <message>
-      <location filename="../../core/llama/checks/selftest.py" />
+      <location filename="../../core/llama/build.py" />
       <source>llama.cpp crashed in a test decode ({name}): it was built with instructions that this CPU does not run correctly (known for AMX with gcc 12). {advice}</source>
       <translation>llama.cpp ist im Selbsttest abgestürzt ({name}): Es wurde mit Befehlen gebaut, die diese CPU nicht richtig ausführt (bekannt von AMX mit gcc 12). {advice}</translation>
     </message>
     <message>
-      <location filename="../../core/llama/checks/selftest.py" />
+      <location filename="../../core/llama/build.py" />
       <source>llama.cpp did not finish a test decode within {seconds} s. {advice}</source>
       <translation>llama.cpp hat den Selbsttest nicht binnen {seconds} s beendet. {advice}</translation>
     </message>
@@ -7487,6 +7452,26 @@ Klicke für mehr.</translation>
       <location filename="../../core/llama/context.py" />
       <source>llama.cpp could not make a context of {cells}.</source>
       <translation>llama.cpp konnte keinen Kontext von {cells} anlegen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/context.py" />
+      <source>llama.cpp could not make a context for embeddings of {n_tokens:,} tokens.</source>
+      <translation>llama.cpp konnte keinen Kontext für Vektoren von {n_tokens:,} Token anlegen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/devices.py" />
+      <source>llama.cpp cannot use the devices that are to be lent.</source>
+      <translation>llama.cpp kann die Geräte nicht nutzen, die verliehen werden sollen.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/devices.py" />
+      <source>Take the worker out of the model's settings.</source>
+      <translation>Nimm den Worker aus den Einstellungen des Modells.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/devices.py" />
+      <source>This build of llama.cpp cannot use devices of other machines. {how}</source>
+      <translation>Dieser Bau von llama.cpp kann keine Geräte anderer Rechner nutzen. {how}</translation>
     </message>
     <message>
       <location filename="../../core/llama/devices.py" />
@@ -7497,11 +7482,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/llama/devices.py" />
       <source>There is no device called {name}. {how}</source>
       <translation>Es gibt kein Gerät namens {name}. {how}</translation>
-    </message>
-    <message>
-      <location filename="../../core/llama/embedding_context.py" />
-      <source>llama.cpp could not make a context for embeddings of {n_tokens:,} tokens.</source>
-      <translation>llama.cpp konnte keinen Kontext für Vektoren von {n_tokens:,} Token anlegen.</translation>
     </message>
     <message>
       <location filename="../../core/llama/heads.py" />
@@ -7574,64 +7554,54 @@ Klicke für mehr.</translation>
       <translation>Dem Modell fehlen Token für die Marken, die sein Projektor um Bilder setzt.</translation>
     </message>
     <message>
-      <location filename="../../core/llama/rpc.py" />
-      <source>llama.cpp cannot use the devices that are to be lent.</source>
-      <translation>llama.cpp kann die Geräte nicht nutzen, die verliehen werden sollen.</translation>
-    </message>
-    <message>
-      <location filename="../../core/llama/rpc.py" />
-      <source>Take the worker out of the model's settings.</source>
-      <translation>Nimm den Worker aus den Einstellungen des Modells.</translation>
-    </message>
-    <message>
-      <location filename="../../core/llama/rpc.py" />
-      <source>This build of llama.cpp cannot use devices of other machines. {how}</source>
-      <translation>Dieser Bau von llama.cpp kann keine Geräte anderer Rechner nutzen. {how}</translation>
-    </message>
-    <message>
       <location filename="../../core/loading/contexts.py" />
       <source>{path} cannot draft for {model_path}. {reason}</source>
       <translation>{path} kann für {model_path} keine Entwürfe machen. {reason}</translation>
     </message>
     <message>
-      <location filename="../../core/loading/draft_engine.py" />
+      <location filename="../../core/loading/load_drafts.py" />
       <source>{name} could not be loaded.</source>
       <translation>{name} konnte nicht geladen werden.</translation>
     </message>
     <message>
-      <location filename="../../core/loading/draft_engine.py" />
+      <location filename="../../core/loading/load_drafts.py" />
       <source>None is loaded, since drafting is switched off.</source>
       <translation>Keines ist geladen, denn Entwürfe sind abgeschaltet.</translation>
     </message>
     <message>
-      <location filename="../../core/loading/draft_engine.py" />
+      <location filename="../../core/loading/load_drafts.py" />
       <source>{name} is not loaded, since drafting is switched off.</source>
       <translation>{name} ist nicht geladen, denn Entwürfe sind abgeschaltet.</translation>
     </message>
     <message>
-      <location filename="../../core/loading/draft_engine.py" />
+      <location filename="../../core/loading/load_drafts.py" />
+      <source>The prediction heads of {model_path} are not used. {reason}</source>
+      <translation>Die Vorhersageköpfe von {model_path} werden nicht genutzt. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_drafts.py" />
+      <source>{path} cannot be used. {reason}</source>
+      <translation>{path} kann nicht verwendet werden. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_drafts.py" />
+      <source>{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: choose a smaller draft model.</source>
+      <translation>{path} ({its}) ist größer als {model_path} ({mine}), Entwürfe damit kosten also nur Zeit: Wähle ein kleineres Entwurfsmodell.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_drafts.py" />
       <source>{name} is a head that drafts for this model and cannot answer alone.</source>
       <translation>{name} ist ein Kopf, der für dieses Modell Entwürfe macht und nicht allein antworten kann.</translation>
     </message>
     <message>
-      <location filename="../../core/loading/draft_engine.py" />
+      <location filename="../../core/loading/load_drafts.py" />
+      <source>{draft_path} does not draft. {reason}</source>
+      <translation>{draft_path} macht keine Entwürfe. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_drafts.py" />
       <source>There is too little memory for {name} to answer beside the loaded model: its cache of {n_cells:,} tokens does not fit. Choose another speed, or close other programs and try again.</source>
       <translation>Für {name} ist neben dem geladenen Modell zu wenig Speicher da: Sein Cache von {n_cells:,} Token passt nicht. Wähle eine andere Geschwindigkeit, oder schließe andere Programme und versuche es noch einmal.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/dry_run.py" />
-      <source>llama.cpp cannot say what {name} would take.</source>
-      <translation>llama.cpp kann nicht sagen, was {name} brauchen würde.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_embedder.py" />
-      <source>Vectors of texts with {n_tokens:,} tokens take it. Send shorter ones.</source>
-      <translation>Vektoren von Texten mit {n_tokens:,} Token brauchen so viel. Sende kürzere.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_embedder.py" />
-      <source>{message} Send shorter texts, or close other programs and try again.</source>
-      <translation>{message} Sende kürzere Texte, oder schließe andere Programme und versuche es noch einmal.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_engine.py" />
@@ -7640,8 +7610,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_engine.py" />
-      <source>{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: choose a smaller draft model.</source>
-      <translation>{path} ({its}) ist größer als {model_path} ({mine}), Entwürfe damit kosten also nur Zeit: Wähle ein kleineres Entwurfsmodell.</translation>
+      <source>Vectors of texts with {n_tokens:,} tokens take it. Send shorter ones.</source>
+      <translation>Vektoren von Texten mit {n_tokens:,} Token brauchen so viel. Sende kürzere.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_engine.py" />
@@ -7654,19 +7624,9 @@ Klicke für mehr.</translation>
       <translation>{mmproj} kann nicht noch einmal gelesen werden: {error}.</translation>
     </message>
     <message>
-      <location filename="../../core/loading/load_heads.py" />
-      <source>The prediction heads of {model_path} are not used. {reason}</source>
-      <translation>Die Vorhersageköpfe von {model_path} werden nicht genutzt. {reason}</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_heads.py" />
-      <source>{path} cannot be used. {reason}</source>
-      <translation>{path} kann nicht verwendet werden. {reason}</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_heads.py" />
-      <source>{draft_path} does not draft. {reason}</source>
-      <translation>{draft_path} macht keine Entwürfe. {reason}</translation>
+      <location filename="../../core/loading/load_engine.py" />
+      <source>{message} Send shorter texts, or close other programs and try again.</source>
+      <translation>{message} Sende kürzere Texte, oder schließe andere Programme und versuche es noch einmal.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -7677,6 +7637,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/loading/memory_fit.py" />
       <source>Choose a smaller quantisation or a smaller context, or close other programs.</source>
       <translation>Wähle eine kleinere Quantisierung oder einen kleineren Kontext, oder schließe andere Programme.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back: about {tokens:,.1f} tokens/s are expected (an estimate).</source>
+      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück: Etwa {tokens:,.1f} Token/s sind zu erwarten (eine Schätzung).</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -7697,6 +7662,21 @@ Klicke für mehr.</translation>
       <location filename="../../core/loading/memory_fit.py" />
       <source>{name} does not draft: with it there is too little memory. {why}</source>
       <translation>{name} macht keine Entwürfe: Damit wäre zu wenig Speicher da. {why}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>a number of GPU layers in the model's settings</source>
+      <translation>eine Zahl von GPU-Schichten in den Einstellungen des Modells</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.</source>
+      <translation>Dieser Rechner allein ist voraussichtlich schneller, auf {workers} ist also nichts; {how} besteht darauf.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/memory_fit.py" />
+      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back.</source>
+      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück.</translation>
     </message>
     <message>
       <location filename="../../core/loading/memory_fit.py" />
@@ -7754,34 +7734,24 @@ Klicke für mehr.</translation>
       <translation>einem Entwurfsmodell</translation>
     </message>
     <message>
-      <location filename="../../core/loading/workers.py" />
-      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back: about {tokens:,.1f} tokens/s are expected (an estimate).</source>
-      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück: Etwa {tokens:,.1f} Token/s sind zu erwarten (eine Schätzung).</translation>
+      <location filename="../../core/loading/memory_need.py" />
+      <source>llama.cpp cannot say what {name} would take.</source>
+      <translation>llama.cpp kann nicht sagen, was {name} brauchen würde.</translation>
     </message>
     <message>
-      <location filename="../../core/loading/workers.py" />
-      <source>a number of GPU layers in the model's settings</source>
-      <translation>eine Zahl von GPU-Schichten in den Einstellungen des Modells</translation>
+      <location filename="../../core/loading/worker.py" />
+      <source>The request could not be prepared: {error}</source>
+      <translation>Die Anfrage konnte nicht vorbereitet werden: {error}</translation>
     </message>
     <message>
-      <location filename="../../core/loading/workers.py" />
-      <source>This machine alone is expected to be faster, so nothing is on {workers}; {how} insists.</source>
-      <translation>Dieser Rechner allein ist voraussichtlich schneller, auf {workers} ist also nichts; {how} besteht darauf.</translation>
+      <location filename="../../core/loading/worker.py" />
+      <source>The request could not be started: {error}</source>
+      <translation>Die Anfrage konnte nicht begonnen werden: {error}</translation>
     </message>
     <message>
-      <location filename="../../core/loading/workers.py" />
-      <source>{n_layers} of {n_all} layers are on {workers}, over {pace:,.0f} MB/s with {latency:.2f} ms there and back.</source>
-      <translation>{n_layers} von {n_all} Schichten sind auf {workers}, über {pace:,.0f} MB/s mit {latency:.2f} ms hin und zurück.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/workers.py" />
-      <source>Add the worker with it on the page Server.</source>
-      <translation>Füge den Worker damit auf der Seite Server hinzu.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/workers.py" />
-      <source>The worker {worker} wants a token, which it shows on its own machine. {how}</source>
-      <translation>Der Worker {worker} verlangt ein Token, das er auf seinem Rechner zeigt. {how}</translation>
+      <location filename="../../core/loading/worker.py" />
+      <source>The model could not be loaded: {error}</source>
+      <translation>Das Modell konnte nicht geladen werden: „{error}“</translation>
     </message>
     <message>
       <location filename="../../core/machine/bandwidth.py" />
@@ -7899,24 +7869,14 @@ Klicke für mehr.</translation>
       <translation>Die Engine {cause} und startet neu.</translation>
     </message>
     <message>
-      <location filename="../../core/process/worker.py" />
-      <source>The request could not be prepared: {error}</source>
-      <translation>Die Anfrage konnte nicht vorbereitet werden: {error}</translation>
-    </message>
-    <message>
-      <location filename="../../core/process/worker.py" />
-      <source>The request could not be started: {error}</source>
-      <translation>Die Anfrage konnte nicht begonnen werden: {error}</translation>
-    </message>
-    <message>
-      <location filename="../../core/process/worker.py" />
-      <source>The model could not be loaded: {error}</source>
-      <translation>Das Modell konnte nicht geladen werden: „{error}“</translation>
-    </message>
-    <message>
       <location filename="../../core/remote_devices/borrowing.py" />
       <source>What answers at {address} is no worker of this version of Slipstream ({error}).</source>
       <translation>Was unter {address} antwortet, ist kein Worker dieser Version von Slipstream ({error}).</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>it speaks version {its}, and this program {own}</source>
+      <translation>es spricht Version {its} und dieses Programm {own}</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />
@@ -7930,6 +7890,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />
+      <source>the message is too long</source>
+      <translation>die Nachricht ist zu lang</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>the message is not an object</source>
+      <translation>die Nachricht ist kein Objekt</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
       <source>The worker {address} lends its devices to another program. Wait until that ends, or start one more worker there at another port.</source>
       <translation>Der Worker {address} leiht seine Geräte einem anderen Programm. Warte, bis das endet, oder starte dort noch einen Worker an einem anderen Port.</translation>
     </message>
@@ -7939,22 +7909,17 @@ Klicke für mehr.</translation>
       <translation>Der Worker {address} ist nicht erreichbar ({reason}). Prüfe die Adresse, und ob der Rechner seine Geräte gerade verleiht.</translation>
     </message>
     <message>
-      <location filename="../../core/remote_devices/handshake.py" />
-      <source>it speaks version {its}, and this program {own}</source>
-      <translation>es spricht Version {its} und dieses Programm {own}</translation>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>Add the worker with it on the page Server.</source>
+      <translation>Füge den Worker damit auf der Seite Server hinzu.</translation>
     </message>
     <message>
-      <location filename="../../core/remote_devices/handshake.py" />
-      <source>the message is too long</source>
-      <translation>die Nachricht ist zu lang</translation>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>The worker {worker} wants a token, which it shows on its own machine. {how}</source>
+      <translation>Der Worker {worker} verlangt ein Token, das er auf seinem Rechner zeigt. {how}</translation>
     </message>
     <message>
-      <location filename="../../core/remote_devices/handshake.py" />
-      <source>the message is not an object</source>
-      <translation>die Nachricht ist kein Objekt</translation>
-    </message>
-    <message>
-      <location filename="../../core/remote_devices/handshake.py" />
+      <location filename="../../core/remote_devices/borrowing.py" />
       <source>it closed the connection</source>
       <translation>es hat die Verbindung getrennt</translation>
     </message>
@@ -7964,9 +7929,54 @@ Klicke für mehr.</translation>
       <translation>Die Vorgabe ({name}) kann nicht befolgt werden: {reason}.</translation>
     </message>
     <message>
+      <location filename="../../core/scheduler/images.py" />
+      <source>The image has {width} x {height} pixels; the limit is {most} million. Send a smaller one.</source>
+      <translation>Das Bild hat {width} x {height} Pixel; erlaubt sind {most} Millionen. Sende ein kleineres.</translation>
+    </message>
+    <message>
+      <location filename="../../core/scheduler/images.py" />
+      <source>The image has {width} x {height} pixels: one side may be at most {max_aspect} times the other.</source>
+      <translation>Das Bild hat {width} x {height} Pixel: Eine Seite darf höchstens {max_aspect}-mal so lang sein wie die andere.</translation>
+    </message>
+    <message>
+      <location filename="../../core/scheduler/images.py" />
+      <source>It is not an image in PNG, JPEG, WebP, GIF or BMP.</source>
+      <translation>Es ist kein Bild in PNG, JPEG, WebP, GIF oder BMP.</translation>
+    </message>
+    <message>
+      <location filename="../../core/scheduler/images.py" />
+      <source>The prompt ends with an image: put text behind it.</source>
+      <translation>Der Prompt endet mit einem Bild: Schreibe Text dahinter.</translation>
+    </message>
+    <message>
+      <location filename="../../core/scheduler/images.py" />
+      <source>The image takes {n_rows} tokens that this model must read at once, and it reads at most {n_ubatch}: send a smaller image.</source>
+      <translation>Das Bild braucht {n_rows} Token, die dieses Modell auf einmal lesen muss, und es liest höchstens {n_ubatch}: Sende ein kleineres Bild.</translation>
+    </message>
+    <message>
+      <location filename="../../core/scheduler/images.py" />
+      <source>The image is damaged: {error}. Send it again, or another one.</source>
+      <translation>Das Bild ist beschädigt: {error}. Sende es noch einmal oder ein anderes.</translation>
+    </message>
+    <message>
+      <location filename="../../core/scheduler/images.py" />
+      <source>The image could not be encoded: {error}</source>
+      <translation>Das Bild konnte nicht codiert werden: {error}</translation>
+    </message>
+    <message>
       <location filename="../../core/scheduler/input_processor.py" />
       <source>The prompt is empty: send at least one token of text.</source>
       <translation>Der Prompt ist leer: Sende mindestens ein Token Text.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/addresses.py" />
+      <source>{text} is no address of web pages: write it as https://example.com or http://localhost:3000, without what follows behind the name.</source>
+      <translation>{text} ist keine Adresse von Webseiten: Schreibe sie wie https://example.com oder http://localhost:3000, ohne das, was hinter dem Namen folgt.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/addresses.py" />
+      <source>A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.</source>
+      <translation>Ein Worker heißt rpc://HOST:PORT, wie ./slipstream worker es ausgibt, nicht {device}.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
@@ -8184,16 +8194,6 @@ Klicke für mehr.</translation>
       <translation>Die Vorgabe ({name}) hat {n:,} Zeichen, höchstens {most:,} sind erlaubt.</translation>
     </message>
     <message>
-      <location filename="../../core/values/web_origin.py" />
-      <source>{text} is no address of web pages: write it as https://example.com or http://localhost:3000, without what follows behind the name.</source>
-      <translation>{text} ist keine Adresse von Webseiten: Schreibe sie wie https://example.com oder http://localhost:3000, ohne das, was hinter dem Namen folgt.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/worker_address.py" />
-      <source>A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.</source>
-      <translation>Ein Worker heißt rpc://HOST:PORT, wie ./slipstream worker es ausgibt, nicht {device}.</translation>
-    </message>
-    <message>
       <location filename="../../models/catalog/catalog.py" />
       <source>{n_outside} links lead out of this folder and are not followed. Import the folder they lead to.</source>
       <translation>{n_outside} Verknüpfungen führen aus diesem Ordner hinaus und werden nicht verfolgt. Importiere den Ordner, in den sie führen.</translation>
@@ -8260,13 +8260,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/download/ranges.py" />
-      <source>it sent another range than was asked for</source>
+      <source>it sent a different range than requested</source>
       <translation>er hat einen anderen Bereich gesendet als verlangt</translation>
     </message>
     <message>
       <location filename="../../models/download/ranges.py" />
-      <source>the server fell silent</source>
-      <translation>der Server ist verstummt</translation>
+      <source>the server stopped sending</source>
+      <translation>der Server sendet nichts mehr</translation>
     </message>
     <message>
       <location filename="../../models/download/transfer.py" />
@@ -8295,13 +8295,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/facts/architectures.py" />
-      <source>This file lets a model see or hear: it is loaded beside its model, not as one.</source>
-      <translation>Diese Datei lässt ein Modell sehen oder hören: Sie wird neben dem Modell geladen, nicht als eines.</translation>
+      <source>This file is a projector, which lets a model see or hear. Choose the model that it belongs to.</source>
+      <translation>Diese Datei ist ein Projektor, mit dem ein Modell sieht oder hört. Wähle das Modell, zu dem sie gehört.</translation>
     </message>
     <message>
       <location filename="../../models/facts/architectures.py" />
-      <source>This file drafts tokens for a larger model: it is loaded beside its model, not as one.</source>
-      <translation>Diese Datei macht Entwürfe für ein größeres Modell: Sie wird neben dem Modell geladen, nicht als eines.</translation>
+      <source>This file only drafts tokens for a larger model. Choose the model that it belongs to.</source>
+      <translation>Diese Datei macht nur Entwürfe für ein größeres Modell. Wähle das Modell, zu dem sie gehört.</translation>
     </message>
     <message>
       <location filename="../../models/facts/architectures.py" />
@@ -8385,8 +8385,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
-      <source>What has arrived is kept: begin again, and it goes on from there.</source>
-      <translation>Was angekommen ist, bleibt: Beginne noch einmal, und es geht dort weiter.</translation>
+      <source>What has arrived is kept: start the download again, and it goes on from there.</source>
+      <translation>Was angekommen ist, bleibt: Starte den Download noch einmal, und er geht dort weiter.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
@@ -8475,8 +8475,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/files/json_store.py" />
-      <source>{path} is being written by another program for long. Try again in a moment.</source>
-      <translation>{path} wird schon lange von einem anderen Programm geschrieben. Versuche es gleich noch einmal.</translation>
+      <source>Another program has been writing {path} for some time. Try again in a moment.</source>
+      <translation>Ein anderes Programm schreibt schon länger {path}. Versuche es gleich noch einmal.</translation>
     </message>
     <message>
       <location filename="../../models/files/json_store.py" />
@@ -8650,7 +8650,7 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/byte_source.py" />
-      <source>{path} may not be read by you. Change its permissions, or copy it to a folder of yours.</source>
+      <source>You are not allowed to read {path}. Change its permissions, or copy it to a folder of your own.</source>
       <translation>{path} darfst du nicht lesen. Ändere die Rechte, oder kopiere die Datei in einen deiner Ordner.</translation>
     </message>
     <message>
@@ -9195,12 +9195,12 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />
-      <source>Nothing that could be noticed is lost.</source>
-      <translation>Nichts geht verloren, was man merken könnte.</translation>
+      <source>No noticeable loss.</source>
+      <translation>Kein merklicher Verlust.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />
-      <source>Hardly to be told from the original.</source>
+      <source>Hard to tell from the original.</source>
       <translation>Kaum vom Original zu unterscheiden.</translation>
     </message>
     <message>
@@ -9330,8 +9330,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/fit_report.py" />
-      <source>It was trained for {n_ctx:,} tokens, and is judged with these instead of {asked:,}.</source>
-      <translation>Trainiert ist es für {n_ctx:,} Token, und damit wird es beurteilt statt mit {asked:,}.</translation>
+      <source>It was trained for {n_ctx:,} tokens of context, so it is judged with that instead of {asked:,}.</source>
+      <translation>Trainiert ist es für einen Kontext von {n_ctx:,} Token, also wird es damit beurteilt statt mit {asked:,}.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/fit_report.py" />

@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 
+from core.values.addresses import origins_of
 from core.values.errors import BadOption
-from core.values.web_origin import origins_of
 from ui.client.api import Api, ServerState
 from ui.client.server_watch import ServerWatch
 from ui.language import tr

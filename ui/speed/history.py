@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from core.values.snapshot import Snapshot
+from core.values.messages import Snapshot
 
 SECONDS = 180.0
 _STEP = 0.5  # seconds; what comes within a step counts as one point, its highest

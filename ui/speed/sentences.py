@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.values.snapshot import Bottleneck, Snapshot
+from core.values.messages import Bottleneck, Snapshot
 from models.library.values import ModelFitReport, Partners, QuantiseOffer
 from ui.language import tr
 

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from core.values.snapshot import Snapshot
+from core.values.messages import Snapshot
 from models.formatting.figures import in_marks, rate, size
 from models.library import requests as ask
 from models.library.values import Choosing, ModelFitReport, Partners, QuantiseOffer, Trouble

@@ -17,13 +17,13 @@ def cache(
     A server that runs forgets what is gone and keeps new ones.
     """
     from app.environment.paths import cache_folder
-    from core.kv_cache.prefix_cache import disk_folder as prefixes
+    from core.kv_cache import disk_cache
     from core.values.errors import SlipstreamError
     from models.formatting.figures import size
 
-    folder = cache_folder() / prefixes.FOLDER
+    folder = cache_folder() / disk_cache.FOLDER
     try:
-        n_bytes = prefixes.clear(cache_folder()) if clear else prefixes.size(cache_folder())
+        n_bytes = disk_cache.clear(cache_folder()) if clear else disk_cache.size(cache_folder())
     except OSError as error:
         raise SlipstreamError(f"{folder} cannot be deleted: {error.strerror}.") from error
     if as_json:

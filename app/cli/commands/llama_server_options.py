@@ -15,10 +15,10 @@ import typer
 from app.cli.chat.sampling_options import SamplingOptions
 from app.cli.terminal.text import parse_size, say_on_stderr
 from app.settings.server_settings import DEFAULT_MODELS
+from core.values.addresses import origins_of
 from core.values.engine_options import KvType, Pooling, Speculation
 from core.values.errors import BadOption
 from core.values.request import ReasoningFormat
-from core.values.web_origin import origins_of
 
 _PANEL = "As llama-server has them"
 

@@ -14,9 +14,9 @@ from app.cli.chat.sampling_options import SamplingOptions
 from app.cli.commands.llama_server_options import LlamaServerChoice, cache_size, defaults_of, devices_of
 from app.cli.commands.llama_server_switches import ServeCommand
 from app.cli.terminal.option_group import with_groups
+from core.values.addresses import is_worker, worker_address
 from core.values.engine_options import DEFAULT_SLOTS, MAX_LAYERS, MAX_SLOTS, FlashAttention, KvType, Speculation
 from core.values.errors import BadOption
-from core.values.worker_address import is_worker, worker_address
 from models.formatting.program import IN_WINDOW
 
 Command = ServeCommand

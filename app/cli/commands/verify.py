@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.environment.exit_codes import ExitCode
-from core.ipc.child_process import WAITING
+from core.process.child_process import WAITING
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
 from core.values.errors import BadRequest
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from core.values.addresses import DEFAULT_WORKER_PORT, WORKER_SCHEME
 from core.values.errors import BadOption
-from core.values.worker_address import DEFAULT_WORKER_PORT, SCHEME
 from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _lend(host: str, port: int, offer: Offer, token_file: Path | None) -> None:
     token, path, is_new = own_token(token_file)
     listening = listen(host, port)
     everywhere = host in ("0.0.0.0", "::")
-    address = f"{SCHEME}{socket.gethostname() if everywhere else host}:{listening.getsockname()[1]}"
+    address = f"{WORKER_SCHEME}{socket.gethostname() if everywhere else host}:{listening.getsockname()[1]}"
     print(f"This machine lends its devices as {address}")
     _show(offer.now())
     print(f"Its token{f' is {token}, kept' if is_new else ' is'} in {path}. Use the devices on the other machine with")

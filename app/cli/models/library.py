@@ -129,7 +129,8 @@ def _own() -> Iterator[LibraryService]:
 
 def _has_our_hub(library: LibraryClient) -> bool:
     from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
-    from app.library.hub_access import LibraryError, hub_facts
+    from app.library.errors import LibraryError
+    from app.library.hub_access import hub_facts
     from models.hub.errors import HubError
     from models.library.requests import ShowHub
 

@@ -136,7 +136,7 @@ def _download_there(request: DownloadRequest, show: _Show) -> Downloaded | None:
 
 def _follow(library: LibraryClient, request: DownloadRequest, show: _Show, *, was_begun: bool) -> Downloaded | None:
     """Begin a download in a library and see it to its end; None where the library stops before that."""
-    from app.library.hub_access import LibraryError
+    from app.library.errors import LibraryError
     from models.library.requests import PauseDownload, StartDownload
 
     number = library.answer(StartDownload(request.repo_id, request.wanted, request.revision)).number

@@ -33,8 +33,8 @@ def settings(
     that is loaded takes a changed context, kv_type, gpu_layers, threads and draft when it is loaded next.
     """
     from app.cli.models.library import answer, asked_as
+    from app.library.errors import LibraryError
     from app.library.find_model import catalog, find_draft, find_model
-    from app.library.hub_access import LibraryError
     from app.pairing.decision import names_no_model
     from app.settings.model_settings_store import settings_of
     from core.values.model_settings import BadSetting

@@ -27,8 +27,8 @@ def verify(
     Exit code 1 where they differ, 2 where nothing is known to compare with.
     """
     from app.environment.paths import models_folder
+    from app.library.errors import LibraryError
     from app.library.find_model import find_entry
-    from app.library.hub_access import LibraryError
     from app.library.repair import repair_plan
     from models.facts.split_files import parts
     from models.files.integrity import IntegrityState

@@ -16,8 +16,7 @@ from app.client.http_client import Client, ServerRefused, ServerUnreachable
 from app.pairing.conditions import machine_key
 from app.pairing.decision import Decision
 from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
-from core.ipc.child_process import ChildProcess, start_module
-from core.ipc.pipe import PipeClosed
+from core.process.child_process import ChildProcess, PipeClosed, start_module
 from core.values.errors import SlipstreamError
 from models.catalog.catalog import ModelEntry
 from models.formatting.program import advice, command

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.jobs.pair_test.pair_test import TrialProblem, TrialProgress, TrialResult, TrialTask
-from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
-from core.ipc.pipe import Pipe, PipeClosed
+from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
 from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from app.jobs.quantise.messages import Failed, FileWritten, Go, QuantiseEvent, QuantiseTask, Sized, Stepped, Verified
-from core.ipc.child_process import ChildProcess, start_module
-from core.ipc.pipe import Pipe, PipeClosed
 from core.machine.host import this_machine
+from core.process.child_process import ChildProcess, Pipe, PipeClosed, start_module
 from models.files.disk import check_space, hold_folder_lock
 from models.files.errors import DownloadError, Stopped, as_download_errors
 from models.files.provenance import FileOrigin, write_record

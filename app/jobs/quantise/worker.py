@@ -13,8 +13,7 @@ import threading
 from pathlib import Path
 
 from app.jobs.quantise.messages import Failed, FileWritten, Go, QuantiseTask, Sized, Stepped, Verified
-from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
-from core.ipc.pipe import Pipe, PipeClosed
+from core.process.child_process import Pipe, PipeClosed, die_with_parent, leave_signals_to_the_parent, own_streams
 from core.values.errors import SlipstreamError
 from models.facts.model_facts import read_model
 from models.facts.split_files import parts
@@ -68,7 +67,7 @@ def _follow(pipe: Pipe) -> queue.SimpleQueue[Go]:
 
 
 def _carry_out(order: QuantiseTask, pipe: Pipe, told: queue.SimpleQueue[Go]) -> None:
-    from core.llama.quantiser import QuantiserRefused, quantise
+    from core.llama.model import QuantiserRefused, quantise
 
     def run(target: str | None, steps: _Steps | None = None) -> tuple[int, int, int]:
         done = quantise(
@@ -115,10 +114,8 @@ def check_result(path: Path, n_threads: int) -> None:
     """Load the model at ``path`` and read a sentence with it; raises BrokenResult or LoadFailed."""
     import numpy as np
 
-    from core.llama.batch import Batch
-    from core.llama.context import Context, ContextOptions, DecodeStatus
-    from core.llama.model import Model
-    from core.llama.vocab import Vocab
+    from core.llama.context import Batch, Context, ContextOptions, DecodeStatus
+    from core.llama.model import Model, Vocab
 
     facts = read_model(path)
     if facts.problem is not None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from core.sampling.keyed_noise import gumbel
+from core.sampling.sampler import gumbel
 from core.values.request import SamplingParams
 
 # Logits. Kernels for one row and for many round differently: on a CPU, differences between the ten best tokens moved by

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from app.jobs.verify.near_tie import FAR, NEAR_TIE, shortfall
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import SlipstreamError
@@ -326,6 +326,6 @@ def load_verifier(
     timed_seconds: float | None = None,
 ) -> tuple[Verifier, LoadedModel]:
     """Load a model and its proposers. Raises LoadFailed and BadOption."""
-    log.silence()
+    silence_log()
     engine, model = load_engine(options, cache_folder=cache_folder, progress=progress)
     return Verifier(engine, TIMED_SECONDS if timed_seconds is None else timed_seconds), model

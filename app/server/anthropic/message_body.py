@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text, checked_text
-from app.server.http.body import LenientBody, valid
+from app.server.http.body import LenientBody, WholeNumbers, valid
 from core.values.errors import BadRequest
 
 Block = dict[str, Any]
@@ -45,7 +45,7 @@ class AnthropicTool(LenientBody):
     input_schema: dict[str, Any] | None = None
 
 
-class AnthropicThinking(LenientBody):
+class AnthropicThinking(WholeNumbers, LenientBody):
     """Whether and how long the model thinks before it answers."""
 
     type: Literal["enabled", "disabled", "adaptive"]
@@ -59,7 +59,7 @@ class OutputConfig(LenientBody):
     format: Block | None = None
 
 
-class MessageBody(LenientBody):
+class MessageBody(WholeNumbers, LenientBody):
     """What a message is made from. ``metadata``, ``cache_control`` and what is not known change nothing here.
 
     ``output_format`` is the older name of the format in ``output_config``.
@@ -67,7 +67,7 @@ class MessageBody(LenientBody):
 
     messages: list[AnthropicMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     model: str | None = None
-    max_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=0)
     system: Text | list[Block] | None = None
     stop_sequences: list[str] | None = None
     stream: bool | None = None

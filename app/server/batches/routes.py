@@ -19,12 +19,13 @@ from app.server.calls.schemas import Text
 from app.server.http.body import Body, query_number
 from app.server.http.errors import ApiError, refuse
 
+PURPOSES = ("batch", "vision", "user_data")  # requests of a batch, and images that responses name
 _LISTED, _MOST_LISTED = 20, 100
 _TIMES = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
 
 
 async def upload_file(http: HttpRequest) -> Response:
-    """Store a file of requests, sent as a form with ``file`` and ``purpose``."""
+    """Store a file of requests or an image, sent as a form with ``file`` and ``purpose``."""
     if not http.headers.get("content-type", "").startswith("multipart/form-data"):
         raise refuse(415, "Send the file as a form: multipart/form-data with file and purpose.")
     try:
@@ -37,8 +38,9 @@ async def upload_file(http: HttpRequest) -> Response:
         file, purpose = form.get("file"), form.get("purpose")
         if not isinstance(file, UploadFile):
             raise refuse(400, "Missing required field: file.", param="file", code="missing_required_parameter")
-        if purpose != "batch":
-            raise refuse(400, f"purpose must be batch, not {str(purpose)[:40]!r}.", param="purpose")
+        if not isinstance(purpose, str) or purpose not in PURPOSES:
+            known = f"{', '.join(PURPOSES[:-1])} or {PURPOSES[-1]}"
+            raise refuse(400, f"purpose must be {known}, not {str(purpose)[:40]!r}.", param="purpose")
         name = (file.filename or "file")[:200]
         record = await asyncio.to_thread(_files(http).copy, file.file, name, purpose)
     return JSONResponse(record)

@@ -29,13 +29,13 @@ from core.values.messages import (
     Failure,
     FailureKind,
     FinishReason,
+    Receipt,
     RequestEvent,
+    Snapshot,
     Started,
     Token,
 )
-from core.values.receipt import Receipt
 from core.values.request import Request
-from core.values.snapshot import Snapshot
 
 _log = logging.getLogger("slipstream.server")
 MAX_REQUESTS = 2_048

@@ -49,6 +49,7 @@ class ModelPool:
         self.main = make()
         self.hosts = [self.main]
         self._first = ""  # name of the model of the start
+        self._chosen: ModelEntry | None = None  # which a call may have taken out of the only engine
         # Names under which requests have asked for models, None where no model has it: a look into the catalogue reads
         # folders. Forgotten when another model is chosen.
         self._known: dict[str, Path | None] = {}
@@ -58,7 +59,7 @@ class ModelPool:
 
     def load(self, entry: ModelEntry) -> None:
         """Begin to load the first model, or only choose it; may be called before ``attach``."""
-        self._first = entry.name
+        self._first, self._chosen = entry.name, entry
         if self.settings.on_demand:
             self.main.choose(entry)
         else:
@@ -177,16 +178,17 @@ class ModelPool:
         try:
             return await self._wanted(name)
         except ModelNotFound:
-            if self.settings.strict_models or self.main.entry is None or name is None:
+            usual = self._usual
+            if self.settings.strict_models or usual is None or name is None:
                 raise
             self._remember(name, None)
-            return self.main.entry
+            return usual
 
     async def request_load(self, name: str) -> ModelEntry:
         """Choose a model, and load it once the calls that are in its way have ended; as ``ModelHost.request_load``."""
         self._known.clear()
         entry = await self._wanted(name)
-        self.main = await self._host_for(entry)
+        self.main, self._chosen = await self._host_for(entry), entry
         self.main.request_load(entry)
         for host in self.hosts:
             host.leave_after(self._stay(host))
@@ -219,9 +221,9 @@ class ModelPool:
         if self.is_closing:
             raise EngineUnavailable(LEAVING)
         if not name or (name in self._known and self._known[name] is None):
-            if self.main.entry is None:
+            if (usual := self._usual) is None:
                 raise EngineUnavailable(Sentence("No model is loaded: name one in the field 'model'."))
-            return self.main.entry
+            return usual
         path = self._known.get(name)
         for host in self.hosts:
             if host.entry is not None and host.entry.path == path:
@@ -230,6 +232,11 @@ class ModelPool:
         if self.of(entry) is not None:
             self._remember(name, entry.path)
         return entry
+
+    @property
+    def _usual(self) -> ModelEntry | None:
+        """The model of calls that name none: that of the main engine, or the chosen one if that did not load there."""
+        return self._chosen if self.main.state.phase is EnginePhase.FAILED else self.main.entry
 
     def _remember(self, name: str, path: Path | None) -> None:
         if len(self._known) >= _MOST_NAMES:

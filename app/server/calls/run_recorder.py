@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from core.machine.known_machine import identity
-from core.machine.probe import CPU
-from core.values.messages import Ended, LoadedModel
-from core.values.receipt import Receipt
+from core.machine.known_machine import CPU, identity
+from core.values.messages import Ended, LoadedModel, Receipt
 from core.values.request import Request
 from models.estimate.fit.plan import LoadSetting, place
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of

@@ -5,8 +5,7 @@ be honoured. ``HINTS`` are fields that other servers know and that change nothin
 hold. Inside messages, their parts and tools, what is not known is ignored. Null means the default everywhere, and so
 does a ``max_tokens`` of -1.
 
-Zero tokens: as at OpenAI, a chat must allow at least one token; a text completion may ask for none, which
-evaluates the prompt (and warms the prefix cache) and answers with an empty text. A text completion without
+A reply of no tokens is an empty text: the prompt is evaluated, which warms the prefix cache. A text completion without
 ``max_tokens`` generates 16 tokens, a chat as many as the model wants.
 """
 
@@ -15,8 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -30,7 +28,7 @@ from app.server.calls.constraints import (
     written,
 )
 from app.server.calls.speed import wanted_speed
-from app.server.http.body import Body, LenientBody
+from app.server.http.body import Body, LenientBody, WholeNumbers
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, ReasoningFormat, ReplySpeed, SamplingParams
@@ -156,21 +154,14 @@ _OTHER_NAMES = {
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n_predict"})
 
 
-@cache
-def _integers(body: type[Body]) -> frozenset[str]:
-    """Return the fields that take integers and no other numbers."""
-    kinds = {name: get_args(field.annotation) or (field.annotation,) for name, field in body.model_fields.items()}
-    return frozenset(name for name, members in kinds.items() if int in members and float not in members)
-
-
-class LoraScale(Body):
+class LoraScale(WholeNumbers):
     """How much a LoRA adapter counts, by its number at /lora-adapters."""
 
     id: int = Field(ge=0)
     scale: float = Field(allow_inf_nan=False)
 
 
-class GenerationBody(Body):
+class GenerationBody(WholeNumbers):
     """What both kinds of completion have in common."""
 
     model: str | None = None
@@ -232,9 +223,6 @@ class GenerationBody(Body):
         for name in sent.keys() & _LIMITS:
             if sent[name] == -1:  # as many as there is room for
                 sent[name] = None
-        for name in sent.keys() & _integers(cls):
-            if isinstance(sent[name], float) and sent[name].is_integer():
-                sent[name] = int(sent[name])
         return sent
 
     @field_validator("samplers", mode="before")
@@ -346,9 +334,13 @@ class GenerationBody(Body):
 
 
 class ImageUrl(LenientBody):
-    """Where an image is: a data URL, or an address. ``detail`` is a hint: a projector looks in one way only."""
+    """Where an image is: a data URL, an address, or a file that was uploaded, whose URL is found later.
+
+    ``detail`` is a hint: a projector looks in one way only.
+    """
 
     url: str
+    file_id: str | None = None
     detail: Literal["auto", "low", "high", "original"] | None = None
 
 
@@ -486,8 +478,8 @@ class ChatCompletionBody(GenerationBody):
     """The body of POST /v1/chat/completions."""
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
-    max_tokens: int | None = Field(default=None, ge=1)
-    max_completion_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=0)
+    max_completion_tokens: int | None = Field(default=None, ge=0)
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
     tools: list[ChatTool] | None = Field(None, max_length=MAX_TOOLS)

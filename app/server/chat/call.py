@@ -29,10 +29,8 @@ from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
 from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer, Turn
-from core.values.messages import Ended, FinishReason, LoadedModel, PromptRead, Started, TokenLogprob
-from core.values.receipt import Receipt
-from core.values.request import Constraint, PromptImage, ReplySpeed, ThinkingBudget
-from core.values.tokens import Tokenized, TokenizeRequest
+from core.values.messages import Ended, FinishReason, LoadedModel, PromptRead, Receipt, Started, TokenLogprob
+from core.values.request import Constraint, PromptImage, ReplySpeed, ThinkingBudget, Tokenized, TokenizeRequest
 
 # A budget that no thoughts spend: they can be ended by the client.
 ENDLESS = 2**31 - 1
@@ -305,7 +303,8 @@ class ChatRun:
         body = call.body
         self.model, self.requests = begun.model, begun.requests
         self.deep: DeepReply | None = None
-        if body.wanted_speed is ReplySpeed.DEEP:
+        # A reply of no tokens only reads its prompt, with which those of the stages begin.
+        if body.wanted_speed is ReplySpeed.DEEP and body.token_limit != 0:
             self.deep = DeepReply(body, begun.requests[0], call.host.bridge, call.renderer, begun.model)
         one_call = body.parallel_tool_calls is False
         self.choices = [ChatChoice(call.parser(), one_call) for _ in begun.requests]

@@ -25,8 +25,17 @@ from app.server.calls.generation import new_id
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.http.errors import RequestFailed
 from app.server.templates.chat_template import TemplateRenderer
-from core.values.messages import Ended, Failure, FailureKind, FinishReason, LoadedModel, RequestEvent, Started, Token
-from core.values.receipt import Receipt
+from core.values.messages import (
+    Ended,
+    Failure,
+    FailureKind,
+    FinishReason,
+    LoadedModel,
+    Receipt,
+    RequestEvent,
+    Started,
+    Token,
+)
 from core.values.request import Request, SamplingParams
 from models.formatting.sentence import Sentence
 

@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.server.calls.schemas import SentImage
@@ -61,6 +62,13 @@ async def read_images(sent: Sequence[SentImage], model: LoadedModel, *, allows_r
     return files
 
 
+def data_url(file: Path) -> str:
+    """Return a file of this server's as the URL of an image. Raises BadRequest for one that is too large."""
+    if file.stat().st_size > MAX_IMAGE_BYTES:
+        raise BadRequest(_TOO_LARGE)
+    return f"data:;base64,{base64.b64encode(file.read_bytes()).decode()}"
+
+
 def image_marks(n_images: int) -> list[str]:
     """Return texts that no message holds, one for the place of each image."""
     nonce = secrets.token_hex(12)
@@ -89,7 +97,7 @@ def placed(prompt: str, marks: Sequence[str], files: Sequence[bytes]) -> tuple[s
 
 def _check(data: bytes) -> None:
     """Decode an image that was not seen lately, so that a damaged one is refused before a stream begins."""
-    from core.images.image_file import decoded  # Pillow: only who sends images waits for it
+    from core.scheduler.images import decoded  # Pillow: only who sends images waits for it
 
     name = hashlib.sha256(data).digest()
     if name not in _checked:

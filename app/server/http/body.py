@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from starlette.requests import HTTPConnection
 
 from app.server.http.errors import from_validation, refuse, renamed
@@ -24,6 +25,29 @@ class LenientBody(Body):
     """An object inside a body. Clients send back what they got from elsewhere: what is not known is ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class WholeNumbers(Body):
+    """Takes a whole number also with a point, as 10.0: some languages write no other."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_point(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        whole = {
+            name: int(value[name])
+            for name in value.keys() & _integers(cls)
+            if isinstance(value[name], float) and value[name].is_integer()
+        }
+        return value | whole if whole else value
+
+
+@cache
+def _integers(body: type[Body]) -> frozenset[str]:
+    """Return the fields that take integers and no other numbers."""
+    kinds = {name: get_args(field.annotation) or (field.annotation,) for name, field in body.model_fields.items()}
+    return frozenset(name for name, members in kinds.items() if int in members and float not in members)
 
 
 _Body = TypeVar("_Body", bound=Body)

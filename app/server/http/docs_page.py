@@ -42,6 +42,7 @@ def _row(path: str, method: str, operation: dict[str, Any], schema: dict[str, An
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     name = str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
     fields = schema.get("components", {}).get("schemas", {}).get(name, {}).get("properties", {})
-    listed = ", ".join(f"<code>{escape(field)}</code>" for field in fields)
+    asked = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+    listed = ", ".join(f"<code>{escape(field)}</code>" for field in (*asked, *fields))
     more = f"<details><summary>fields</summary><p class=fields>{listed}</p></details>" if listed else ""
     return f"<tr><td class=method>{method.upper()}</td><td><code>{escape(path)}</code></td><td>{text}{more}</td></tr>"

@@ -15,7 +15,7 @@ from app.server.http.errors import ApiError, is_ollama, refuse
 from app.server.http.keys import ApiKeys, caller
 from app.server.http.listening_socket import is_socket_path
 from app.settings.server_settings import ServerSettings
-from core.values.web_origin import ALL
+from core.values.addresses import ALL_ORIGINS
 from models.formatting.program import advice
 
 # Six photographs of 4 MB, as base64.
@@ -130,7 +130,7 @@ class AllowedOrigins:
         self._chosen = frozenset(origins)
 
     def __contains__(self, origin: object) -> bool:
-        return any(origin in named or ALL in named for named in (self._given, self._chosen))
+        return any(origin in named or ALL_ORIGINS in named for named in (self._given, self._chosen))
 
 
 class OriginCheck:

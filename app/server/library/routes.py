@@ -14,16 +14,18 @@ from typing import Any, get_type_hints
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 from pydantic import BaseModel, ValidationError, create_model
+from pydantic.json_schema import models_json_schema
 
 from app.environment.paths import models_folder
 from app.server.calls.model_pool import ModelPool
 from app.server.http.body import Body, wants_facts
+from app.server.http.described import JSON, Schema
 from app.server.http.errors import ApiError, from_validation, refuse
 from app.server.http.sse import DONE, EventStream, encode_event
 from app.server.library.worker import LibraryWorker
 from core.values.errors import SlipstreamError
 from models.formatting.sentence import without_facts
-from models.library.requests import MoveModels, RemoveModel, Route
+from models.library.requests import ROUTES, MoveModels, RemoveModel, Route
 
 _NEEDS_KEY = "Only a server with an API key lets this be changed: start it with --api-key."
 Handler = Callable[[HttpRequest], Awaitable[Response]]
@@ -53,7 +55,30 @@ def handler_of(route: Route) -> Handler:
         # In ASCII: names of files may hold what UTF-8 cannot.
         return Response(json.dumps(_whole([part async for part in parts])), media_type="application/json")
 
+    handle.__name__, handle.__doc__ = route.request.__name__, route.request.__doc__  # for our OpenAPI
     return handle
+
+
+def describe(document: Schema) -> None:
+    """Add to our OpenAPI what each route takes in its query or body, from what checks it."""
+    kinds = {route.request: _body(route.request) for route in ROUTES}
+    references, found = models_json_schema(
+        [(kind, "validation") for kind in kinds.values()], ref_template="#/components/schemas/{model}"
+    )
+    schemas: dict[str, Schema] = found["$defs"]
+    for route in ROUTES:
+        operation, reference = document["paths"][route.path], references[kinds[route.request], "validation"]
+        operation = operation[route.method.lower()]
+        if route.method == "POST":
+            needs_body = "required" in schemas[kinds[route.request].__name__]
+            operation["requestBody"] = {"required": needs_body, "content": {JSON: {"schema": reference}}}
+        else:
+            fields = schemas.pop(kinds[route.request].__name__)
+            operation["parameters"] = [
+                {"name": name, "in": "query", "required": name in fields.get("required", ()), "schema": schema}
+                for name, schema in fields["properties"].items()
+            ]
+    document["components"]["schemas"] |= schemas
 
 
 def _check_key(http: HttpRequest) -> None:
@@ -131,4 +156,4 @@ def _body(kind: type) -> type[BaseModel]:
     listed: dict[str, Any] = {
         field.name: (hints[field.name], ... if field.default is MISSING else field.default) for field in fields(kind)
     }
-    return create_model(kind.__name__, __base__=Body, **listed)
+    return create_model(kind.__name__, __base__=Body, __doc__=kind.__doc__, **listed)

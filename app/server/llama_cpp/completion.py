@@ -20,10 +20,8 @@ from app.server.http.sse import EventStream, encode_event, while_connected
 from app.server.llama_cpp.properties import settings_of
 from app.server.openai.timings import LOWEST, prompt_progress, timings
 from core.values.errors import BadRequest
-from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, TokenLogprob
-from core.values.receipt import Receipt
-from core.values.request import MAX_TOP_LOGPROBS, ReplySpeed
-from core.values.tokens import Tokenized, TokenizeRequest
+from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, Receipt, TokenLogprob
+from core.values.request import MAX_TOP_LOGPROBS, ReplySpeed, Tokenized, TokenizeRequest
 
 _NEVER = -100.0  # a logit bias that leaves a token no chance
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from app.server.calls.generation import new_id
 from app.server.http.errors import renamed
 from app.server.openai.embeddings import VectorsBody, base64_of, floats_of, inputs_of, json_response, vectors_of
-from core.values.embedding import EUCLIDEAN, EmbedRequest
+from core.values.request import EUCLIDEAN, EmbedRequest
 
 
 class EmbeddingBody(VectorsBody):

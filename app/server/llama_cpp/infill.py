@@ -17,7 +17,7 @@ from app.server.http.body import LenientBody
 from app.server.llama_cpp.completion import LlamaBody, LlamaCall, respond
 from core.values.errors import BadRequest
 from core.values.messages import FillInTheMiddle, LoadedModel
-from core.values.tokens import Tokenized, TokenizeRequest
+from core.values.request import Tokenized, TokenizeRequest
 
 # Tokens around the cursor that are read, as many as llama-server reads (``format_prompt_infill``): three quarters of
 # them before it. Each key that is pressed reads them anew, so more would not be there in time.

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.request_totals import TTFT_BOUNDS
 from app.server.remotes.figures import RemoteFigures
-from core.values.snapshot import Snapshot
+from core.values.messages import Snapshot
 
 
 async def metrics(http: HttpRequest) -> Response:

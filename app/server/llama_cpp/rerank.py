@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Literal
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
@@ -10,22 +11,25 @@ from pydantic import Field, model_validator
 
 from app.server.calls.generation import new_id
 from app.server.calls.schemas import Text
-from app.server.http.body import Body
+from app.server.http.body import LenientBody
 from app.server.http.errors import renamed
 from app.server.openai.embeddings import MAX_INPUTS, VectorsBody, floats_of, json_response, vectors_of
-from core.values.embedding import EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
+from core.values.request import EmbedRequest
 
 
-class TextDocument(Body):
-    """A document as Cohere's clients send it."""
+class TextDocument(LenientBody):
+    """A document as Cohere's and Jina's clients send it."""
 
     text: Text
 
 
 class RerankBody(VectorsBody):
-    """The body; ``texts`` instead of ``documents`` is answered in the shape of Text Embeddings Inference (TEI)."""
+    """The body; ``texts`` instead of ``documents`` is answered in the shape of Text Embeddings Inference (TEI).
+
+    What TEI cuts with ``truncate`` is refused here as too long. ``raw_scores`` False gives scores from 0 to 1.
+    """
 
     query: Text = Field(min_length=1)
     documents: list[Text | TextDocument] | None = Field(default=None, max_length=MAX_INPUTS)
@@ -33,6 +37,9 @@ class RerankBody(VectorsBody):
     top_n: int | None = Field(default=None, ge=1)
     return_documents: bool = False
     return_text: bool = False
+    raw_scores: bool = True
+    truncate: bool | None = None
+    truncation_direction: Literal["Left", "Right", "left", "right"] | None = None
 
     @model_validator(mode="after")
     def _has_documents(self) -> RerankBody:
@@ -56,6 +63,8 @@ async def rerank(body: RerankBody, http: HttpRequest) -> Response:
     with renamed({"input": "documents" if body.texts is None else "texts"}):
         found = await vectors_of(http, request, body.model, _check)
     scores = [floats_of(one[0])[0] for one in found.answer.vectors]
+    if not body.raw_scores:
+        scores = [0.5 + math.tanh(score / 2) / 2 for score in scores]
     order = sorted(range(len(given)), key=lambda index: -scores[index])[: body.top_n]
     if body.texts is not None:
         shown = [{"text": given[index]} if body.return_text else {} for index in order]

@@ -15,7 +15,7 @@ from app.server.chat.call import ChatCall
 from app.server.http.body import Body
 from app.server.http.sse import while_connected
 from core.values.messages import Answer
-from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+from core.values.request import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
 _Answer = TypeVar("_Answer", bound=Answer)
 

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 
 from app.server.calls.schemas import MAX_MESSAGES, ChatCompletionBody, Text
 from app.server.chat.call import ChatCall, ChatChoice, ChatUpdate, RunningChat, Updates
-from app.server.http.body import Body, LenientBody, valid
+from app.server.http.body import LenientBody, WholeNumbers, valid
 from app.server.http.errors import from_exception, refuse, renamed
 from app.server.http.sse import EventStream, while_connected
 from app.server.openai.response_body import Item, ToolNames, messages_of
@@ -23,7 +23,7 @@ from app.server.openai.response_store import ResponseStore, StoredResponse, new_
 from app.server.openai.responses import earlier_items
 from app.server.remotes.chat import RemoteChat, placed
 from app.server.replies.pieces import ContentText, ReasoningText
-from core.values.receipt import Receipt
+from core.values.messages import Receipt
 
 # How a model is loaded is set elsewhere; both belong to that.
 _HINTS = ("context_length", "ttl")
@@ -54,7 +54,7 @@ class InputItem(LenientBody):
         )
 
 
-class LmStudioChatBody(Body):
+class LmStudioChatBody(WholeNumbers):
     """The body of POST /api/v1/chat; the fields of sampling are a chat's."""
 
     model_config = ConfigDict(extra="allow", strict=True)
@@ -64,7 +64,7 @@ class LmStudioChatBody(Body):
     system_prompt: Text | None = None
     integrations: list[Any] | None = None
     stream: bool | None = None
-    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_output_tokens: int | None = Field(default=None, ge=0)
     reasoning: Literal["off", "low", "medium", "high", "on"] | None = None
     store: bool | None = None
     previous_response_id: Text | None = None

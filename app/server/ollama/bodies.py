@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, GenerationBody, Text
-from app.server.http.body import LenientBody, valid
+from app.server.http.body import LenientBody, WholeNumbers, valid
 from app.server.llama_cpp.completion import LlamaBody
 from app.server.llama_cpp.infill import InfillBody
 from core.values.errors import BadRequest
@@ -72,7 +72,7 @@ class ModelBody(LenientBody):
         return self.model or self.name or ""
 
 
-class RunBody(LenientBody):
+class RunBody(WholeNumbers, LenientBody):
     """What all calls of a model have in common. ``keep_alive`` counts where it is 0: the model leaves memory then."""
 
     model: str = Field(min_length=1)
@@ -271,12 +271,12 @@ class PullBody(ModelBody):
 
 def _limit(value: Any) -> int | None:
     is_whole = type(value) is int or (isinstance(value, float) and value.is_integer())
-    if not is_whole or (value < 1 and value not in _AS_MANY_AS_FIT):
+    if not is_whole or (value < 0 and value not in _AS_MANY_AS_FIT):
         raise BadRequest(
             f"options.num_predict must be a number of tokens, or -1 for as many as there is room for, not {value!r}.",
             param="options.num_predict",
         )
-    return int(value) if value > 0 else None
+    return int(value) if value >= 0 else None
 
 
 def _messages(sent: list[OllamaMessage]) -> Iterator[Message]:

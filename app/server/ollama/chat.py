@@ -30,7 +30,7 @@ from app.server.replies.pieces import CallArguments, CallBegun, ContentText, Pie
 from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.errors import SlipstreamError
 from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, TokenLogprob
-from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+from core.values.request import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
 Line = dict[str, Any]
 Kind = Literal["chat", "generate"]

@@ -20,10 +20,9 @@ from app.server.ollama.chat import nanoseconds, resting, shown_name
 from app.server.openai.embeddings import Vectors, check_pooling, floats_of, inputs_of, json_response
 from app.server.remotes.chat import ModelAtRemote, Unanswered, fallback_of, model_at_remote, object_of
 from app.server.remotes.exchange import BAD_GATEWAY
-from core.values.embedding import Embedded, EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
+from core.values.request import Detokenized, DetokenizeRequest, Embedded, EmbedRequest, Tokenized, TokenizeRequest
 
 # Room for the tokens that a model wants before and behind a text.
 _AROUND = 8

@@ -18,7 +18,7 @@ from app.server.http.sse import EventStream, encode_text, while_connected
 from app.server.openai.reply import Reply, identity
 from app.server.openai.timings import chat_logprobs
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
-from core.values.receipt import Receipt
+from core.values.messages import Receipt
 
 _REPLY_ID = "chatcmpl"
 

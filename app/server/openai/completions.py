@@ -19,8 +19,7 @@ from app.server.openai.reply import Reply, identity
 from app.server.openai.timings import text_logprobs
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
-from core.values.request import ReplySpeed
-from core.values.tokens import Detokenized, DetokenizeRequest
+from core.values.request import Detokenized, DetokenizeRequest, ReplySpeed
 
 
 async def completions(body: CompletionBody, http: HttpRequest) -> Response:

@@ -17,17 +17,16 @@ from app.server.calls.generation import new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import HINTS, PromptInput
 from app.server.calls.speed import wanted_speed
-from app.server.http.body import Body
+from app.server.http.body import WholeNumbers
 from app.server.http.sse import while_connected
-from core.values.embedding import Embedded, EmbedRequest
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import Lane, ReplySpeed
+from core.values.request import Embedded, EmbedRequest, Lane, ReplySpeed
 
 MAX_INPUTS = 2_048  # as at OpenAI
 
 
-class VectorsBody(Body):
+class VectorsBody(WholeNumbers):
     """What requests for vectors and for scores have in common: the model, and how soon they are wanted."""
 
     model: str | None = None

@@ -12,8 +12,7 @@ from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import marks
 from app.server.http.sse import DONE, encode_event
 from app.server.openai.timings import Identity, fingerprint, prompt_progress, timings, usage
-from core.values.messages import Ended, LoadedModel, PromptRead
-from core.values.receipt import Receipt
+from core.values.messages import Ended, LoadedModel, PromptRead, Receipt
 
 
 class ReplyChoice(Protocol):

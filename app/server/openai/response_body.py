@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator
 
 from app.server.calls.schemas import MAX_MESSAGES, MAX_TOOLS, ChatCompletionBody, Text
-from app.server.http.body import Body, valid
+from app.server.http.body import WholeNumbers, valid
 from core.values.errors import BadRequest
 
 Item = dict[str, Any]
@@ -34,7 +34,7 @@ SENT_FIELDS = {
 _SEALED = b"slipstream-reasoning:"
 
 
-class ResponseBody(Body):
+class ResponseBody(WholeNumbers):
     """What a response is made from; the fields of a chat are taken besides."""
 
     model_config = ConfigDict(extra="allow", strict=True)
@@ -46,7 +46,7 @@ class ResponseBody(Body):
     store: bool | None = None
     metadata: dict[Text, Text] | None = None
     previous_response_id: Text | None = None
-    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_output_tokens: int | None = Field(default=None, ge=0)
     tools: list[Item] | None = Field(default=None, max_length=MAX_TOOLS)
     tool_choice: Text | Item | None = None
     reasoning: Item | None = None
@@ -289,7 +289,9 @@ def _part(part: Item, where: str) -> Item:
         return {"type": "text", "text": part.get("refusal")}
     if kind == "input_image" and part.get("image_url"):
         return {"type": "image_url", "image_url": {"url": part["image_url"]}}
-    readable = "input_text, or input_image with image_url"
+    if kind == "input_image" and part.get("file_id"):
+        return {"type": "image_url", "image_url": {"url": "", "file_id": part["file_id"]}}
+    readable = "input_text, or input_image with image_url or file_id"
     raise BadRequest(f"{where} has a part of the type {kind!r}, which cannot be read: send {readable}.", param="input")
 
 

@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
+from app.server.batches.file_store import FileStore
+from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
+from app.server.chat.images import data_url
 from app.server.http.body import query_number
 from app.server.http.errors import ApiError, from_exception, refuse, renamed
 from app.server.http.sse import EventStream, while_connected
@@ -27,6 +30,7 @@ from app.server.openai.response_body import (
 from app.server.openai.response_store import ResponseStore, StoredResponse, new_number, number_of
 from app.server.openai.timings import chat_logprobs, timings, usage
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
+from core.values.errors import BadRequest
 
 _LISTED, _MOST_LISTED = 20, 100
 
@@ -36,8 +40,7 @@ async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
     store: ResponseStore = http.app.state.responses
     earlier = await earlier_items(store, body.previous_response_id)
     await _resolve(store, body)
-    chat = body.chat(earlier)
-    call = ResponseCall(chat, http.app.state.pool, http.app.state.renderer)
+    call = ResponseCall(await _chat(body, earlier, http), http.app.state.pool, http.app.state.renderer)
     asked = Asked(body, call, store)
     if body.stream:
         return EventStream(_stream(asked))
@@ -48,7 +51,7 @@ async def count_input_tokens(body: ResponseBody, http: HttpRequest) -> Response:
     """Return how many tokens the input is as the model reads it, with what came before it."""
     earlier = await earlier_items(http.app.state.responses, body.previous_response_id)
     await _resolve(http.app.state.responses, body)
-    call = ResponseCall(body.chat(earlier), http.app.state.pool, http.app.state.renderer)
+    call = ResponseCall(await _chat(body, earlier, http), http.app.state.pool, http.app.state.renderer)
     with renamed(SENT_FIELDS):
         n_tokens = await while_connected(http.receive, call.count_tokens())
     return JSONResponse({"object": "response.input_tokens", "input_tokens": n_tokens})
@@ -86,6 +89,26 @@ async def _resolve(store: ResponseStore, body: ResponseBody) -> None:
             )
         assert not isinstance(body.input, str)
         body.input[index] = found
+
+
+async def _chat(body: ResponseBody, earlier: list[Item], http: HttpRequest) -> ChatCompletionBody:
+    """Return the chat call's body with the images that were uploaded; raises ApiError for those that are not here."""
+    chat, files = body.chat(earlier), http.app.state.files
+    for message in chat.messages:
+        for part in message.content if isinstance(message.content, list) else ():
+            if part.image_url is not None and part.image_url.file_id is not None:
+                part.image_url.url = await asyncio.to_thread(_uploaded, files, part.image_url.file_id)
+    return chat
+
+
+def _uploaded(files: FileStore, file_id: str) -> str:
+    if files.get(file_id) is None:
+        message = f"There is no file {file_id[:80]!r} here: upload it to /v1/files, with purpose vision."
+        raise refuse(400, message, param="input", code="file_not_found")
+    try:
+        return data_url(files.path(file_id))
+    except BadRequest as error:
+        raise refuse(400, error.message, param="input", code="invalid_image") from None
 
 
 class ResponseCall(ChatCall):

@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app import __version__
-from core.values.messages import LoadedModel, Logprob, PromptRead, TokenLogprob
-from core.values.receipt import Receipt
+from core.values.messages import LoadedModel, Logprob, PromptRead, Receipt, TokenLogprob
 
 
 def usage(receipts: Sequence[Receipt], n_prompts: int = 1) -> dict[str, Any]:

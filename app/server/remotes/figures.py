@@ -14,8 +14,7 @@ from app.server.calls.generation import new_id
 from app.server.calls.model_host import LEAVING
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import ApiError, refuse
-from core.values.messages import Ended, FinishReason
-from core.values.receipt import Receipt
+from core.values.messages import Ended, FinishReason, Receipt
 from core.values.request import Lane
 
 # Where the protocols say how many tokens there were.

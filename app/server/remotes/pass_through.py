@@ -48,6 +48,7 @@ PATHS = frozenset(
         "/rerank",
         "/reranking",
         "/v1/reranking",
+        "/v2/rerank",
         "/tokenize",
         "/detokenize",
         "/apply-template",

@@ -13,8 +13,8 @@ from app.server.http.body import Body, as_asked
 from app.server.http.owner import check_owner
 from app.settings.worker_tokens import add_worker, forget_worker, known_workers, tokens_for
 from core.remote_devices.borrowing import look
+from core.values.addresses import WORKER_SCHEME, worker_address
 from core.values.errors import BadOption, BadRequest, SlipstreamError
-from core.values.worker_address import SCHEME, worker_address
 from models.formatting.sentence import Sentence
 
 _NO_KEYRING = Sentence(
@@ -48,19 +48,19 @@ async def add(body: WorkerBody, http: HttpRequest) -> Response:
 async def remove(place: str, http: HttpRequest) -> Response:
     """Forget a worker, named as HOST:PORT, and its token."""
     check_owner(http, "Workers are changed")
-    address = f"{SCHEME}{place}"
+    address = f"{WORKER_SCHEME}{place}"
     await asyncio.to_thread(forget_worker, address)
     return JSONResponse({"address": address, "removed": True})
 
 
 def _add(typed: str, token: str) -> dict[str, Any]:
     try:
-        host, port = worker_address(typed if "://" in typed else f"{SCHEME}{typed}")
+        host, port = worker_address(typed if "://" in typed else f"{WORKER_SCHEME}{typed}")
     except BadOption as error:
         raise BadRequest(
             Sentence("The address of a worker is as it is shown there, as rpc://192.168.1.20:8643.")
         ) from error
-    address = f"{SCHEME}{f'[{host}]' if ':' in host else host}:{port}"
+    address = f"{WORKER_SCHEME}{f'[{host}]' if ':' in host else host}:{port}"
     found = _asked(address, token)
     if found["problem"]:
         raise BadRequest(found["problem"])

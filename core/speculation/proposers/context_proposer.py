@@ -1,23 +1,22 @@
-"""The common part of proposers with a context of their own: choosing tokens, costs, and making room for texts."""
+"""The common parts of proposers with a context of their own, and of heads, which use the target's hidden states."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence as Series
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
-from core.kv_cache.slot import Slot
-from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
+from core.kv_cache.slot import Slot, TokenBuffer
+from core.llama.context import Batch, Context, DecodeStatus
+from core.llama.heads import StateRows
 from core.llama.sampler_chain import Candidates
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.proposer import AcceptanceSample, DraftFailed, ProposedToken
+from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftFailed, Evaluated, ProposedToken
 
 # Evidence is the probability that the drafting model gives its own token.
 _EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997])
@@ -171,3 +170,218 @@ class ContextProposer(ABC):
         was_right = guess.token == int(sequence.tokens.view[position])
         self._samples.append(AcceptanceSample(sequence.id, guess.evidence, was_right))
         return was_right
+
+
+# States of single tokens are put into their window so many at a time: right after a step the processor's caches hold
+# weights and nothing else, so that one takes nearly as long as all.
+_MOST_LATE = 16
+# This many of the latest states are kept for a head that has not read them yet. A head that starts late begins there:
+# earlier ones matter little and would cost time and memory.
+LONGEST_WINDOW = 512
+
+TokenIds = npt.NDArray[np.int32]
+
+
+class HiddenStateWindow:
+    """Hidden states of the target by position, with the tokens that led to them.
+
+    States of drafted tokens are kept too. Once the text is known, comparing the tokens shows which states are valid.
+    """
+
+    def __init__(self, width: int, size: int = LONGEST_WINDOW) -> None:
+        """Keep the last ``size`` states of ``width`` numbers."""
+        self._size = size
+        self._width = width
+        self._rows = np.empty((0, width), np.float32)
+        self._tokens = TokenBuffer(np.empty(0, np.int32))
+        self._first = 0
+        self._begin = 0
+        self._end = 0
+        # States that are still to be put in, of the tokens of ``_text`` from ``_late_from`` on.
+        self._late: list[tuple[StateRows, ...]] = []
+        self._text = self._tokens
+        self._late_from = 0
+
+    def append(self, text: TokenBuffer, position: int, parts: tuple[StateRows, ...]) -> None:
+        """Add the state of a text's token at ``position``, as ``take`` does; ``parts`` have one row, and are kept."""
+        late = self._late
+        if late and (text is not self._text or position != self._late_from + len(late) or len(late) >= _MOST_LATE):
+            self._put_in()
+        if not self._late:
+            self._text, self._late_from = text, position
+        self._late.append(parts)
+
+    def _put_in(self) -> None:
+        late, self._late = self._late, []
+        if late:
+            tokens, start = self._text.view, self._late_from
+            parts = tuple([np.concatenate(rows) for rows in zip(*late, strict=True)])
+            self.take(tokens[:start], tokens[start : start + len(late)], parts)
+
+    def take(self, before: TokenIds, tokens: TokenIds, parts: tuple[StateRows, ...]) -> None:
+        """Add the states of ``tokens``, which came after ``before``.
+
+        ``parts`` have one row per token and are joined along the columns. States of other texts, or from there on, are
+        dropped.
+        """
+        self._put_in()
+        start, count = len(before), len(tokens)
+        if self._tokens.common_prefix(before) < start or start < self._first:
+            self._tokens = TokenBuffer(before)
+            self._first, self._begin, self._end = start, 0, 0
+        self._tokens.truncate(start)
+        self._end = self._begin + start - self._first
+        skipped = max(count - self._size, 0)
+        if skipped:
+            self._first, self._begin, self._end = start + skipped, 0, 0
+        self._make_room(count - skipped)
+        column = 0
+        for part in parts:
+            self._rows[self._end : self._end + count - skipped, column : column + part.shape[1]] = part[skipped:]
+            column += part.shape[1]
+        self._end += count - skipped
+        self._tokens.extend(tokens)
+
+    def known(self, tokens: TokenIds) -> range:
+        """Return the positions whose states belong to ``tokens``."""
+        self._put_in()
+        return range(self._first, max(self._tokens.common_prefix(tokens), self._first))
+
+    def rows(self, start: int, end: int) -> StateRows:
+        """Return the states of positions that are ``known``, [start, end), valid until the next ones come."""
+        offset = self._begin - self._first
+        return self._rows[start + offset : end + offset]
+
+    def _make_room(self, count: int) -> None:
+        if self._end + count <= len(self._rows):
+            return
+        kept = min(self._end - self._begin, self._size)
+        latest = self._rows[self._end - kept : self._end]
+        if kept + count > len(self._rows):
+            grown = min(max(2 * (kept + count), 64), 2 * self._size)
+            self._rows = np.empty((grown, self._width), np.float32)
+        self._rows[:kept] = latest
+        self._first += self._end - self._begin - kept
+        self._begin, self._end = 0, kept
+
+
+class SlotFeatures:
+    """A head's data of one slot: the target's states, and the tokens from ``first`` on that it has read with them."""
+
+    def __init__(self, width: int) -> None:
+        """Keep states of ``width`` numbers."""
+        self.window = HiddenStateWindow(width)
+        self.read = TokenBuffer(np.empty(0, np.int32))
+        self.first = 0
+
+    def forget(self) -> None:
+        """Record that the head's cache holds nothing of the slot."""
+        self.read.truncate(0)
+        self.first = 0
+
+
+class UnreadSpan(NamedTuple):
+    """Tokens [start, end) of a sequence to read; ``is_fresh`` if they do not continue the tokens already read."""
+
+    sequence: Sequence
+    features: SlotFeatures
+    start: int
+    end: int
+    is_fresh: bool
+
+    @property
+    def n_rows(self) -> int:
+        """The number of tokens."""
+        return self.end - self.start
+
+    def split(self, place: int) -> tuple[UnreadSpan, UnreadSpan]:
+        """Return the tokens before ``place`` and those from there on."""
+        place = min(max(place, self.start), self.end)
+        rest = self._replace(start=place, is_fresh=self.is_fresh and place == self.start)
+        return self._replace(end=place), rest
+
+
+class HiddenStateProposer(ContextProposer):
+    """Keeps the target's features of each slot, and reads them into a context of its own.
+
+    The tokens read are kept by longest common prefix.
+    """
+
+    def __init__(self, own: MeasuredContext, target: Context, feature_width: int, first_position: int) -> None:
+        """Take over ``own``; ``target`` is lent, and exports features of ``feature_width`` numbers.
+
+        ``first_position`` is the head's position of the token at position 0.
+        """
+        # Tokens after the target's own token and after a drafted one have separate bins.
+        super().__init__(own, PRIORS * 2, target.n_vocab)
+        self._target = target
+        self._shift = first_position
+        self._features_of = tuple(SlotFeatures(feature_width) for _ in range(own.n_slots))
+
+    @abstractmethod
+    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
+        """Return the features of the target's last batch, in parts to be joined along the columns."""
+
+    # -- what the target does -----------------------------------------------------------------------------------
+
+    def observe(self, evaluated: Series[Evaluated]) -> None:
+        """Keep the states of the rows that the target has just evaluated, for requests that may be drafted for."""
+        if not any(one.sequence.request.may_draft for one in evaluated):
+            return
+        self._target.synchronize()
+        n_rows = sum([one.n_rows + len(one.draft) for one in evaluated])
+        parts, are_copies = self._features(n_rows), n_rows == len(evaluated)
+        if are_copies:  # one row each: a copy of all is quicker than one of each
+            parts = tuple([part.copy() for part in parts])
+        row = 0
+        for one in evaluated:
+            begin, row = row, row + one.n_rows + len(one.draft)
+            if not one.sequence.request.may_draft:
+                continue
+            window, states = self._slot_features(one.sequence).window, tuple([part[begin:row] for part in parts])
+            if row - begin == 1:
+                kept = states if are_copies else tuple([part.copy() for part in states])
+                window.append(one.sequence.tokens, one.start, kept)
+                continue
+            tokens = one.sequence.tokens.view
+            read = tokens[one.start : one.start + one.n_rows]
+            if one.draft:
+                read = np.concatenate((read, np.array(one.draft, np.int32)))
+            window.take(tokens[: one.start], read, states)
+
+    def clear(self) -> None:
+        """Drop the texts of all slots."""
+        self._context.clear()
+        for features in self._features_of:
+            features.forget()
+
+    def catch_up_seconds(self, n_behind: int) -> float:
+        """Return the expected seconds of reading ``n_behind`` tokens."""
+        return self.cost.time(n_behind)
+
+    def catch_up(self, sequence: Sequence, seconds: float) -> bool:
+        """Do nothing: the draft itself reads the few hundred tokens whose states are kept."""
+        return True
+
+    # -- helpers ------------------------------------------------------------------------------------------------
+
+    def _slot_features(self, sequence: Sequence) -> SlotFeatures:
+        return self._features_of[sequence.slot.id]
+
+    def _make_way(self, span: UnreadSpan) -> None:
+        """Drop the head's cache from the span's start on: drafted and rejected tokens."""
+        slot, features = span.sequence.slot, span.features
+        if not span.is_fresh and self._context.remove(slot.id, span.start + self._shift):
+            features.read.truncate(span.start)
+            return
+        self._context.remove(slot.id, 0)
+        features.read = TokenBuffer(span.sequence.tokens.view[: span.start])
+        features.first = span.start
+
+    def _drop(self, slot: int) -> None:
+        self._context.remove(slot, 0)
+        self._features_of[slot].forget()
+
+    @staticmethod
+    def _deeper(guess: ProposedToken | None) -> ProposedToken | None:
+        return guess and ProposedToken(guess.token, guess.evidence + len(PRIORS))

@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
-from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.kv_cache.slot import TokenBuffer
-from core.llama.batch import Batch
+from core.llama.context import Batch
 from core.llama.model import Model
+from core.scheduler.planner import attended
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.context_proposer import PRIORS, ContextProposer
-from core.values.step_kind import attended
+from core.speculation.proposers.proposer import DraftChain, ProposedToken
+from core.values.engine_options import MAX_READ_ALONG
 
 # Up to this many unread tokens of a text are read in the decode that drafts; more take decodes of their own.
 _FEW = 8

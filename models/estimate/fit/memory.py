@@ -21,7 +21,7 @@ _F32, _F16 = 4, 2
 class MemoryNeed:
     """Bytes that a loaded model takes.
 
-    ``draft`` are those of its draft models and heads.
+    ``draft`` is what its draft models and heads take.
     """
 
     weights: int
@@ -40,7 +40,7 @@ class MemoryNeed:
 class EngineShape:
     """The sizes that decide how much memory an engine takes besides weights and cached tokens.
 
-    ``n_states`` running states are kept for each of ``n_slots`` requests. A step has ``n_ubatch`` rows, of which
+    ``n_states`` recurrent states are kept for each of ``n_slots`` requests. A step has ``n_ubatch`` rows, of which
     ``n_outputs`` may want logits (None: one for each slot), and ``draft_outputs`` in a draft model. ``uses_heads``: the
     prediction heads in the model's file draft, with a cache of their own. A projector takes ``projector_bytes``.
     """
@@ -77,7 +77,7 @@ def estimate(
     kv_type: str = "f16",
     cuts_windows: bool = False,
 ) -> MemoryNeed:
-    """Estimate the memory of one context of an engine with ``n_cells`` KV cells.
+    """Estimate the memory of one context with ``n_cells`` KV cells.
 
     The KV cache is as llama.cpp allocates it; compute buffers follow its graph for dense and expert layers. With
     ``cuts_windows`` layers with a sliding window keep only the window if that saves much (``cells_in_window``).
@@ -95,9 +95,10 @@ def estimate(
 
 
 def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int) -> int:
-    """Return how many of ``n_cells`` cells layers with a sliding window keep (llama_kv_cache_iswa); all without one.
+    """Return how many of ``n_cells`` cells the sliding-window layers keep (llama_kv_cache_iswa).
 
-    They keep all if that takes at most twice as much, because texts can then be shared and cut anywhere.
+    They keep all if there is no window, or if that takes at most twice the memory, because texts can then be shared and
+    cut anywhere.
     """
     if not facts.window:
         return n_cells

@@ -186,7 +186,7 @@ def place(n_layers: int, machine: Machine, setting: LoadSetting) -> Placement:
 def _is_tied(facts: ModelFacts) -> bool:
     """Whether the output is the table of embeddings, which stays in host memory too.
 
-    Half an output is tolerance for inexact sizes, which were scaled from another file's header.
+    Sizes scaled from another file's header are inexact, so the comparison tolerates half an output.
     """
     parts = facts.weight_map
     inside = sum(layer.n_bytes for layer in parts.layers)

@@ -28,7 +28,7 @@ SHORTEST_CTX = 2048
 CTX_STEP = 256
 # A coarser KV type must be faster by this factor.
 _WORTH_COARSER = 1.25
-# With experts, about this many numbers of GPU layers are tried.
+# For a model with experts, about this many different numbers of GPU layers are tried.
 _TRIED_LAYERS = 32
 # A plan that takes a share of the free memory in this range is checked by a dry run of llama.cpp, because an estimate
 # could decide wrongly.

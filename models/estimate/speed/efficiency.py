@@ -54,7 +54,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One measured run: the amounts of a token in the middle of it, and the seconds that a token took."""
+    """One measured run: the amounts of work of a token in the middle of it, and the seconds per token."""
 
     amounts: Amounts
     seconds: float
@@ -142,7 +142,7 @@ def learn(before: Mapping[str, Constant], runs: Sequence[Observation]) -> Effici
     names = sorted({name for run in known for name in run.amounts})
     parts = np.array([[run.amounts.get(name, 0.0) * before[name].seconds for name in names] for run in known])
     measured = np.log([run.seconds for run in known])
-    # The last one is the common factor: a machine that is slower today is so with every type.
+    # The last one is the common factor: a machine that is slower today is slower with every type.
     spread = np.array([*(before[name].spread for name in names), _COMMON_SPREAD])
     moves = _fit(parts, measured, spread)
     common = float(np.exp(moves[-1]))

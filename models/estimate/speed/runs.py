@@ -36,10 +36,11 @@ _adding = threading.Lock()
 class ModelRun:
     """One reply of a model that had the machine for itself.
 
-    ``model`` and ``n_bytes`` name the file, ``options`` what it was loaded with, ``draft`` the file that drafted, "mtp"
-    for prediction heads, or "": of ``n_drafted`` of its tokens that the model judged, ``n_accepted`` were right.
-    ``seconds`` is the time of a token in observed plain steps, ``rate`` the tokens per second of the reply. ``n_past``
-    tokens were attended to in the middle of its ``n_tokens``. ``at`` is the time in seconds since 1970.
+    ``model`` and ``n_bytes`` identify the file, ``options`` says how it was loaded. ``draft`` is the file that drafted,
+    "mtp" for prediction heads, or "" for none. The model judged ``n_drafted`` drafted tokens and accepted
+    ``n_accepted``. ``seconds`` is the time of a token in observed plain steps, ``rate`` the tokens per second of the
+    reply. ``n_tokens`` is the length of the reply, ``n_past`` the number of tokens before its middle. ``at`` is the
+    time in seconds since 1970.
     """
 
     model: str

@@ -11,8 +11,8 @@ from models.facts.model_facts import LayerCache, ModelFacts
 from models.gguf.tensor_types import BY_NAME
 
 STEP, LAYER, EXPERT_LAYER, STATE, LINK = "step", "layer", "expert layer", "state", "link"
-# Weights up to _ALL_STAYS of the cache's size stay in it beside what else a step reads. Weights above _NONE_STAYS of it
-# do not: each byte is evicted before it is read again. In between, a part stays (measured on deep models of 8 to 500
+# Weights of up to _ALL_STAYS times the cache's size stay in the cache. Of more than _NONE_STAYS times its size nothing
+# stays: each byte is evicted before it is read again. In between, a part stays (measured on deep models of 8 to 500
 # MB).
 _ALL_STAYS, _NONE_STAYS = 0.6, 1.2
 Amounts = Mapping[str, float]

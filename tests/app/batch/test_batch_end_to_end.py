@@ -161,7 +161,7 @@ def test_an_engine_that_dies_loses_no_line(tmp_path: Path, server: list[str]) ->
     write_input(tmp_path / "in", 40, max_tokens=20)
     with started(tmp_path, *server, "--json") as child:
         ours = psutil.Process().children(recursive=True)
-        engine = next(one for one in ours if "core.process.worker" in " ".join(one.cmdline()))
+        engine = next(one for one in ours if "core.loading.worker" in " ".join(one.cmdline()))
         wait_for_lines(tmp_path, child, 3)
         engine.kill()
         out, err = child.communicate(timeout=100)

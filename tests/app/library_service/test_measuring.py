@@ -8,7 +8,7 @@ import pytest
 
 from app.client.discovery import announce
 from app.doctor.report import BandwidthFacts
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.library_service.machine import MachineService
 from app.library_service.outbox import Stop
 from app.library_service.service import LibraryService

@@ -10,8 +10,8 @@ import pytest
 from app.client.discovery import announce
 from app.environment.paths import cache_folder
 from core.machine.host import this_machine
-from core.machine.matrix_probe import PROBED
-from core.machine.probe import CPU, remembered
+from core.machine.kernel_probe import PROBED
+from core.machine.known_machine import CPU, remembered_probe
 from models.catalog.catalog import STARTER_FOLDER
 from models.formatting.figures import rate
 from models.formatting.json_values import value_of
@@ -60,7 +60,7 @@ def test_the_machine_is_measured_but_not_beside_replies(library: LibraryClient, 
     assert "at work on replies" in refused.sentence
     fake.n_active = 0
     assert library.ask(ask.MeasureMachine()) is None
-    measured = remembered(cache_folder(), this_machine())
+    measured = remembered_probe(cache_folder(), this_machine())
     assert measured is not None
     assert set(measured.devices[CPU].weights) == set(PROBED)
     timed = [run for run in measured.timed if run.device == CPU]

@@ -13,10 +13,12 @@ from app.pairing.automatic import draft_for
 from app.pairing.service import CannotPair, choose, choose_automatically, pairing, partners
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
-from core.machine import probe as machine_probe
 from core.machine.host import this_machine
-from core.machine.known_machine import identity
-from core.machine.probe import MachineProbe
+from core.machine.known_machine import (
+    MachineProbe,
+    identity,
+    remember_probe,
+)
 from core.values.errors import BadOption
 from models.catalog.catalog import ModelEntry
 from models.estimate.speed.probe import Probe
@@ -247,7 +249,7 @@ def test_what_was_measured_of_the_machine_decides_what_a_draft_costs(home, libra
     before = partners(deep())[0].prediction
     here = this_machine()
     device = Probe({"Q8_0": 20e9, "F32": 20e9}, {"F16": 1e9}, 1e-6, 0.01)
-    machine_probe.remember(home / "cache", MachineProbe(here.cpu, here.ram, {"CPU": device}, ()))
+    remember_probe(home / "cache", MachineProbe(here.cpu, here.ram, {"CPU": device}, ()))
     after = partners(deep())[0].prediction
     assert before is not None
     assert after is not None

@@ -18,7 +18,7 @@ from app.jobs.pair_test.pair_test import Cancelled, OtherWork, PairTest, TrialRe
 from app.library.find_model import catalog, find_model
 from app.pairing.service import CannotPair, choose, pairing, store
 from app.settings.server_settings import ServerSettings
-from core.ipc.child_process import ChildProcess, start_module
+from core.process.child_process import ChildProcess, start_module
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from models.pairing.partner import Partner

@@ -59,7 +59,7 @@ class RunningServer:
         """The engines' processes, the first model's first."""
         children = stood_for(psutil.Process(self.process.pid)).children(recursive=True)
         alive = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
-        found = [stood_for(child) for child in alive if "core.process.worker" in " ".join(child.cmdline())]
+        found = [stood_for(child) for child in alive if "core.loading.worker" in " ".join(child.cmdline())]
         return sorted(found, key=psutil.Process.create_time)
 
     def chat(self, text: str = "Tell me a story about a fox.", **fields):

@@ -35,7 +35,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/tokenize": {"content": "Hi"},
     "/detokenize": {"tokens": [300]},
     "/apply-template": {"messages": USER},
-    "/v1/models": {"model": "ember-q8_0"},
+    "/models": {"model": "ember-q8_0"},
     "/models/load": {"model": "ember-q8_0"},
     "/slipstream/load": {"model": "ember-q8_0"},
     "/api/v1/models/load": {"model": "ember-q8_0"},

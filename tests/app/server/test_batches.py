@@ -131,7 +131,7 @@ def test_files_are_listed_read_and_deleted_and_need_a_purpose(server):
     with pytest.raises(openai.NotFoundError):
         client.files.content(file.id)
     assert server.http.post("/v1/files", files=upload).json()["error"]["param"] == "purpose"
-    assert server.http.post("/v1/files", files=upload, data={"purpose": "vision"}).status_code == 400
+    assert server.http.post("/v1/files", files=upload, data={"purpose": "fine-tune"}).status_code == 400
     assert server.http.post("/v1/files", files={"purpose": (None, "batch")}).json()["error"]["param"] == "file"
     assert server.http.post("/v1/files", json={}).status_code == 415
     page = {"Origin": "https://pages.example"}

@@ -15,6 +15,10 @@ from tests.app.server.conftest import MODEL, WEATHER, tool_calls_of
 TOOLS = [WEATHER]
 
 
+def user(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
 def text_of(stream) -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
 
@@ -44,6 +48,31 @@ def test_a_chat_is_answered_with_text_usage_and_timings(server):
     assert timings["decode_per_second"] > 0
     assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
     assert timings["bytes_per_token"] > 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("path", "limit", "answered"),
+    [
+        ("/v1/chat/completions", {"max_tokens": 0}, {"content": "", "finish_reason": "length"}),
+        ("/v1/chat/completions", {"n_predict": 0, "speed": "deep"}, {"content": "", "finish_reason": "length"}),
+        ("/v1/chat/completions", {"max_tokens": 0, "stream": True}, {"finish_reason": "length"}),
+        ("/v1/messages", {"max_tokens": 0}, {"content": [], "stop_reason": "max_tokens"}),
+        ("/v1/messages", {"max_tokens": 0, "stream": True}, {"stop_reason": "max_tokens"}),
+        ("/v1/responses", {"max_output_tokens": 0}, {"output": [], "reason": "max_output_tokens"}),
+        ("/api/chat", {"options": {"num_predict": 0}, "stream": False}, {"content": "", "done_reason": "length"}),
+        ("/api/v1/chat", {"max_output_tokens": 0}, {"output": [], "total_output_tokens": 0}),
+    ],
+)
+def test_a_reply_of_no_tokens_reads_the_messages_ahead(server, path, limit, answered):
+    question = f"Why is the sea blue? So asks one at {path} with {limit}."
+    said = {"input": question} if path in ("/v1/responses", "/api/v1/chat") else {"messages": user(question)}
+    answer = server.http.post(path, json=said | limit | {"model": MODEL})
+    assert answer.status_code == 200, answer.text
+    told = json.dumps(answer.json()) if "stream" not in limit or not limit["stream"] else answer.text
+    told = told.replace('":"', '": "')  # as streams write it
+    assert all(json.dumps({name: value})[1:-1] in told for name, value in answered.items()), told
+    usage = server.chat(question, max_tokens=1).usage
+    assert usage.prompt_tokens_details.cached_tokens >= usage.prompt_tokens - 1
 
 
 def test_a_stream_gives_the_same_text_as_the_whole_answer(server):
@@ -203,9 +232,8 @@ SAID = {"role": "assistant", "content": "Once upon a time"}
             "messages[0].content[0]",
             "images_not_supported",
         ),
-        ({"max_tokens": 0}, "max_tokens", "integer_below_min_value"),
         ({"max_tokens": -2}, "max_tokens", "integer_below_min_value"),
-        ({"max_completion_tokens": 0}, "max_completion_tokens", "integer_below_min_value"),
+        ({"max_completion_tokens": -2}, "max_completion_tokens", "integer_below_min_value"),
         ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens", "invalid_value"),
         ({"temperature": "warm"}, "temperature", "invalid_value"),
         ({"temperature": -1}, "temperature", "invalid_value"),
@@ -292,6 +320,22 @@ def test_other_spellings_of_fields_are_taken(server):
     assert first["choices"][0]["message"] == second["choices"][0]["message"]
     whole = server.http.post("/v1/chat/completions", json={**asked, "max_tokens": -1}).json()
     assert whole["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/messages", {"messages": USER, "max_tokens": 1.0, "thinking": {"type": "enabled", "budget_tokens": 9.0}}),
+        ("/v1/responses", {"input": "Hi", "max_output_tokens": 1.0}),
+        ("/v1/embeddings", {"input": "Hi", "dimensions": 8.0}),
+        ("/api/embed", {"model": MODEL, "input": "Hi", "dimensions": 8.0}),
+        ("/api/v1/chat", {"model": MODEL, "input": "Hi", "max_output_tokens": 1.0}),
+        ("/completion", {"prompt": "Hi", "n_predict": 1.0}),
+    ],
+)
+def test_a_whole_number_may_have_a_point_in_every_protocol(server, path, body):
+    answer = server.http.post(path, json=body)
+    assert answer.status_code == 200, answer.text
 
 
 def test_messages_come_back_with_all_that_clients_put_into_them(server):

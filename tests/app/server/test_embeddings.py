@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,7 +129,9 @@ def test_documents_come_best_first_with_what_is_wanted_of_them(reranker):
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == 3
     assert answer["usage"]["total_tokens"] > 3 * 5
-    best = ranked(reranker, "/rerank", documents=[{"text": text} for text in TEXTS], top_n=1, return_documents=True)
+    assert ranked(reranker, "/v2/rerank", documents=TEXTS) == answer, "where Cohere's client asks"
+    documents = [{"text": text, "title": ""} for text in TEXTS]
+    best = ranked(reranker, "/rerank", documents=documents, top_n=1, return_documents=True)
     index = answer["results"][0]["index"]
     assert best["results"] == [
         {"index": index, "relevance_score": pytest.approx(scores[0], rel=1e-4), "document": {"text": TEXTS[index]}}
@@ -140,6 +143,8 @@ def test_documents_named_texts_are_answered_as_tei_does(reranker):
     found = ranked(reranker, "/rerank", texts=TEXTS, return_text=True)
     assert [(one["index"], one["text"]) for one in found] == [(one["index"], TEXTS[one["index"]]) for one in expected]
     assert [one["score"] for one in found] == [one["relevance_score"] for one in expected]
+    shares = ranked(reranker, "/rerank", texts=TEXTS, raw_scores=False, truncate=True, truncation_direction="Right")
+    assert [one["score"] for one in shares] == pytest.approx([1 / (1 + math.exp(-one["score"])) for one in found])
 
 
 @pytest.mark.parametrize(

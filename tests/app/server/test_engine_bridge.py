@@ -12,6 +12,7 @@ from app.server.calls.generation import collect
 from app.server.http.errors import ApiError, RequestFailed
 from core.values.errors import EngineUnavailable
 from core.values.messages import (
+    Bottleneck,
     Ended,
     EnginePhase,
     EngineState,
@@ -19,13 +20,13 @@ from core.values.messages import (
     FailureKind,
     FinishReason,
     Logprob,
+    Receipt,
+    Snapshot,
     Started,
     Token,
     TokenLogprob,
 )
-from core.values.receipt import Receipt
 from core.values.request import Request
-from core.values.snapshot import Bottleneck, Snapshot
 from tests.support.scripted_engine import ScriptedEngine
 
 pytestmark = pytest.mark.anyio

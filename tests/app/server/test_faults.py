@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import shutil
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import openai
 import pytest
 
+from app.environment.paths import models_folder
 from app.server.http.limits import MAX_BODY
+from models.catalog.catalog import STARTER_FOLDER
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 
@@ -42,6 +46,24 @@ def test_a_change_of_model_waits_for_the_streams_that_run(own_server):
         assert {one.result(timeout=60).model for one in first} == {"ember-q8_0"}
         assert other.result(timeout=60).model == "ember-draft-q8_0"
         assert back.result(timeout=60).model == "ember-q8_0"
+
+
+def test_a_model_that_is_deleted_while_calls_wait_for_it_ends_them_and_no_others(own_server):
+    folder = models_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = Path(shutil.copy(STARTER_FOLDER / "ember-q8_0.gguf", folder / "soon-gone.gguf"))
+    running = own_server.chat(max_tokens=900, stream=True, extra_body={"ignore_eos": True})
+    next(iter(running))
+    bodies = {path: {"model": "soon-gone", "messages": USER} for path in ("/v1/chat/completions", "/v1/messages")}
+    with ThreadPoolExecutor() as threads:
+        waiting = [threads.submit(own_server.http.post, path, json=body) for path, body in bodies.items()]
+        own_server.wait_until(lambda state: state["queued"] == len(bodies))
+        copy.unlink()
+        running.close()
+    for answer in (one.result() for one in waiting):
+        assert (answer.status_code, "There is no file" in answer.json()["error"]["message"]) == (503, True)
+    answer = own_server.http.post("/v1/chat/completions", json={"messages": USER, "max_tokens": 1})
+    assert (answer.status_code, answer.json().get("model")) == (200, "ember-q8_0"), answer.text
 
 
 def test_a_model_can_be_loaded_by_name(own_server):
@@ -74,6 +96,11 @@ def test_models_are_listed_and_told(server):
     assert [model.id for model in listed][:2] == ["ember-q8_0", "ember-draft-q8_0"]
     assert server.http.get("/v1/models/").json() == server.http.get("/v1/models").json()
     assert server.http.get("/v1/models/none").status_code == 404
+    assert server.http.get("/models").json() == server.http.get("/v1/models").json()
+    assert server.http.get("/models/ember-q8_0").json()["id"] == "ember-q8_0"
+    # What changes the models is llama-server's, and there without the prefix.
+    assert server.http.post("/v1/models", json={"model": "ember-q8_0"}).status_code == 405
+    assert [server.http.delete(f"/v1/models{name}").status_code for name in ("", "/ember-q8_0")] == [405, 405]
     ember = server.client.models.retrieve("ember-q8_0")
     assert ember.owned_by == "slipstream"
     assert (ember.context_length, ember.quantization) == (1024, "Q8_0")
@@ -166,7 +193,7 @@ def test_another_method_a_doubled_prefix_and_another_type_are_put_right(server):
         ({"messages": USER, "logit_bias": 1}, "logit_bias must be a JSON object."),
         ({"messages": USER, "seed": 1.5}, "seed must be a valid integer."),
         ({"messages": USER, "top_p": 7}, "top_p must be between 0.0 and 1.0, not 7.0."),
-        ({"messages": USER, "max_tokens": 0}, "max_tokens must be 1 or more, not 0."),
+        ({"messages": USER, "max_tokens": -2}, "max_tokens must be 0 or more, not -2."),
         ({"messages": USER, "n": 1000}, "n must be 128 or less, not 1000."),
         ({"messages": USER, "stream": "yes"}, "stream must be true or false."),
     ],

@@ -79,6 +79,25 @@ def test_takes_images_in_the_forms_that_clients_send(seeing: RunningServer, form
     assert seeing.client.responses.create(model=seeing.state["model"], input=said, **fields).output_text == replies[0]
 
 
+def test_a_response_names_an_image_that_was_uploaded_and_goes_on_from_it(seeing: RunningServer) -> None:
+    file = picture(seed=4)
+    uploaded = seeing.client.files.create(file=("seen.png", file), purpose="vision")
+    usual = {"model": seeing.state["model"], "temperature": 0, "max_output_tokens": _N}
+    answers = []
+    for where in ({"file_id": uploaded.id}, {"image_url": data_url(file)}):
+        parts = [{"type": "input_text", "text": "What is this? "}, {"type": "input_image", **where}]
+        first = seeing.client.responses.create(input=[{"role": "user", "content": parts}], **usual)
+        second = seeing.client.responses.create(input="And now?", previous_response_id=first.id, **usual)
+        answers.append((first.output_text, second.output_text, second.usage.input_tokens))
+    assert answers[0] == answers[1]
+    seeing.client.files.delete(uploaded.id)
+    with pytest.raises(openai.BadRequestError, match="no file") as gone:
+        seeing.client.responses.create(
+            input=[{"role": "user", "content": [{"type": "input_image", "file_id": uploaded.id}]}], **usual
+        )
+    assert (gone.value.param, gone.value.code) == ("input", "file_not_found")
+
+
 def test_ollamas_client_shows_images(seeing: RunningServer) -> None:
     file, name = picture(seed=3), seeing.state["model"]
     parts = part(data_url(file)), "What is it?"

@@ -13,7 +13,7 @@ from app.server.http.keys import ApiKeys
 from app.server.http.limits import AllowedOrigins, BodyLimit, HostCheck, OriginCheck
 from app.settings.api_keys import KeyStore
 from app.settings.server_settings import ServerSettings
-from core.values.web_origin import origins_of
+from core.values.addresses import origins_of
 
 pytestmark = pytest.mark.anyio
 

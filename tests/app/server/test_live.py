@@ -7,10 +7,12 @@ import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
 
+from models.library.requests import ROUTES
 from tests.support.waiting import until
 
 LONG = {"prompt": "Tell me.", "max_tokens": 900, "ignore_eos": True}
@@ -94,3 +96,20 @@ def test_each_route_describes_its_path_and_its_errors_as_they_are(server):
             if not path.endswith("/health"):  # which anybody may ask
                 answer = server.http.request(method, re.sub("{.*?}", "1", path), headers={"Authorization": "Bearer x"})
                 assert is_described(answer.json(), schema), f"{method} {path}: {answer.text}"
+
+
+def test_each_route_of_the_library_describes_what_it_takes(server):
+    document, page = server.http.get("/openapi.json").json(), server.http.get("/docs").text
+    for route in ROUTES:
+        operation = document["paths"][route.path][route.method.lower()]
+        if route.method == "GET":
+            told = {one["name"]: one["required"] for one in operation["parameters"]}
+        else:
+            reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            schema = document["components"]["schemas"][reference.rpartition("/")[2]]
+            told = {name: name in schema.get("required", ()) for name in schema["properties"]}
+            assert operation["requestBody"]["required"] is any(told.values())
+            assert schema["additionalProperties"] is False
+        assert told == {field.name: field.default is MISSING for field in fields(route.request)}
+        assert operation["description"].split(".")[0] in route.request.__doc__
+        assert all(f"<code>{name}</code>" in page for name in told)

@@ -158,6 +158,8 @@ def test_what_would_change_the_text_and_is_not_done_is_refused_by_name(server, f
         ("POST", "/reranking", {}, 400, "invalid_request_error"),
         ("GET", "/infill", None, 405, "invalid_request_error"),
         ("POST", "/models/load", {"model": "none"}, 404, "not_found_error"),
+        ("POST", "/models", {"model": MODEL}, 400, "invalid_request_error"),
+        ("DELETE", "/models?model=none", None, 404, "not_found_error"),
         ("POST", "/props", {}, 501, "not_supported_error"),
     ],
 )

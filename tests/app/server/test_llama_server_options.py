@@ -21,9 +21,9 @@ from app.cli.commands.llama_server_variables import VARIABLES
 from app.cli.main import build, main
 from app.client.server_process import own_folder, serve_command, serve_environment
 from app.environment.exit_codes import ExitCode
-from app.library.hub_access import LibraryError
+from app.library.errors import LibraryError
 from app.settings.server_settings import ServerSettings
-from core.values.devices import Device, LlamaSystem
+from core.values.engine_options import Device, LlamaSystem
 from core.values.errors import BadOption
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.commands import ran

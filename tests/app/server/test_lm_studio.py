@@ -129,7 +129,7 @@ def test_a_chat_goes_on_from_what_was_stored(server):
         ({"input": "Hi", "reasoning": "on"}, "reasoning"),
         ({"input": "Hi", "reasoning": "much"}, "reasoning"),
         ({"input": "Hi", "previous_response_id": "resp_0"}, "previous_response_id"),
-        ({"input": "Hi", "max_output_tokens": 0}, "max_output_tokens"),
+        ({"input": "Hi", "max_output_tokens": -1}, "max_output_tokens"),
         ({"input": "Hi", "nonsense": 1}, "nonsense"),
         ({"input": []}, "input"),
         ({"input": [{"type": "image"}]}, "input[0].data_url"),

@@ -140,7 +140,7 @@ def test_models_are_listed_shown_and_said_to_run(server, client):
         ("chat", {"messages": STORY}, 400, "model"),
         ("chat", {"model": NAME, "messages": [{"role": "wizard", "content": "?"}]}, 400, "role"),
         ("chat", {"model": NAME, "messages": STORY, "format": "xml"}, 400, "format"),
-        ("chat", {"model": NAME, "messages": STORY, "options": {"num_predict": 0}}, 400, "num_predict"),
+        ("chat", {"model": NAME, "messages": STORY, "options": {"num_predict": -3}}, 400, "num_predict"),
         ("chat", {"model": NAME, "messages": STORY, "options": {"tfs_z": 0.5}}, 400, "tfs_z"),
         ("chat", {"model": NAME, "messages": STORY, "options": {"temprature": 1}}, 400, "temprature"),
         ("chat", {"model": NAME, "messages": STORY, "options": {"temperature": 900}}, 400, "temperature"),

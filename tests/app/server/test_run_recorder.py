@@ -11,8 +11,7 @@ import pytest
 from app.fit_reports.fit_reports import current_machine, report_file
 from app.server.calls.run_recorder import RunRecorder
 from core.machine.known_machine import identity
-from core.values.messages import Ended, FinishReason, LoadedModel
-from core.values.receipt import Receipt
+from core.values.messages import Ended, FinishReason, LoadedModel, Receipt
 from core.values.request import Request
 from models.estimate.speed.runs import FILE_NAME, read_runs
 from models.facts.model_facts import read_model

@@ -167,7 +167,7 @@ def test_a_model_whose_file_comes_back_is_loaded_with_the_next_request(start, tm
             wait(client, lambda now: now["phase"] == "ready")
             path.rename(away)
             children = psutil.Process(process.pid).children(recursive=True)
-            next(child for child in children if "core.process.worker" in child.cmdline()).kill()
+            next(child for child in children if "core.loading.worker" in child.cmdline()).kill()
             wait(client, lambda now: now["phase"] == "failed")
 
         lose()

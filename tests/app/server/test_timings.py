@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.server.openai.timings import timings
-from core.values.receipt import Receipt
+from core.values.messages import Receipt
 
 
 def test_choices_of_one_call_are_added_up() -> None:

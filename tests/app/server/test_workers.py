@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from app.settings.worker_tokens import VARIABLE
-from core.llama import rpc
+from core.llama.devices import can_use_rpc
 from tests.app.server.conftest import MODEL, RunningServer
 from tests.support.lending import TOKEN, TestWorker
 
-pytestmark = pytest.mark.skipif(not rpc.is_available(), reason="this build of llama.cpp lacks RPC over sockets")
+pytestmark = pytest.mark.skipif(not can_use_rpc(), reason="this build of llama.cpp lacks RPC over sockets")
 START = ("--parallel", "1", "--no-draft", "--no-calibration", "--gpu-layers", "99", "--device")
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from app.jobs.verify.near_tie import FAR, shortfall
-from core.llama import log
-from core.llama.model import Model
+from core.llama.library import silence_log
+from core.llama.model import Model, Vocab
 from core.llama.sampler_chain import Candidates
-from core.llama.vocab import Vocab
 from core.sampling.sampler import Sampler
 from core.values.request import SamplingParams
 from tests.support.prompts import EMBER, GREEDY
@@ -28,7 +27,7 @@ class Chooser:
     """Chooses with the engine's own sampler."""
 
     def __init__(self) -> None:
-        log.silence()
+        silence_log()
         self._model = Model(str(EMBER))
         self._vocab = Vocab(self._model)
         self._candidates = Candidates(self._vocab.n_tokens)

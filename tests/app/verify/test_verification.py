@@ -21,7 +21,7 @@ from app.jobs.verify.verification import (
 )
 from core.engine.engine import Engine
 from core.sampling.sampler import Sampler
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.proposers.free_proposers import NgramProposer
 from core.values.errors import SlipstreamError
 from core.values.request import Request, SamplingParams
 from tests.support.engines import complete, open_engine

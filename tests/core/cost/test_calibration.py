@@ -7,9 +7,8 @@ from itertools import pairwise
 import pytest
 
 from core.cost.calibration import calibrate, plausible
-from core.cost.read_cost import ReadCost
-from core.llama.batch import Batch
-from core.llama.context import Context, DecodeStatus
+from core.cost.cost_model import ReadCost
+from core.llama.context import Batch, Context, DecodeStatus
 from models.facts.model_facts import read_model
 from tests.support.engines import open_engine
 from tests.support.prompts import EMBER

@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel
-from core.speculation.policy.draft_length import best_cut
-from core.speculation.policy.step_cost import StepCost
+from core.speculation.draft_length import StepCost, best_cut
 
 GPU = Calibration({1: 0.0100, 2: 0.0100, 4: 0.0101, 8: 0.0102, 16: 0.0104, 32: 0.0110, 64: 0.0130, 512: 0.0600}, 1e-9)
 CPU = Calibration({1: 0.0108, 2: 0.0177, 3: 0.0235, 4: 0.0262, 8: 0.0473, 16: 0.0978, 64: 0.36, 512: 2.9}, 2e-8)

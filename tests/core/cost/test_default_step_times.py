@@ -9,11 +9,10 @@ from typing import Any, NoReturn
 import pytest
 
 from core.cost.calibration import assumed_steps
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import CostModel, ReadCost
 from core.engine.engine import Engine
 from core.loading.load_engine import load_engine
-from core.machine.measurements import physical_cores
+from core.machine.host import core_count
 from core.values.engine_options import EngineOptions
 from core.values.messages import LoadedModel
 from core.values.request import SamplingParams
@@ -68,7 +67,7 @@ def test_nothing_is_measured_while_a_model_is_loaded_and_steps_correct_what_was_
     forbid_measuring(monkeypatch)
     engine, loaded = load_unmeasured(EMBER, tmp_path, n_slots=n_slots, draft_path=str(EMBER_DRAFT))
     assert not (tmp_path / "measured.json").exists(), "what is assumed is not kept as if it were known"
-    assert loaded.n_threads == physical_cores()
+    assert loaded.n_threads == core_count()
     before = engine.cost.time(1)
     ended = complete(engine, "Once upon a time", max_tokens=40, sampling=SamplingParams(temperature=0))[1]
     assert ended.receipt.n_generated == 40
@@ -83,7 +82,7 @@ def test_a_head_is_not_measured_either(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_was_measured_before_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda rivals: False)
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda rivals: False)
     model = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
     first, loaded = load_engine(EngineOptions(str(model), n_ctx=256), cache_folder=tmp_path)
     known, n_threads = first.cost.time(1), loaded.n_threads

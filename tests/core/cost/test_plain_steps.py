@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.cost.cost_model import Calibration, CostModel, PlainSteps
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import Calibration, CostModel, PlainSteps, ReadCost
 from core.engine.meter import Meter
-from core.llama import log
-from core.machine.measurements import Measurements
+from core.llama.library import silence_log
+from core.machine.known_machine import Measurements
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import RequestCost
 from core.values.engine_options import EngineOptions
@@ -209,7 +208,7 @@ def test_a_reply_of_which_little_could_be_compared_has_no_speed_up() -> None:
 
 def calibrated_wrongly(factor: float) -> Measurements:
     """Return what would be remembered of Ember and its draft if it was measured beside other work."""
-    log.silence()
+    silence_log()
     measured = Measurements(None)
     load(OPTIONS, measured=measured)[0].close()
     for entry in measured.entries.values():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from core.cost.thread_tuner import ThreadTuner, counts_below
+from core.cost.threads import ThreadTuner, counts_below
 
 # Steps of Ember on two cores beside one busy process, as recorded: seconds with two threads.
 RECORDED = (0.378, 0.046, 0.0011, 0.0009, 0.053, 0.0009, 0.42, 0.0011, 0.0012, 0.12, 0.0009, 0.0010, 0.38, 0.18, 0.0010)

@@ -11,17 +11,15 @@ import numpy as np
 import pytest
 
 from core.engine.embedder import Embedder
-from core.engine.engine_pair import EnginePair
-from core.llama import log
-from core.llama.batch import Batch
-from core.llama.library import L
+from core.engine.engines import Engines
+from core.llama.context import Batch
+from core.llama.library import L, silence_log
 from core.llama.model import Model
-from core.loading.load_embedder import embedder_beside, load_embedder
-from core.values.embedding import Embedded, EmbedRequest
+from core.loading.load_engine import embedder_beside, load_embedder
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, InputTooLong
 from core.values.messages import Ended, FinishReason, RequestEvent, Token
-from core.values.request import Lane, Request, SamplingParams
+from core.values.request import Embedded, EmbedRequest, Lane, Request, SamplingParams
 from tests.support.engines import open_engine
 from tests.support.prompts import EMBER
 from tools.model_factory.embedder_factory import bert
@@ -31,7 +29,7 @@ TEXTS = ("The fox ran into the wood.", "A boat on a lake", "one", "The fox ran i
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    log.silence()
+    silence_log()
     folder = tmp_path_factory.mktemp("embedders")
     return {kind: bert(folder / f"{kind}.gguf", kind) for kind in ("mean", "cls", "none", "rank")}
 
@@ -177,18 +175,18 @@ def test_a_model_that_cannot_write_refuses_a_prompt(embedder: Embedder) -> None:
 
 
 @pytest.fixture(scope="module", params=[("last", 3), ("mean", 1)])
-def pair(request: pytest.FixtureRequest) -> Iterator[tuple[EnginePair, int]]:
+def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Engines, int]]:
     """A model that writes, with vectors beside; longer texts than a batch come in parts where the last row counts."""
     kind, number = request.param
     with open_engine() as engine:
         options = EngineOptions(str(EMBER), pooling=kind)
         loaded = SimpleNamespace(n_ctx=engine.n_ctx, n_threads=1, n_gpu_layers=0)
         embedder = embedder_beside(engine, options, loaded)  # type: ignore[arg-type]
-        yield EnginePair(engine, None, embedder), number
+        yield Engines(engine, None, embedder), number
         embedder.close()
 
 
-def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tuple[EnginePair, int]) -> None:
+def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tuple[Engines, int]) -> None:
     """The chat's text stays as it is."""
     engines, number = pair
     story = Request("story", "Once upon a time", 40, sampling=SamplingParams(temperature=0, ignore_eos=True))
@@ -205,7 +203,7 @@ def test_a_model_that_writes_gives_vectors_between_the_steps_of_a_chat(pair: tup
     assert engines.is_idle
 
 
-def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tuple[EnginePair, int]) -> None:
+def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tuple[Engines, int]) -> None:
     engines, _ = pair
     embedder = engines._embedder
     assert embedder is not None
@@ -227,7 +225,7 @@ def test_texts_of_the_batch_lane_let_chats_go_first_and_have_their_turn(pair: tu
     assert ended == ["long ago", "story"]
 
 
-def _events(engines: EnginePair, *requests: Request | EmbedRequest) -> list[RequestEvent]:
+def _events(engines: Engines, *requests: Request | EmbedRequest) -> list[RequestEvent]:
     for request in requests:
         engines.submit(engines.prepare(request))
     events: list[RequestEvent] = []

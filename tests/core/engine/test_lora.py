@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from core.engine.engine import Engine
-from core.llama import log
+from core.llama.library import silence_log
 from core.llama.model import LoraAdapters
 from core.loading.load_engine import load_engine
 from core.values.engine_options import EngineOptions
@@ -21,7 +21,7 @@ from tools.model_factory.lora_factory import lora
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    log.silence()
+    silence_log()
     folder = tmp_path_factory.mktemp("lora")
     return [str(lora(folder / f"{seed}.gguf", seed)) for seed in (1, 2)]
 

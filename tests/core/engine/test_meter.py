@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from core.cost.cost_model import Calibration, CostModel
-from core.cost.read_cost import ReadCost
+from core.cost.cost_model import Calibration, CostModel, ReadCost
 from core.engine.meter import Meter, StepReading
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import RequestCost
-from core.values.snapshot import Bottleneck, Snapshot
+from core.values.messages import Bottleneck, Snapshot
 from models.facts.model_facts import WeightBytes, read_model
 from models.gguf.header import read_header
 from tests.support.engines import complete, open_engine, run, submit

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.cost.cost_model import Calibration, CostModel
-from core.cost.read_cost import ReadCost
-from core.engine.meter import Meter, StepReading
-from core.engine.step_feedback import StepFeedback
+from core.cost.cost_model import Calibration, CostModel, ReadCost
+from core.engine.meter import Meter, StepFeedback, StepReading
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot import TokenBuffer
 from core.kv_cache.slot_table import SlotTable
-from core.values.snapshot import Snapshot
+from core.values.messages import Snapshot
 from models.facts.model_facts import WeightBytes
 from tests.support.engines import open_engine, run, submit
 from tests.support.prompts import FOX

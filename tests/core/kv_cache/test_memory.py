@@ -1,4 +1,4 @@
-"""Ways back from rejected drafts, and the laws of speculation on models with a running state."""
+"""Ways back from rejected drafts, and the laws of speculation on models with a recurrent state."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.kv_cache.context_shape import n_snapshots
 from core.kv_cache.memory import MOST_REPLAYED, AttentionMemory, CheckpointMemory, RecurrentMemory, choose_memory
 from core.llama.context import Context
-from core.speculation.policy.speculator import StepTimes
-from core.speculation.proposer import Evaluated
-from core.speculation.proposers.ngram import NgramProposer
+from core.loading.memory_need import n_snapshots
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import Evaluated
+from core.speculation.speculator import StepTimes
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
 from tests.support.engines import Ledger, complete, open_engine, run, submit
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens
@@ -34,7 +34,7 @@ COST = CostModel(Calibration({1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}))
 
 
 class Cells:
-    """A memory with a running state that can go back by ``n_snapshots`` tokens. Positions are all that it holds."""
+    """A memory with a recurrent state that can go back by ``n_snapshots`` tokens. Positions are all that it holds."""
 
     def __init__(self, n_snapshots: int = 0, *, can_load: bool = True, can_save: bool = True) -> None:
         self.n_snapshots = n_snapshots
@@ -163,7 +163,7 @@ class Target:
     def open(self, **options: Any) -> Iterator[Engine]:
         with self._monkeypatch.context() as patch:
             if not self.has_snapshots:
-                patch.setattr("core.kv_cache.context_shape._SNAPSHOT_SHARE", 0)
+                patch.setattr("core.loading.memory_need._SNAPSHOT_SHARE", 0)
             with open_engine(self.path, **{"n_slots": 4, "n_ctx": 512, **options}) as engine:
                 assert bool(engine.context.n_snapshots) is self.has_snapshots
                 yield engine

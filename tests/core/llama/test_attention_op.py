@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.llama.checks.system import OWN_ATTENTION, features
+from core.llama.build import OWN_ATTENTION, features
 from tests.support.attention_op import Case, Numbers, by_ggml, by_numpy
 
 # Cells and scores are kept in 16 bits, and some processors compute with as many.

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.llama.batch import Batch
-from core.llama.context import Context, ContextOptions, DecodeStatus
+from core.llama.context import Batch, Context, ContextOptions, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
 from tests.support.prompts import EMBER

@@ -8,17 +8,16 @@ import sys
 
 import pytest
 
-from core.llama import rpc
+from core.llama.devices import can_use_rpc
 from tests.support.lending import TOKEN, TestWorker
 
 # In a process of its own: ggml never forgets a server.
 CLIENT = """
 import ctypes, json, sys
-from core.llama import rpc
-from core.llama.devices import list_devices
+from core.llama.devices import add_rpc_server, list_devices
 from core.llama.library import declare, ggml
 from core.remote_devices.borrowing import borrow
-rpc.add_server(borrow(sys.argv[1], sys.argv[2])[1])
+add_rpc_server(borrow(sys.argv[1], sys.argv[2])[1])
 device = list_devices()[-1]
 handle = declare(ggml, "ggml_backend_dev_by_name", ctypes.c_void_p, ctypes.c_char_p)(device.name.encode())
 memory = declare(ggml, "ggml_backend_dev_buffer_type", ctypes.c_void_p, ctypes.c_void_p)(handle)
@@ -28,7 +27,7 @@ print(json.dumps([device.name, device.total >> 20, done, list_devices()[-1].free
 """
 
 
-@pytest.mark.skipif(not rpc.is_available(), reason="this build of llama.cpp lacks RPC over sockets")
+@pytest.mark.skipif(not can_use_rpc(), reason="this build of llama.cpp lacks RPC over sockets")
 def test_a_client_gets_the_memory_that_is_lent_and_not_more() -> None:
     worker = TestWorker(memory=8 << 20)
     try:

@@ -16,7 +16,8 @@ from core.cost.calibration import calibrate, steps_key
 from core.cost.cost_model import Calibration
 from core.loading.load_engine import load_engine
 from core.loading.memory_fit import context_size
-from core.machine.measurements import Measurements, measurement_key, physical_cores
+from core.machine.host import core_count
+from core.machine.known_machine import Measurements, measurement_key
 from core.values.engine_options import EngineOptions, KvType
 from core.values.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
 from core.values.messages import EnginePhase, EngineState
@@ -76,7 +77,7 @@ def test_progress_goes_from_0_to_1_and_the_facts_are_right(tmp_path: Path) -> No
     assert (model.bos, model.eos) == ("<|endoftext|>", "<|im_end|>")
     assert model.fim is not None
     assert model.fim[:3] == ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
-    assert 1 <= model.n_threads <= physical_cores()
+    assert 1 <= model.n_threads <= core_count()
     assert EngineState(EnginePhase.READY, model).model == model
 
 
@@ -138,7 +139,7 @@ NO_CHOICES = (None, {"decode": [], "few": 1, "many": 1}, {"decode": 1, "few": 1,
 def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda others: False)
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: False)
     calibrations: list[float] = []
 
     def counted(*arguments: Any, **options: Any) -> Calibration:
@@ -165,7 +166,7 @@ def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
         assert nonsense not in json.loads(path.read_text()).values()
     assert load() == 0
     with monkeypatch.context() as other:
-        other.setattr("core.machine.measurements.cpu_name", lambda: "the processor of another machine")
+        other.setattr("core.machine.known_machine.cpu_name", lambda: "the processor of another machine")
         assert load() == 1
     assert load() == 0
     monkeypatch.setattr("core.cost.calibration.features", lambda: ("CPU", "compiled for another processor"))
@@ -201,7 +202,7 @@ def test_threads_that_cannot_be_are_chosen_anew(
     monkeypatch.setattr("core.loading.load_engine.Measurements.recall", lambda _self, _key: nonsense)
     engine, loaded = load_engine(EngineOptions(str(EMBER), n_slots=1, n_ctx=128), cache_folder=tmp_path)
     engine.close()
-    assert 1 <= loaded.n_threads <= physical_cores()
+    assert 1 <= loaded.n_threads <= core_count()
 
 
 def truncated(path: Path) -> None:
@@ -293,7 +294,7 @@ def test_a_cache_that_has_no_room_in_f16_is_loaded_in_q8_0_and_told(
         return measurement_key(*parts)
 
     monkeypatch.setattr("core.cost.calibration.measurement_key", noted)
-    monkeypatch.setattr("core.loading.load_cache.model_key", lambda *parts: noted(*parts).encode())
+    monkeypatch.setattr("core.loading.contexts.model_key", lambda *parts: noted(*parts).encode())
     engine, model = load_engine(options, cache_folder=tmp_path)
     text, _, _ = complete(engine, QUESTION, max_tokens=20)
     per_token = engine.meter._reads.cell

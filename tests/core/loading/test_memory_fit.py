@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.loading.fit_request import pool_cells
 from core.loading.memory_fit import ALL_LAYERS, LoadPlan, fit
+from core.loading.memory_need import pool_cells
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
 from models.estimate.fit.memory import USABLE_SHARE

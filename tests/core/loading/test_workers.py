@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.loading.memory_fit import LoadPlan, fit
-from core.loading.workers import connect_workers, why_so
+from core.loading.memory_fit import LoadPlan, fit, why_so
 from core.values.engine_options import EngineOptions
-from core.values.errors import WorkerUnavailable
 from models.estimate.speed.machine import DeviceKind, Lent, Link, Machine, MachineDevice, machine_of
 from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import read_model
@@ -72,8 +70,3 @@ def test_a_token_takes_the_round_trip_and_the_logits_more():
     n_bytes = 4 * (MODEL.n_embd + MODEL.n_vocab)
     more = seconds(machine(GB)) - seconds(machine(GB, link=None))
     assert more == pytest.approx(LAN.latency + n_bytes / LAN.bandwidth)
-
-
-def test_a_worker_without_a_token_is_refused_before_anything_is_loaded():
-    with pytest.raises(WorkerUnavailable, match="wants a token"):
-        connect_workers(OPTIONS)

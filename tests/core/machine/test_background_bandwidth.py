@@ -9,11 +9,10 @@ from typing import cast
 
 import pytest
 
-from core.engine.engine_pair import EnginePair
+from core.engine.engines import Engines
+from core.loading.worker import EventSender, _load
 from core.machine.bandwidth import BackgroundBandwidth, Bandwidth, TooLittleMemory, remembered
-from core.machine.host import Host
-from core.machine.measurements import others_are_busy
-from core.process.worker import EventSender, _load
+from core.machine.host import Host, others_are_busy
 from core.values.engine_options import EngineOptions
 from core.values.messages import Event, LoadModel
 from core.values.request import Request
@@ -55,10 +54,10 @@ def test_a_measurement_that_was_disturbed_is_made_again(tmp_path: Path) -> None:
 
 
 def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched: list[EnginePair] = []
+    watched: list[Engines] = []
 
     class NotedFinder:
-        def __init__(self, engines: EnginePair, *rest: object) -> None:
+        def __init__(self, engines: Engines, *rest: object) -> None:
             watched.append(engines)
 
         def start(self) -> None:

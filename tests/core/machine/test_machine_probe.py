@@ -9,10 +9,17 @@ from pathlib import Path
 import pytest
 
 from core.llama.devices import list_devices
-from core.machine import probe as machine_probe
 from core.machine.host import this_machine
-from core.machine.matrix_probe import PROBED, cache_size, probe
-from core.machine.probe import FILE_NAME, MachineProbe, TimedModel
+from core.machine.kernel_probe import PROBED, cache_size, probe
+from core.machine.known_machine import (
+    CPU,
+    PROBE_FILE,
+    MachineProbe,
+    TimedModel,
+    probe_machine,
+    remember_probe,
+    remembered_probe,
+)
 from models.estimate.speed.probe import Probe
 
 HERE = this_machine()
@@ -22,7 +29,7 @@ FOUND = MachineProbe(
 
 
 def test_every_type_is_multiplied_and_attention_reads_every_cache() -> None:
-    cpu = next(device for device in list_devices() if device.name == machine_probe.CPU)
+    cpu = next(device for device in list_devices() if device.name == CPU)
     found = probe(cpu, n_threads=1, n_bytes=8 << 20, seconds=0.1)
     assert found is not None
     assert set(found.weights) == set(PROBED)
@@ -37,36 +44,36 @@ def test_a_device_that_is_not_there_has_no_probe() -> None:
 
 
 def test_a_model_that_does_not_load_leaves_no_result(tmp_path: Path) -> None:
-    assert machine_probe.measure((tmp_path / "missing.gguf",)) is None
+    assert probe_machine((tmp_path / "missing.gguf",)) is None
 
 
 def test_another_machine_remembers_nothing(tmp_path: Path) -> None:
-    machine_probe.remember(tmp_path, FOUND)
-    assert machine_probe.remembered(tmp_path, HERE) == FOUND
-    assert machine_probe.remembered(tmp_path, dataclasses.replace(HERE, cpu="Another")) is None
+    remember_probe(tmp_path, FOUND)
+    assert remembered_probe(tmp_path, HERE) == FOUND
+    assert remembered_probe(tmp_path, dataclasses.replace(HERE, cpu="Another")) is None
 
 
 @pytest.mark.parametrize("program", [None, "1, llama-cpp-python 0.3.1"])
 def test_what_another_version_measured_is_measured_again(tmp_path: Path, program: str | None) -> None:
-    machine_probe.remember(tmp_path, FOUND)
-    fields = json.loads((tmp_path / FILE_NAME).read_text())
+    remember_probe(tmp_path, FOUND)
+    fields = json.loads((tmp_path / PROBE_FILE).read_text())
     del fields["program"]
-    (tmp_path / FILE_NAME).write_text(json.dumps(fields | ({"program": program} if program else {})))
-    assert machine_probe.remembered(tmp_path, HERE) is None
+    (tmp_path / PROBE_FILE).write_text(json.dumps(fields | ({"program": program} if program else {})))
+    assert remembered_probe(tmp_path, HERE) is None
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"cpu": "x", "ram": 1, "devices": 5, "timed": []}', "[" * 9999])
 def test_a_damaged_file_counts_as_none(tmp_path: Path, content: str) -> None:
-    (tmp_path / FILE_NAME).write_text(content)
-    assert machine_probe.remembered(tmp_path, HERE) is None
+    (tmp_path / PROBE_FILE).write_text(content)
+    assert remembered_probe(tmp_path, HERE) is None
 
 
 def test_a_device_with_nonsense_is_left_out(tmp_path: Path) -> None:
-    machine_probe.remember(tmp_path, FOUND)
-    fields = json.loads((tmp_path / FILE_NAME).read_text())
+    remember_probe(tmp_path, FOUND)
+    fields = json.loads((tmp_path / PROBE_FILE).read_text())
     fields["devices"]["GPU"] = {"weights": {"Q8_0": -5}, "node": 0, "row": 0}
-    (tmp_path / FILE_NAME).write_text(json.dumps(fields))
-    assert machine_probe.remembered(tmp_path, HERE) == FOUND
+    (tmp_path / PROBE_FILE).write_text(json.dumps(fields))
+    assert remembered_probe(tmp_path, HERE) == FOUND
 
 
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512)

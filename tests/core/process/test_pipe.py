@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.ipc.pipe import Pipe, PipeClosed
+from core.process.child_process import Pipe, PipeClosed
 
 Ends = tuple[Pipe, Pipe]
 

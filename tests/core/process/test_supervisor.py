@@ -17,14 +17,14 @@ from typing import Any
 import psutil
 import pytest
 
-from core.ipc.child_process import run_module
+from core.llama.build import DESCRIBE
+from core.process.child_process import run_module
 from core.process.engine_process import EngineProcess
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
-from core.values.messages import EnginePhase, EngineState, Event, FailureKind, FinishReason
+from core.values.messages import EnginePhase, EngineState, Event, FailureKind, FinishReason, Snapshot
 from core.values.request import Request, SamplingParams
-from core.values.snapshot import Snapshot
 from tests.support import measured
 from tests.support.engines import Ledger
 from tests.support.fork_server import stood_for
@@ -73,7 +73,7 @@ def engines(of: int | None = None) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(of).children():
         with suppress(psutil.Error):  # it has ended
-            if "core.process.worker" in child.cmdline():
+            if "core.loading.worker" in child.cmdline():
                 found.append(until(lambda child=child: itself(child), pause=0.001))
     return found
 
@@ -395,7 +395,7 @@ def test_modules_in_the_folder_of_the_user_are_not_imported(tmp_path: Path, monk
     (tmp_path / "core").mkdir()
     (tmp_path / "core" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
-    done = run_module("core.llama.checks.system", seconds=60)
+    done = run_module("core.llama.build", DESCRIBE, seconds=60)
     assert done.returncode == 0, done.stderr
 
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from core.remote_devices import borrowing, lending
-from core.remote_devices.borrowing import borrow, look
-from core.remote_devices.handshake import MessageSocket
+from core.remote_devices.borrowing import MessageSocket, borrow, connect_workers, look
+from core.values.addresses import worker_address
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, WorkerUnavailable
-from core.values.worker_address import worker_address
 from tests.support.lending import TOKEN, TestWorker
 
 
@@ -110,3 +109,8 @@ def test_tokens_are_not_in_the_text_of_options() -> None:
 def test_a_name_that_no_machine_can_have_is_said_to_be_out_of_reach() -> None:
     with pytest.raises(WorkerUnavailable, match=r"cannot be reached .* Check the address"):
         look(f"rpc://{'x' * 200}:1", "token")
+
+
+def test_a_worker_without_a_token_is_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(WorkerUnavailable, match="wants a token"):
+        connect_workers(EngineOptions("model.gguf", devices=("rpc://10.0.0.2:8643",)))

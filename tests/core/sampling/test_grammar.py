@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from core.llama.vocab import Vocab
+from core.llama.model import Vocab
 from core.sampling.grammar import GrammarCompiler, GrammarLost, GrammarMatcher
 from core.values.errors import BadRequest
 from core.values.request import MAX_CHARACTERS, Constraint, ConstraintKind

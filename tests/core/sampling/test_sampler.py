@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.llama import log
-from core.llama.model import Model
+from core.llama.library import silence_log
+from core.llama.model import Model, Vocab
 from core.llama.sampler_chain import Candidates
-from core.llama.vocab import Vocab
-from core.sampling.keyed_noise import gumbel, uniform
-from core.sampling.sampler import Sampler
+from core.sampling.sampler import Sampler, gumbel, uniform
 from core.values.errors import BrokenLogits
 from core.values.request import SamplingParams
 from tests.support.prompts import EMBER
@@ -28,7 +26,7 @@ PROBABILITIES = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[Model]:
-    log.silence()
+    silence_log()
     made = Model(str(EMBER))
     yield made
     made.close()

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llama import log
-from core.llama.model import Model
-from core.llama.vocab import Vocab
+from core.llama.library import silence_log
+from core.llama.model import Model, Vocab
 from core.scheduler.input_processor import InputProcessor, checked_tokens
 from core.values.errors import BadRequest, PromptTooLong
 from core.values.request import Request
@@ -31,7 +30,7 @@ class CountingVocab(Vocab):
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[Model]:
-    log.silence()
+    silence_log()
     made = Model(str(EMBER))
     yield made
     made.close()

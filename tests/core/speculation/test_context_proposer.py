@@ -1,21 +1,26 @@
-"""Who makes way in a proposer's cache, decided without a model."""
+"""Proposers with a context of their own: how they choose tokens, make room for texts, and keep the target's states."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from core.cost.calibration import MeasuredContext
-from core.cost.cost_model import Calibration, CostModel
-from core.cost.read_cost import ReadCost
-from core.kv_cache.slot import Slot
-from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
-from core.speculation.proposer import DraftFailed
-from core.speculation.proposers.context_proposer import ContextProposer
+from core.cost.cost_model import Calibration, CostModel, ReadCost
+from core.engine.engine import Engine
+from core.kv_cache.slot import Slot, TokenBuffer
+from core.llama.context import Batch, DecodeStatus
+from core.scheduler.sequence import Sequence
+from core.speculation.proposers.context_proposer import ContextProposer, DraftSampler, HiddenStateWindow
+from core.speculation.proposers.proposer import DraftFailed
+from core.values.request import Constraint, Request, SamplingParams
 from models.facts.model_facts import WeightBytes
+from tests.support.engines import open_engine
 
 BATCH = cast("Batch", SimpleNamespace(n_tokens=1))
 
@@ -92,3 +97,143 @@ def test_a_decode_that_fails_for_another_reason_costs_nobody_a_text() -> None:
     with pytest.raises(DraftFailed):
         Texts(cells, slot(0, left_at=1)).decode()
     assert cells.dropped == []
+
+
+SAMPLINGS = {
+    "greedy": SamplingParams(temperature=0),
+    "penalties": SamplingParams(temperature=0, repeat_penalty=1.1),
+    "sampled": SamplingParams(temperature=0.5, seed=1),
+    "everything": SamplingParams(temperature=0.5, seed=1, min_p=0.0, top_k=0, top_p=1.0),
+    "bias": SamplingParams(temperature=0.5, seed=1, logit_bias=((4095, 1.0),)),
+}
+
+
+GREEDY = SAMPLINGS["greedy"]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with open_engine(n_slots=1, n_ctx=256, speculation="off") as engine:
+        yield engine
+
+
+def sequence(engine: Engine, sampling: SamplingParams) -> Sequence:
+    return engine.submit(engine.prepare(Request("only", (1, 2, 3), sampling=sampling)))
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
+@pytest.mark.parametrize("n_drafted", [4000, 4096, 4160])
+def test_only_tokens_that_the_target_knows_are_proposed(
+    engine: Engine, sampling: SamplingParams, n_drafted: int
+) -> None:
+    logits = np.full(n_drafted, -30.0, np.float32)
+    logits[77] = 5.0
+    logits[4096:] = 40.0
+    asking = sequence(engine, sampling)
+    guess = DraftSampler(engine.vocab.n_tokens).choose(asking, logits, 3)
+    engine.cancel("only")
+    engine.step()
+    assert guess is not None
+    assert guess.token == 77
+
+
+def test_numbers_that_are_none_propose_nothing(engine: Engine) -> None:
+    asking = sequence(engine, SAMPLINGS["greedy"])
+    logits = np.full(4096, np.nan, np.float32)
+    assert DraftSampler(engine.vocab.n_tokens).choose(asking, logits, 3) is None
+    engine.cancel("only")
+    engine.step()
+
+
+def test_a_grammar_is_followed_from_where_the_draft_stands(engine: Engine) -> None:
+    asking = engine.submit(
+        engine.prepare(Request("only", (1, 2, 3), sampling=GREEDY, constraint=Constraint("regex", "yes|no")))
+    )
+    chooser = DraftSampler(engine.vocab.n_tokens)
+    yes, rest, other = (int(engine.vocab.tokenize(text, add_special=False)[0]) for text in ("y", "es", "Q"))
+    logits = np.zeros(4096, np.float32)
+    logits[other], logits[yes], logits[rest] = 9.0, 8.0, 7.0
+    guesses = [chooser.choose(asking, logits.copy(), 3, ahead) for ahead in ([], [yes], None)]
+    engine.cancel("only")
+    engine.step()
+    assert [guess.token for guess in guesses if guess is not None] == [yes, rest, other]
+
+
+def test_a_grammar_that_allows_nothing_known_proposes_nothing(engine: Engine) -> None:
+    """The rows that a drafting model of fewer tokens has nothing to say about are minus infinity."""
+    asking = engine.submit(engine.prepare(Request("only", (1, 2, 3), constraint=Constraint("regex", "yes|no"))))
+    logits = np.full(4096, -np.inf, np.float32)
+    logits[77] = 9.0
+    found = DraftSampler(engine.vocab.n_tokens).choose(asking, logits, 3, [])
+    engine.cancel("only")
+    engine.step()
+    assert found is None
+
+
+def tokens(*values: int) -> npt.NDArray[np.int32]:
+    return np.array(values, np.int32)
+
+
+def states(*values: float) -> npt.NDArray[np.float32]:
+    return np.array([[value, -value] for value in values], np.float32)
+
+
+def test_states_belong_to_the_tokens_that_led_to_them() -> None:
+    window = HiddenStateWindow(2)
+    window.take(tokens(), tokens(5, 6, 7), (states(0, 1, 2),))
+    window.take(tokens(5, 6, 7), tokens(8), (states(3),))
+    assert window.known(tokens(5, 6, 7, 8, 9)) == range(4)
+    assert window.known(tokens(5, 6, 1)) == range(2)
+    assert (window.rows(1, 4) == states(1, 2, 3)).all()
+
+
+def test_rejected_tokens_take_their_states_with_them() -> None:
+    window = HiddenStateWindow(2)
+    window.take(tokens(), tokens(5, 6, 7, 8), (states(0, 1, 2, 3),))
+    window.take(tokens(5, 6), tokens(9), (states(20),))
+    assert window.known(tokens(5, 6, 9)) == range(3)
+    assert (window.rows(0, 3) == states(0, 1, 20)).all()
+
+
+def test_a_gap_or_another_text_begins_anew() -> None:
+    window = HiddenStateWindow(2)
+    window.take(tokens(), tokens(5, 6), (states(0, 1),))
+    window.take(tokens(5, 6, 7), tokens(8), (states(3),))
+    assert window.known(tokens(5, 6, 7, 8)) == range(3, 4)
+    assert (window.rows(3, 4) == states(3)).all()
+    window.take(tokens(1, 6, 7), tokens(8), (states(30),))
+    assert window.known(tokens(5, 6, 7, 8)) == range(3, 3)
+    assert (window.rows(3, 4) == states(30)).all()
+
+
+def test_parts_lie_side_by_side() -> None:
+    window = HiddenStateWindow(4)
+    window.take(tokens(), tokens(5, 6), (states(1, 2), states(3, 4)))
+    assert window.rows(1, 2).tolist() == [[2, -2, 4, -4]]
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 7, 40])
+def test_only_the_latest_are_kept(chunk: int) -> None:
+    window, text = HiddenStateWindow(2, size=8), np.arange(100, 220, dtype=np.int32)
+    for start in range(0, 120, chunk):
+        end = min(start + chunk, 120)
+        window.take(text[:start], text[start:end], (states(*range(start, end)),))
+        known = window.known(text[:end])
+        assert known.stop == end
+        assert len(known) >= min(8, end)
+        assert len(known) <= 16
+        assert (window.rows(known.start, end) == states(*known)).all()
+
+
+def test_tokens_that_come_one_by_one_have_the_same_states() -> None:
+    text, other = TokenBuffer(tokens(5, 6)), TokenBuffer(tokens(5, 6, 3))
+    window = HiddenStateWindow(2)
+    window.take(tokens(), tokens(5, 6), (states(0, 1),))
+    for position in range(2, 40):
+        text.append(position)
+        window.append(text, position, (states(position),))
+    assert window.known(text.view) == range(40)
+    assert (window.rows(0, 40) == states(*range(40))).all()
+    window.append(other, 2, (states(-1),))
+    assert window.known(other.view) == range(3)
+    assert (window.rows(0, 3) == states(0, 1, -1)).all()

@@ -10,8 +10,7 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.llama.batch import Batch
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Batch, Context, DecodeStatus
 from core.speculation.proposers.draft_model import DraftModelProposer
 from tests.support.engines import Ledger, complete, open_engine, run, submit
 from tests.support.near_ties import GREEDY_WITH_LOGPROBS, assert_same_up_to_a_near_tie, greedy, greedy_tokens

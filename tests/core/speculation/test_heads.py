@@ -17,13 +17,13 @@ from core.engine.engine import Engine
 from core.llama import heads
 from core.llama.context import DecodeStatus
 from core.llama.heads import StateRows
-from core.loading.load_heads import why_left_out, why_no_mtp
+from core.loading.load_drafts import why_left_out
+from core.loading.memory_fit import why_no_mtp
 from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import DraftChain, ProposedToken
-from core.speculation.proposers.context_proposer import PRIORS
-from core.speculation.proposers.dflash import DFlashProposer
-from core.speculation.proposers.hidden_state import LONGEST_WINDOW
+from core.speculation.proposers.context_proposer import LONGEST_WINDOW, PRIORS
+from core.speculation.proposers.heads import DFlashProposer
+from core.speculation.proposers.proposer import DraftChain, ProposedToken
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.messages import RequestEvent
@@ -405,7 +405,7 @@ def test_what_became_of_a_heads_guesses_is_counted(kind: str) -> None:
         engine.close()
 
 
-# -- models with a running state ---------------------------------------------------------------------------------
+# -- models with a recurrent state ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("architecture", ["qwen35", "qwen3next"])

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
-from core.speculation.policy.draft_length import keep_evenly, keep_what_pays
-from core.speculation.policy.step_cost import DraftCandidate, LatencyBound, StepCost
-from core.speculation.proposer import DraftChain
+from core.speculation.draft_length import DraftCandidate, LatencyBound, StepCost, keep_evenly, keep_what_pays
+from core.speculation.proposers.proposer import DraftChain
 from core.values.request import Lane
 from tests.support.engines import open_engine, run, submit
 from tools.model_factory.gguf_factory import EMBER_DRAFT
@@ -129,7 +128,7 @@ def test_requests_that_want_no_drafts_are_asked_for_their_patience_too(monkeypat
             asked.append({request.id for request in requests})
             super().__init__(requests, plain_seconds)
 
-    monkeypatch.setattr("core.speculation.policy.speculator.LatencyBound", Asked)
+    monkeypatch.setattr("core.speculation.speculator.LatencyBound", Asked)
     with open_engine(n_slots=3, n_ctx=256, draft_path=str(EMBER_DRAFT)) as engine:
         for name, speculates in (("drafted", True), ("plain", False), ("also plain", False)):
             submit(engine, name, "Once upon a time", max_tokens=24, speculates=speculates)

@@ -1,6 +1,6 @@
 """The laws of speculation, on real models: the same distribution, the same text, counts that add up, a sound cache.
 
-They hold whoever drafts: anybody at all, a small model, heads of each kind, and heads of models with a running state.
+They hold whoever drafts: anybody at all, a small model, heads of each kind, and heads of models with a recurrent state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from core.engine.engine import Engine
-from core.speculation.proposer import DraftChain, ProposedToken
+from core.speculation.proposers.proposer import DraftChain, ProposedToken
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.messages import FinishReason

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
-from core.speculation.policy.draft_growth import DraftGrowth
-from core.speculation.policy.draft_state import Backoff, DraftState, DraftStates, TrialSchedule
+from core.speculation.draft_state import Backoff, DraftState, DraftStates, TrialSchedule
+from core.speculation.proposer_choice import DraftGrowth
+from core.speculation.proposers.proposer import AcceptanceTable, SequenceAcceptance
 from tests.support.proposers import RandomProposer
 from tests.support.sequences import sequence
 

@@ -11,8 +11,8 @@ from benchmarks.simulation import CURVES, ROUND, Drafted, SimulatedDraftModel, S
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import DraftChain, DraftFailed, ProposedToken
-from core.speculation.proposers.ngram import NgramProposer
+from core.speculation.proposers.free_proposers import NgramProposer
+from core.speculation.proposers.proposer import DraftChain, DraftFailed, ProposedToken
 from core.values.request import Lane
 
 GPU, CPU, SLOW, DEAR_ROW = CURVES.values()

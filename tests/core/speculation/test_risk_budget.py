@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.speculation.policy.draft_state import RiskBudget
+from core.speculation.draft_state import RiskBudget
 
 STEP = 0.010
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from core.values.addresses import origin_of, origins_of
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, BadRequest
 from core.values.request import Request, SamplingParams
@@ -83,3 +84,35 @@ def test_bad_engine_options_are_refused_with_a_sentence(fields: dict[str, Any], 
 def test_values_cross_the_pipe_whole() -> None:
     request = Request("1", "text", 5, ("a",), SamplingParams(seed=3))
     assert pickle.loads(pickle.dumps(request)) == request
+
+
+@pytest.mark.parametrize(
+    ("written", "origin"),
+    [
+        (" https://Example.com/ ", "https://example.com"),
+        ("http://localhost:3000", "http://localhost:3000"),
+        ("http://example.com:80", "http://example.com"),
+        ("https://example.com:0443", "https://example.com"),
+        ("https://[::1]:8080", "https://[::1]:8080"),
+        ("https://b\u00fccher.example", "https://xn--bcher-kva.example"),
+        ("vscode-webview://0abc", "vscode-webview://0abc"),
+        ("*", "*"),
+        ("null", "null"),
+    ],
+)
+def test_an_origin_is_as_browsers_send_it(written: str, origin: str) -> None:
+    assert origin_of(written) == origin
+    assert origin_of(origin) == origin
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["", "example.com", "https://", "https://a.b/path", "https://a b", "https://u@a.b", "http://a:0", "http://a:70000"],
+)
+def test_what_is_no_origin_is_refused_with_an_example(written: str) -> None:
+    with pytest.raises(BadOption, match="http://localhost:3000"):
+        origin_of(written)
+
+
+def test_each_origin_is_kept_once() -> None:
+    assert origins_of(["https://a.b/", "http://c", "https://A.b"]) == ("https://a.b", "http://c")

@@ -283,7 +283,7 @@ until(lambda: not window.desk.current.is_running, "too long")
 look("too long")
 window.desk.new_chat()
 (engine,) = (
-    one for one in psutil.Process(server.pid).children(recursive=True) if "core.process.worker" in one.cmdline()
+    one for one in psutil.Process(server.pid).children(recursive=True) if "core.loading.worker" in one.cmdline()
 )
 engine.suspend()  # so that the reply cannot end before
 window.desk.send("Zähle von eins bis tausend.")

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt, QTimer
 
 from app.server.meters import Gpu, read_nvidia
-from core.values.snapshot import Bottleneck, Snapshot
+from core.values.messages import Bottleneck, Snapshot
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.library.values import Choosing, ModelFitReport, PartnerRow, Partners, QuantiseOffer, QuantiseTarget
 from ui.client.api import Api

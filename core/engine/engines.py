@@ -1,0 +1,146 @@
+"""The engines of one process: the loaded model, its draft model (spark), and the embedder."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from core.engine.embedder import Embedder, Prepared, PreparedEmbedding
+from core.engine.engine import Engine
+from core.scheduler.input_processor import convert
+from core.values.errors import BadRequest
+from core.values.messages import Answer, LaneCount, RequestEvent, Snapshot, StepRequest
+from core.values.request import DetokenizeRequest, EmbedRequest, Request, TokenizeRequest
+from models.formatting.sentence import Sentence
+
+# Weight of the latest step in the moving average of the draft engine's step time.
+_STEP_WEIGHT = 0.1
+# Seconds that a batch for vectors may take while chats run: half of the longest step.
+_LONGEST_BATCH = 0.05
+
+
+class Engines:
+    """Steps the engines in turn. ``prepare`` and ``answer`` may be called from any thread, the rest from one.
+
+    While the fast lane decodes on the loaded model, the other engines use only the time that it can spare.
+    """
+
+    def __init__(
+        self,
+        main: Engine,
+        open_spark: Callable[[], Engine] | None = None,
+        embedder: Embedder | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """``open_spark`` makes the draft model's engine for its first request; None: there is none."""
+        self._embedder = embedder
+        self.main = main
+        self._open_spark = open_spark
+        self._spark: Engine | None = None
+        self._opening = threading.Lock()
+        self._n_prepared = 0
+        self._clock = clock
+        self._step_seconds = 0.0
+
+    def prepare(self, request: StepRequest) -> Prepared:
+        """Return what ``submit`` takes. Raises BadRequest, and LoadFailed where memory is short."""
+        self._n_prepared += 1
+        if isinstance(request, EmbedRequest):
+            if self._embedder is None:
+                raise BadRequest("This engine gives no vectors.", param="model")
+            return self._embedder.prepare(request)
+        return self._engine_of(request).prepare(request)
+
+    def answer(self, request: TokenizeRequest | DetokenizeRequest) -> Answer:
+        """Return the answer to a request that needs no step; raises BadRequest."""
+        return convert(request, self.main.vocab)
+
+    def submit(self, prepared: Prepared, submitted_at: float | None = None) -> None:
+        """Queue a request with the engine that it is for."""
+        if isinstance(prepared, PreparedEmbedding):
+            assert self._embedder is not None
+            self._embedder.submit(prepared)
+            return
+        self._engine_of(prepared.request).submit(prepared, submitted_at)
+
+    def cancel(self, request_id: str) -> None:
+        """End a request at the next step; unknown ids are ignored."""
+        self.main.cancel(request_id)
+        if self._embedder is not None:
+            self._embedder.cancel(request_id)
+        if self._spark is not None:
+            self._spark.cancel(request_id)
+
+    def end_thoughts(self, request_id: str) -> None:
+        """Let a request whose thoughts are bounded go on to its answer; unknown ids are ignored."""
+        self.main.end_thoughts(request_id)
+        if self._spark is not None:
+            self._spark.end_thoughts(request_id)
+
+    @property
+    def is_idle(self) -> bool:
+        """True where a step would do nothing."""
+        return self.main.is_idle and all(other.is_idle for other in (self._spark, self._embedder) if other is not None)
+
+    @property
+    def activity_count(self) -> int:
+        """A count that grows with each step of either engine, and with each request that is being prepared."""
+        engines = (self.main, self._spark, self._embedder)
+        return self._n_prepared + sum(one.n_steps for one in engines if one is not None)
+
+    def step(self) -> list[RequestEvent]:
+        """Step each engine that has work; return what happened."""
+        events = self.main.step()
+        spark = self._spark
+        if spark is not None and not spark.is_idle and self.main.can_pause(self._step_seconds):
+            began = self._clock()
+            events += spark.step()
+            seconds = self._clock() - began
+            self._step_seconds += _STEP_WEIGHT * (seconds - self._step_seconds)
+            self.main.book_pause(seconds)
+        embedder = self._embedder
+        if embedder is not None and not embedder.is_idle and self.main.can_pause(_LONGEST_BATCH):
+            is_alone = self.main.is_idle and (spark is None or spark.is_idle)
+            if is_alone or not embedder.can_wait:
+                began = self._clock()
+                events += embedder.step(None if is_alone else _LONGEST_BATCH)
+                self.main.book_pause(self._clock() - began)
+        return events
+
+    def write_back(self) -> float | None:
+        """While idle, write texts to RAM and disk, as ``Engine.write_back`` does."""
+        return self.main.write_back()
+
+    def take_snapshot(self) -> Snapshot | None:
+        """Return a snapshot of the loaded model, or of the draft model's engine while only that one works."""
+        snapshot = self.main.take_snapshot()
+        spark = self._spark
+        if spark is None:
+            return snapshot
+        if self.main.is_idle:
+            snapshot = spark.take_snapshot() or snapshot
+        if snapshot is None:
+            return None
+        counts = self.main.scheduler.lane_counts()
+        return replace(snapshot, lanes=(*counts, LaneCount("spark", spark.n_running, spark.n_waiting)))
+
+    def close(self) -> None:
+        """Free all engines; those that use the loaded model's weights first."""
+        for other in (self._spark, self._embedder):
+            if other is not None:
+                other.close()
+        self.main.close()
+
+    def _engine_of(self, request: Request) -> Engine:
+        if not request.by_draft:
+            return self.main
+        with self._opening:
+            if self._spark is None:
+                if self._open_spark is None:
+                    raise BadRequest(
+                        Sentence("No small model that can answer alone is paired with this model."), param="speed"
+                    )
+                self._spark = self._open_spark()
+        return self._spark

@@ -1,0 +1,154 @@
+"""What a step evaluates beside the tokens of running texts: drafts, and rows of images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from core.engine.committer import RequestFinisher
+from core.kv_cache.memory import MOST_REPLAYED
+from core.llama.context import Context
+from core.llama.projector import EncodingFailed
+from core.scheduler.images import ImageEncoder, ImageRows
+from core.scheduler.planner import NO_DRAFTS, Share, step_latency_target
+from core.scheduler.scheduler import Scheduler
+from core.scheduler.sequence import Sequence
+from core.speculation.draft_length import StepCapacity
+from core.speculation.speculator import Speculator
+from core.values.errors import BadRequest, SlipstreamError
+from core.values.messages import Failure, FailureKind, FinishReason, RequestEvent
+from models.formatting.sentence import Sentence
+
+
+class Drafting:
+    """Asks the speculator for drafts, and makes sure that the cache can drop rejected ones."""
+
+    def __init__(
+        self,
+        context: Context,
+        scheduler: Scheduler,
+        speculator: Speculator | None,
+        clock: Callable[[], float],
+    ) -> None:
+        """Draft for requests of ``scheduler`` in ``context``."""
+        self.speculator = speculator
+        self._context = context
+        self._scheduler = scheduler
+        self._memory = scheduler.slots.memory
+        self._clock = clock
+        self._most_rows = min(context.n_outputs, context.n_batch)
+
+    def draft(self, decoding: list[Sequence], chunk: int) -> tuple[Mapping[str, tuple[int, ...]], float]:
+        """Return the drafts by request id, beside ``chunk`` prefill rows, and the seconds that drafting took."""
+        if self.speculator is None or self.speculator.rest(decoding):
+            return NO_DRAFTS, 0.0
+        # A request without a token yet still evaluates the last row of its prompt.
+        decoding = [sequence for sequence in decoding if sequence.n_generated]
+        speculating = [sequence for sequence in decoding if sequence.request.may_draft]
+        if not speculating:
+            return NO_DRAFTS, 0.0
+        began = self._clock()
+        n_rows, memory = len(decoding) + chunk, self._memory
+        memory.n_decoding = len(decoding)
+        room = self._most_rows - len(self._scheduler.running)
+        if memory.replays:
+            # Rows that a rejection loses are replayed in the next step, where new requests may need rows too.
+            n_replay = sum([sequence.n_replay for sequence in decoding])
+            room -= n_replay + len(self._scheduler.slots) - len(self._scheduler.running)
+            n_rows += n_replay
+            speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
+        drafts: Mapping[str, tuple[int, ...]] = NO_DRAFTS
+        if speculating:
+            kv = sum([sequence.n_past + 1 for sequence in decoding])
+            target = step_latency_target(decoding)
+            step = StepCapacity(n_rows, kv, room, memory.n_even, _without(decoding, speculating), target)
+            drafts = self.speculator.propose(speculating, step)
+            if drafts and memory.replays:
+                self._mark([sequence for sequence in speculating if sequence.id in drafts])
+        return drafts, self._clock() - began
+
+    def _mark(self, sequences: list[Sequence]) -> None:
+        """Save the state of the sequences for a rejection. One that replays has its state saved already."""
+        for sequence in sequences:
+            if not sequence.n_replay:
+                self._memory.mark(sequence.slot.id, sequence.n_past)
+
+
+def _without(sequences: list[Sequence], left_out: list[Sequence]) -> list[Sequence]:
+    """Return those of ``sequences`` that are not ``left_out``."""
+    if len(left_out) == len(sequences):
+        return []
+    names = {sequence.id for sequence in left_out}
+    return [sequence for sequence in sequences if sequence.id not in names]
+
+
+class ImageSteps:
+    """Has the images of running requests encoded, and says whose image a step evaluates.
+
+    llama.cpp takes tokens or embeddings in a batch, not both. So an image has steps of its own, in turn with the steps
+    of all others.
+    """
+
+    def __init__(self, encoder: ImageEncoder, scheduler: Scheduler, finisher: RequestFinisher) -> None:
+        """Encode images of the requests of ``scheduler``; ``finisher`` ends those with a broken image."""
+        self.encoder = encoder
+        self._scheduler = scheduler
+        self._finisher = finisher
+        self._was_last = False
+
+    def prepare(self, events: list[RequestEvent], now: float) -> list[Sequence]:
+        """Start encoding the images of running requests; return the requests that go on with text."""
+        texts, broken = [], []
+        for sequence in self._scheduler.running:
+            rows = sequence.next_image
+            if rows is None:
+                texts.append(sequence)
+                continue
+            for one in sequence.images:
+                if one.end > sequence.n_past and one.id not in sequence.encodings:
+                    sequence.encodings[one.id] = self.encoder.encode(one)
+            error = _error(sequence, rows)
+            if error is not None:
+                broken.append((sequence, error))
+            elif rows.start > sequence.n_past:
+                texts.append(sequence)
+        for sequence, error in broken:
+            is_own = isinstance(error, BadRequest)
+            kind = FailureKind.BAD_REQUEST if is_own else FailureKind.INTERNAL
+            failure = Failure(kind, error.message, "messages" if is_own else None)
+            self._finisher.finish(sequence, FinishReason.FAILED, events, now, failure)
+        return texts
+
+    def next_share(self, n_most: int, *, is_alone: bool, may_run: Callable[[Sequence, int], bool]) -> Share | None:
+        """Return the image rows that the next step evaluates, at most ``n_most`` where they may be split.
+
+        None if no image is encoded, ``may_run`` says no, or it is the turn of text. ``is_alone`` says that no text is
+        running.
+        """
+        was_last, self._was_last = self._was_last, False
+        if was_last and not is_alone:
+            return None
+        ready = [
+            sequence
+            for sequence in self._scheduler.running
+            if (rows := sequence.image) is not None and sequence.encodings[rows.id].is_over
+        ]
+        for sequence in sorted(ready, key=lambda one: (one.lane.rank, one.order)):
+            rows = sequence.image
+            assert rows is not None
+            n_left = rows.end - sequence.n_past
+            n_rows = min(n_left, n_most) if self.encoder.is_causal else n_left
+            if may_run(sequence, n_rows):
+                self._was_last = True
+                return Share(sequence, n_rows)
+        return None
+
+
+def _error(sequence: Sequence, rows: ImageRows) -> SlipstreamError | None:
+    """Return why the embeddings of ``rows`` cannot be had; None if they are there or still to come."""
+    encoding = sequence.encodings[rows.id]
+    if encoding.parts is None:
+        return encoding.error
+    n_rows = rows.end - rows.start
+    if rows.part < len(encoding.parts) and len(encoding.parts[rows.part]) == n_rows:
+        return None
+    return EncodingFailed(Sentence("The projector made other rows of the image than it had announced."))

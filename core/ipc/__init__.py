@@ -1,4 +1,0 @@
-"""Pipes to child processes, and the ways to start one.
-
-Begin with ``child_process.py``.
-"""

@@ -1,0 +1,226 @@
+"""This build of llama.cpp: what it is, and whether it fits these bindings and this processor.
+
+``python -m core.llama.build`` tries it out in a child process, because a wrong build can crash, and says what is wrong
+in one sentence. ``--describe`` prints what llama.cpp reports about itself and this machine as JSON.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from core.process.child_process import run_module
+from core.values.engine_options import LlamaSystem
+from core.values.errors import SlipstreamError
+from models.formatting.program import PROGRAM, advice
+from models.formatting.sentence import Sentence
+
+# What imports llama.cpp stays within functions: who starts the checks in a child process does not load it.
+
+# Features that packaging/first_start/llama_sources.cmake adds. This one marks a build with Slipstream's own CPU
+# attention, which reads only the cells of each sequence.
+OWN_ATTENTION = "SLIPSTREAM"
+
+
+def describe() -> LlamaSystem:
+    """Return llama.cpp's report. It starts the backends, so call it in a process that may crash."""
+    from core.llama.devices import list_devices
+    from core.llama.heads import KINDS, why_unavailable
+
+    try:
+        package = version("llama-cpp-python")
+    except PackageNotFoundError:
+        package = "unknown"
+    devices = list_devices()
+    return LlamaSystem(
+        package=package,
+        version=llama_version(),
+        features=features(),
+        # llama_supports_gpu_offload says yes to every build that can use devices of other machines.
+        can_offload=any(device.is_gpu for device in devices),
+        devices=devices,
+        heads={kind: why_unavailable(kind) for kind in KINDS},
+    )
+
+
+def features() -> tuple[str, ...]:
+    """Return the features that this build of llama.cpp has and uses here: "CPU", "AVX2" and so on."""
+    from core.llama.library import L
+
+    info = L.llama_print_system_info().decode("utf-8", "replace")
+    parts = (part.strip() for part in info.replace(":", "|").split("|"))
+    return tuple(part.removesuffix(" = 1") for part in parts if part and not part.endswith("= 0"))
+
+
+def llama_version() -> str:
+    """Return the version of llama.cpp."""
+    from core.llama.library import L
+
+    found = L.llama_version()
+    return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+
+
+_GPU = ("cuda", "metal", "vulkan", "hip", "sycl", "musa", "cann", "opencl")
+
+
+def gpu_backends() -> tuple[str, ...]:
+    """Return the kinds of GPU that have a backend library ("cuda"); the machine may lack such a GPU."""
+    names = [path.name.lower() for folder in _folders() for path in folder.glob("*ggml-*")]
+    return tuple(kind for kind in _GPU if any(f"ggml-{kind}" in name for name in names))
+
+
+def _folders() -> Iterator[Path]:
+    if os.environ.get("LLAMA_CPP_LIB_PATH"):
+        yield Path(os.environ["LLAMA_CPP_LIB_PATH"])
+    spec = importlib.util.find_spec("llama_cpp")
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        yield Path(place) / "lib"
+
+
+# -- the self-test ----------------------------------------------------------------------------------------------
+
+# Arguments of the module: run the checks in this process, and print what this build is.
+_CHILD, DESCRIBE = "--in-child", "--describe"
+_STARTER = Path(__file__).resolve().parents[2] / "models" / "starter" / "ember-q8_0.gguf"
+# Seconds for all checks; they take about one.
+_SECONDS = 120
+# Structures are passed to C by value: sizes of another version would corrupt memory silently.
+_STRUCT_SIZES = {"llama_model_params": 80, "llama_context_params": 160, "llama_batch": 56, "llama_token_data": 12}
+_ADVICE = advice(
+    f"Delete the folder .venv and run {PROGRAM} again: it builds llama.cpp anew for this machine.",
+    Sentence(
+        "Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built "
+        "anew for this machine."
+    ),
+)
+
+
+class SelfTestFailed(Exception):
+    """A check failed; the text says which."""
+
+
+def check_versions() -> None:
+    """Check that the pinned release is installed."""
+    from core.llama.library import PINNED_VERSION
+
+    found = version("llama-cpp-python")
+    if found != PINNED_VERSION:
+        raise SelfTestFailed(f"llama-cpp-python is {found}, but Slipstream is written for {PINNED_VERSION}.")
+
+
+def check_structures() -> None:
+    """Check the sizes of structures passed by value, and the default context parameters."""
+    from core.llama.library import L
+
+    if sys.maxsize > 2**32:
+        for name, expected in _STRUCT_SIZES.items():
+            found = ctypes.sizeof(getattr(L, name))
+            if found != expected:
+                raise SelfTestFailed(f"The structure {name} has {found} bytes instead of {expected}.")
+    params = L.llama_context_default_params()
+    if (params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max) != (512, 2048, 512, 1):
+        raise SelfTestFailed("llama.cpp's default context parameters are not the expected ones.")
+
+
+def check_decode() -> None:
+    """Check that a tiny model computes finite numbers."""
+    import numpy as np
+
+    from core.llama.context import Batch, Context, ContextOptions, DecodeStatus
+    from core.llama.model import Model
+
+    model = Model(str(_STARTER))
+    context = Context(
+        model, ContextOptions(n_cells=256, n_sequences=2, n_outputs=2, n_batch=64, n_ubatch=64, n_threads=1)
+    )
+    batch = Batch(64)
+    batch.add_run(np.arange(32, dtype=np.int32), 0, 0, n_wanted=1)
+    status = context.decode(batch)
+    context.synchronize()
+    if status is not DecodeStatus.OK or not np.isfinite(context.logits(1)).all():
+        raise SelfTestFailed(f"A test decode ended with {status.name} or with numbers that are not finite.")
+    context.close()
+    model.close()
+
+
+def explain(code: int, output: str) -> str | None:
+    """Return the sentence for a child's exit code and output; None if all is well."""
+    if code == 0:
+        return None
+    if code > 0:
+        return f"llama.cpp does not work here. {output.strip() or f'The self-test ended with code {code}.'} {_ADVICE}"
+    if -code in (signal.SIGILL, signal.SIGSEGV):
+        name = signal.Signals(-code).name
+        return Sentence(
+            "llama.cpp crashed in a test decode ({name}): it was built with instructions that this CPU "
+            "does not run correctly (known for AMX with gcc 12). {advice}",
+            name=name,
+            advice=_ADVICE,
+        )
+    return Sentence("llama.cpp ended with signal {number} in the self-test. {advice}", number=-code, advice=_ADVICE)
+
+
+def run_in_child() -> str | None:
+    """Run the checks in a child process; return a sentence on what failed, None if nothing did."""
+    try:
+        child = run_module("core.llama.build", _CHILD, seconds=_SECONDS)
+    except subprocess.TimeoutExpired:
+        return Sentence(
+            "llama.cpp did not finish a test decode within {seconds} s. {advice}", seconds=_SECONDS, advice=_ADVICE
+        )
+    last_line = child.stderr.strip().splitlines()[-1:] if child.returncode else []
+    return explain(child.returncode, child.stdout or "".join(last_line))
+
+
+def _check_here() -> int:
+    """Run every check in this process; print the first that fails."""
+    try:
+        from core.llama.library import silence_log
+
+        silence_log()
+        for check in (check_versions, check_structures, check_decode):
+            check()
+    except (SelfTestFailed, SlipstreamError) as error:
+        print(error)
+        return 1
+    return 0
+
+
+def _describe_here() -> int:
+    """Print ``describe()`` as one JSON object; exit code 1 with a sentence on stderr where that fails."""
+    try:
+        from core.llama.library import silence_log
+
+        silence_log()
+        print(json.dumps(asdict(describe())))
+    except SlipstreamError as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    return 0
+
+
+def main() -> int:
+    """Run the self-test and print what is wrong; or do what a child process is started for."""
+    if _CHILD in sys.argv[1:]:
+        return _check_here()
+    if DESCRIBE in sys.argv[1:]:
+        return _describe_here()
+    problem = run_in_child()
+    if problem:
+        print(problem, file=sys.stderr)
+        return 1
+    print("llama.cpp works.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,286 @@
+"""Proposers that cost next to nothing: prompt lookup, and what a reply's grammar forces.
+
+Prompt lookup proposes what followed the same tokens before, in this text or in earlier ones. A passage that comes again
+with a name replaced is followed too, as in code that is edited.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from core.scheduler.sequence import Sequence
+from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftChain, ProposedToken
+
+# The longer the match, the likelier the next token: the bins of match length, and their prior acceptance rates.
+_MATCH_EDGES = (4, 6, 9, 16, 32)
+_LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
+# Behind them three bins of other requests' n-grams: with what followed once, what followed the last two times, and what
+# followed last where it was something else before.
+_SHARED = len(_LOCAL_PRIORS)
+_SHARED_PRIORS = (0.3, 0.7, 0.2)
+# And one of what is said in place of what the followed passage says.
+_REPLACED, _REPLACED_PRIOR = _SHARED + len(_SHARED_PRIORS), 0.6
+# So many tokens in a row may be others than those of the followed passage. What was matched before counts a quarter.
+_MOST_STRAYED, _STRAYED_SHARE = 3, 4
+_LONGEST_MATCH = _MATCH_EDGES[-1]
+# Sizes of n-grams in a text's own index; the longer is looked up first.
+_SIZES = (8, 3)
+# Size of n-grams that all requests share, and how many are kept: some 80 MB.
+_SHARED_SIZE, _SHARED_LIMIT = 4, 400_000
+# Tokens of a prompt that are indexed in one step, which takes about a millisecond.
+_PIECE = 1024
+
+
+class NgramIndex:
+    """Where each n-gram of a text last occurred."""
+
+    def __init__(self, tokens: list[int]) -> None:
+        """Index a text. Its last n-gram is left out until the next token is known."""
+        self.tokens: list[int] = []
+        self._places: tuple[dict[tuple[int, ...], int], ...] = tuple({} for _ in _SIZES)
+        self.extend(tokens)
+
+    def extend(self, tokens: list[int]) -> None:
+        """Add tokens, as ``append`` would one by one."""
+        first = len(self.tokens)
+        self.tokens += tokens
+        for size, places in zip(_SIZES, self._places, strict=True):
+            start = max(first, size)
+            seen = _windows(self.tokens[start - size :], size)
+            places.update(zip(seen, range(start, len(self.tokens)), strict=False))
+
+    def append(self, token: int) -> None:
+        """Add a token, which follows the n-grams before it."""
+        place = len(self.tokens)
+        for size, places in zip(_SIZES, self._places, strict=True):
+            if place >= size:
+                places[tuple(self.tokens[-size:])] = place
+        self.tokens.append(token)
+
+    def find(self) -> tuple[int, int] | None:
+        """Return the place after the latest earlier occurrence of the text's end, and the length of the match."""
+        for size, places in zip(_SIZES, self._places, strict=True):
+            place = places.get(tuple(self.tokens[-size:]))
+            if place is not None:
+                return place, self._match_length(place, size)
+        return None
+
+    def _match_length(self, place: int, size: int) -> int:
+        end = len(self.tokens)
+        while size < _LONGEST_MATCH and size < place and self.tokens[place - size - 1] == self.tokens[end - size - 1]:
+            size += 1
+        return size
+
+
+def _windows(tokens: list[int], size: int) -> Iterable[tuple[int, ...]]:
+    return zip(*(itertools.islice(tokens, start, None) for start in range(size)), strict=False)
+
+
+class _Track:
+    """A sequence's index, and the earlier passage that the text follows: what comes next there is at ``source``.
+
+    ``run`` is how many tokens it has followed, 0: it follows none. ``replaced`` is what it says in place of a token of
+    the passage: it has said so before, and then went on as the passage does. ``place`` and ``match`` are ``source`` and
+    ``run`` of the present chain.
+    """
+
+    def __init__(self) -> None:
+        self.index = NgramIndex([])
+        self.source = self.run = 0
+        self.place = self.match = 0
+        self.replaced: dict[int, int] = {}
+        # What the passage has and what was said instead, where it is not known yet how the text goes on.
+        self._strayed: list[tuple[int, int]] = []
+
+    def read_on(self, sequence: Sequence) -> bool:
+        """Index the next part of a text; return whether all of it is indexed."""
+        n_read, n_tokens = len(self.index.tokens), sequence.tokens.size
+        if n_read < n_tokens:
+            tokens = sequence.tokens.view[n_read : n_read + _PIECE].tolist()
+            if self.run and len(tokens) <= _LONGEST_MATCH:
+                for token in tokens:
+                    self.append(token)
+            else:
+                self.index.extend(tokens)
+                self.run, self._strayed = 0, []
+        return n_read + _PIECE >= n_tokens
+
+    def look(self) -> bool:
+        """Find the passage that the text follows, the one with the longest match; return whether there is one."""
+        found = self.index.find()
+        if found is not None and (self._strayed or found[1] >= self.run):
+            self.source, self.run = found
+            self._strayed = []
+        self.place, self.match = self.source, 0 if self._strayed else self.run
+        return self.match > 0
+
+    def append(self, token: int) -> None:
+        """The text goes on with ``token``."""
+        if self.run:
+            known, self.source = self.index.tokens[self.source], self.source + 1
+            if token not in (known, self.replaced.get(known)):
+                self._strayed.append((known, token))
+                if len(self._strayed) > _MOST_STRAYED:
+                    self.run, self._strayed = 0, []
+            elif self._strayed:
+                self.replaced.update(self._strayed)
+                self.run, self._strayed = min(self.run, _LONGEST_MATCH) // _STRAYED_SHARE, []
+            else:
+                self.run += 1
+                if token == known:
+                    self.replaced.pop(known, None)
+        self.index.append(token)
+
+    def next(self, drafted: list[int]) -> ProposedToken:
+        """Return what follows in the passage; a repetition continues into the drafted tokens themselves."""
+        beyond = self.place - len(self.index.tokens)
+        if beyond >= 0:
+            return ProposedToken(drafted[beyond], _bin(self.match))
+        token = self.index.tokens[self.place]
+        if token in self.replaced:
+            return ProposedToken(self.replaced[token], _REPLACED)
+        return ProposedToken(token, _bin(self.match))
+
+
+class NgramProposer:
+    """Drafts what followed the latest tokens before: in the text itself, else in the texts of other requests."""
+
+    name = "lookup"
+
+    def __init__(self) -> None:
+        self.table = AcceptanceTable((*_LOCAL_PRIORS, *_SHARED_PRIORS, _REPLACED_PRIOR))
+        self._tracks: dict[str, _Track] = {}
+        # What followed an n-gram the last time, and its bin: the token times the number of bins, plus the bin.
+        self._shared: dict[tuple[int, ...], int] = {}
+        self._observations: list[AcceptanceSample] = []
+
+    def begin(self, sequence: Sequence) -> None:
+        """Begin to index a prompt; the rest of a long one is indexed with the next lookups."""
+        track = self._tracks[sequence.id] = _Track()
+        track.read_on(sequence)
+
+    def end(self, sequence: Sequence) -> None:
+        """Add the finished text to the shared index."""
+        if self._tracks.pop(sequence.id, None) is not None:
+            self.add_text(sequence.tokens.view[max(sequence.n_prompt - _SHARED_SIZE, 0) :].tolist())
+
+    def clear(self) -> None:
+        """Empty the shared index."""
+        self._shared.clear()
+
+    def add_text(self, tokens: list[int]) -> None:
+        """Add a text to the shared index."""
+        shared, n_bins = self._shared, len(_SHARED_PRIORS)
+        for key, token in zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False):
+            known = shared.get(key)
+            shared[key] = n_bins * token + (0 if known is None else 1 if known // n_bins == token else 2)
+        if len(shared) > _SHARED_LIMIT:
+            keys = list(itertools.islice(shared, len(shared) - _SHARED_LIMIT // 2))
+            for key in keys:
+                del shared[key]
+
+    @property
+    def n_shared(self) -> int:
+        """The number of n-grams in the shared index."""
+        return len(self._shared)
+
+    def has_match(self, sequence: Sequence) -> bool:
+        """Return whether there is a token to propose for a sequence."""
+        track = self._tracks.get(sequence.id)
+        return track is not None and track.read_on(sequence) and self._first(track) is not None
+
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
+        """Return the next token of each chain, by lookup."""
+        return [self._next(chain) for chain in chains]
+
+    def advance(self, sequence: Sequence, tokens: list[int], n_drafted_here: int) -> None:
+        """Take in new tokens of a sequence; the first ``n_drafted_here`` were this proposer's own and are judged.
+
+        If earlier tokens are not indexed yet, nothing is done: they are indexed together later.
+        """
+        track = self._tracks.get(sequence.id)
+        if track is None or len(track.index.tokens) + len(tokens) < sequence.tokens.size:
+            return
+        for index, token in enumerate(tokens):
+            if index >= n_drafted_here:
+                guess = self._first(track)
+                if guess is not None:
+                    self._observations.append(AcceptanceSample(sequence.id, guess.evidence, guess.token == token))
+            track.append(token)
+
+    def take_samples(self) -> list[AcceptanceSample]:
+        """Return the samples of lookups that were not used, since the last call."""
+        taken, self._observations = self._observations, []
+        return taken
+
+    def _next(self, chain: DraftChain) -> ProposedToken | None:
+        track = self._tracks.get(chain.sequence.id)
+        if track is None:
+            return None
+        if not chain.tokens:
+            return self._first(track) if track.read_on(chain.sequence) else None
+        if track.match:
+            track.place += 1
+            track.match += 1
+            return track.next(chain.tokens)
+        return self._from_others([*track.index.tokens[-_SHARED_SIZE:], *chain.tokens])
+
+    def _first(self, track: _Track) -> ProposedToken | None:
+        return track.next([]) if track.look() else self._from_others(track.index.tokens)
+
+    def _from_others(self, tokens: list[int]) -> ProposedToken | None:
+        known = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
+        if known is None:
+            return None
+        token, place = divmod(known, len(_SHARED_PRIORS))
+        return ProposedToken(token, _SHARED + place)
+
+
+def _bin(match: int) -> int:
+    for index, edge in enumerate(_MATCH_EDGES):
+        if match < edge:
+            return index
+    return len(_MATCH_EDGES)
+
+
+# The bytes are certain, but a model may split them into other tokens. After a token that came as expected, the next one
+# is likelier. Bins: the first token of a run, and the later ones.
+_FIRST, _LATER = 0, 1
+_PRIORS = (0.9, 0.97)
+
+
+class GrammarProposer:
+    """Proposes the forced bytes, split into tokens as the tokenizer does."""
+
+    name = "grammar"
+
+    def __init__(self) -> None:
+        self.table = AcceptanceTable(_PRIORS)
+        self._runs: dict[str, list[int]] = {}
+
+    def begin(self, sequence: Sequence) -> None:
+        """Do nothing: forced tokens depend only on the state of the grammar."""
+
+    def end(self, sequence: Sequence) -> None:
+        """Drop the run of a sequence that has ended."""
+        self._runs.pop(sequence.id, None)
+
+    def clear(self) -> None:
+        """Do nothing: nothing is kept of texts."""
+
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
+        """Return the next forced token of each chain; the grammar is asked once for each new chain."""
+        return [self._next(chain) for chain in chains]
+
+    def take_samples(self) -> list[AcceptanceSample]:
+        """Return nothing: grammars are not sampled."""
+        return []
+
+    def _next(self, chain: DraftChain) -> ProposedToken | None:
+        sequence, place = chain.sequence, len(chain.tokens)
+        if not place:
+            grammar = sequence.sampler.grammar
+            self._runs[sequence.id] = grammar.forced() if grammar is not None else []
+        run = self._runs.get(sequence.id, [])
+        return ProposedToken(run[place], _LATER if place else _FIRST) if place < len(run) else None

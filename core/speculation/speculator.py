@@ -1,0 +1,445 @@
+"""Speculative decoding as the engine sees it: ``propose`` before a step, ``learn`` after it, ``forget`` at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from collections.abc import Sequence as Series
+from typing import NamedTuple
+
+from core.cost.cost_model import CostModel
+from core.kv_cache.memory import AttentionMemory
+from core.scheduler.sequence import Sequence
+from core.speculation.draft_length import (
+    LatencyBound,
+    StepCapacity,
+    StepCost,
+    keep_evenly,
+    keep_what_pays,
+    slack_seconds,
+)
+from core.speculation.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates, OwnTime
+from core.speculation.proposer_choice import DraftGrowth, ProposerChoice
+from core.speculation.proposers.draft_model import DraftModelProposer
+from core.speculation.proposers.free_proposers import GrammarProposer, NgramProposer
+from core.speculation.proposers.proposer import (
+    CostlyProposer,
+    DraftChain,
+    DraftStats,
+    Evaluated,
+    Proposer,
+    TargetObserver,
+)
+from core.values.engine_options import MAX_DRAFT_DEPTH
+
+# A chain whose chance has sunk below this cannot pay in any step.
+_HOPELESS = 0.02
+# So many plain steps may be lost on trying a proposer out before anything was won.
+_CREDIT_STEPS = 2.0
+# What it takes to decide is learnt from the latest steps: one has this weight, and is capped at so many times the mean.
+_DECIDING_WEIGHT, _DECIDING_OUTLIER = 0.1, 3.0
+# Deciding to draft nothing may take this share of the time; it is done again after so many steps at most.
+_DECIDING_SHARE, _LONGEST_REST = 0.004, 128
+# An n-gram that does not pay is a sign that another one will: such texts are looked at more often.
+_JUDGING_SHARE = 0.02
+
+
+class StepTimes(NamedTuple):
+    """A step in which ``n_sequences`` decoded took ``decode`` seconds in the target; without drafts, ``plain``."""
+
+    n_sequences: int
+    plain: float
+    decode: float
+
+
+class _Outcome(NamedTuple):
+    """A text got ``n_new`` tokens from a step with ``n_drafted`` drafted ones; ``proposer`` drafted last for it."""
+
+    state: DraftState
+    n_new: int
+    proposer: str
+    n_drafted: int
+
+
+class Speculator:
+    """Chooses proposer and depth by what they are worth beyond plain decoding, from measured times and acceptance.
+
+    N-grams and grammars cost next to nothing; paid proposers must promise more than those found. ``cost`` is the
+    target's. ``budget`` is what each proposer has won and lost on all texts.
+    """
+
+    def __init__(
+        self,
+        cost: CostModel,
+        *,
+        n_ctx: int,
+        ngram: NgramProposer | None = None,
+        paid: Series[CostlyProposer] = (),
+        fixed_depth: int | None = None,
+        memory: AttentionMemory | None = None,
+        end_tokens: Collection[int] = (),
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """``n_ctx`` is the longest a sequence may get.
+
+        ``fixed_depth`` switches the decision off, to compare with it: always so many tokens of the first paid proposer,
+        or of n-grams where there is none. ``memory`` takes rejected tokens back: it bounds the depth, and what it
+        costs is charged. None: free. ``end_tokens`` end a text: nothing is drafted beyond one.
+        """
+        self.stats = DraftStats()
+        self.cost = cost
+        self.paid = tuple(paid)
+        self._ngram = ngram
+        grammar = GrammarProposer()
+        self.proposers: tuple[Proposer, ...] = (grammar, *((ngram,) if ngram is not None else ()), *paid)
+        self._observers = tuple(proposer for proposer in self.paid if isinstance(proposer, TargetObserver))
+        # Where going back is free, it is not asked for what it costs.
+        self._checkpoints = memory if memory is not None and memory.replays else None
+        self._clock = clock
+        self._end_tokens = frozenset(end_tokens)
+        credit = _CREDIT_STEPS * cost.time(1)
+        self._states = DraftStates(self.proposers, self.paid, credit, has_ngrams=ngram is not None)
+        self.budget = self._states.budget
+        self._growth = DraftGrowth(
+            self._states,
+            n_ctx=n_ctx,
+            most=min(MAX_DRAFT_DEPTH, memory.reach) if memory is not None else MAX_DRAFT_DEPTH,
+            end_tokens=end_tokens,
+            checkpoints=self._checkpoints,
+            clock=clock,
+        )
+        self._choice = ProposerChoice(ngram, grammar, self.paid, self._growth, self._states)
+        self._fixed_depth = fixed_depth
+        # Drafts of the step: those to verify, and those that were not worth it.
+        self._drafts: dict[str, DraftChain] = {}
+        self._cut_away: dict[str, DraftChain] = {}
+        # Seconds that drafting took since the last ``learn``.
+        self._seconds = 0.0
+        # In so many further steps of so many texts nobody is asked. In so many nobody was, which took these seconds:
+        # they are learnt from together. ``_is_at_rest``: this step is one of those.
+        self._n_resting = self._n_texts_resting = self._n_rested = 0
+        self._rested_seconds = 0.0
+        self._is_at_rest = False
+        # What it takes to commit a step with drafts, beyond that of as many plain tokens.
+        self._commit_overhead = OwnTime()
+        # Seconds it takes to find no n-gram, and to find that nothing pays.
+        self._search_seconds = self._decision_seconds = 0.0
+
+    @property
+    def draft_model(self) -> DraftModelProposer | None:
+        """The small model among the proposers, where there is one."""
+        return next((proposer for proposer in self.paid if isinstance(proposer, DraftModelProposer)), None)
+
+    # -- before a step ------------------------------------------------------------------------------------------
+
+    def rest(self, decoding: list[Sequence]) -> bool:
+        """Take the next step off the present rest, in place of ``propose``; return False where there is none."""
+        # After a step the processor's caches hold weights and nothing else: what is not touched costs nothing.
+        self._is_at_rest = False  # a step that failed was never learnt from
+        if not self._n_resting or len(decoding) != self._n_texts_resting:
+            return False
+        self._n_resting -= 1
+        self._is_at_rest = True
+        return True
+
+    def propose(self, decoding: list[Sequence], step: StepCapacity) -> dict[str, tuple[int, ...]]:
+        """Return the drafts to verify in the next ``step``, by request id; none is a normal answer."""
+        self._settle_rest()
+        for sequence in decoding:
+            if sequence.id not in self._states.by_id:
+                self._admit(sequence)
+        if self._n_resting:
+            self._n_resting -= 1
+            return {}
+        self.budget.n_even = step.n_even
+        growth = self._growth
+        growth.spent, self._cut_away, self._drafts = 0.0, {}, {}
+        if self._fixed_depth is None and not self._is_worth_asking(decoding, step.n_even):
+            return {}
+        began = self._clock()
+        depth = self._fixed_depth
+        chains = self._draft_what_pays(decoding, step) if depth is None else self._draft(depth, decoding, step.room)
+        self._states.collect_samples()
+        self._seconds = self._clock() - began
+        for chain in chains:
+            (self._drafts if chain.tokens else self._cut_away)[chain.sequence.id] = chain
+        return {name: tuple(chain.tokens) for name, chain in self._drafts.items()}
+
+    def _admit(self, sequence: Sequence) -> None:
+        self._n_resting = 0
+        self._states.admit(sequence)
+        for proposer in self.proposers:
+            proposer.begin(sequence)
+
+    def _is_worth_asking(self, decoding: list[Sequence], n_even: int) -> bool:
+        """Return whether to decide on drafts in this step; where nothing came of that lately, it is left out.
+
+        Where ``n_even`` texts must bring equally many rows, n-grams of some of them are worth nothing.
+        """
+        states, ngram = self._states, self._ngram
+        is_awake, n_found = states.begin_step(decoding), 0
+        looking = states.due_for_ngrams(decoding) if ngram is not None else ()
+        if looking and ngram is not None:
+            began = self._clock()
+            missed = [sequence for sequence in looking if not ngram.has_match(sequence)]
+            if missed:
+                taken = (self._clock() - began) / len(looking)
+                self._search_seconds = _lately(self._search_seconds, taken)
+                longest = self._longest_rest(self._search_seconds, len(decoding))
+                for sequence in missed:
+                    states.by_id[sequence.id].ngram_backoff.back_off(longest)
+            n_found = len(looking) - len(missed)
+            is_awake = is_awake or n_found >= max(n_even, 1)
+        if is_awake or any(sequence.sampler.grammar is not None for sequence in decoding):
+            return True
+        self._n_resting, self._n_texts_resting = states.skip_steps(decoding), len(decoding)
+        # Where nothing was found there is nothing to judge either.
+        self._is_at_rest = not n_found and len(decoding) == len(states.by_id)
+        return False
+
+    def _longest_rest(self, seconds: float, n_texts: int, share: float = _DECIDING_SHARE) -> int:
+        """Return after how many steps work of ``seconds`` for each text, done once, takes at most ``share``."""
+        return min(int(n_texts * seconds / (share * self.cost.time(n_texts))), _LONGEST_REST)
+
+    def _draft(self, depth: int, decoding: list[Sequence], room: int) -> list[DraftChain]:
+        """Return drafts of a fixed depth, as far as they can be used, in ``room`` rows together."""
+        proposer = self.paid[0] if self.paid else self._ngram
+        if proposer is None:
+            return []
+        states, growth = self._states, self._growth
+        chains = [states.chain(one, proposer) for one in decoding if states.can_ask(proposer, one)]
+        for _ in range(min(depth, room // max(len(chains), 1))):
+            live = [chain for chain in chains if not chain.is_done and growth.limit(chain) > len(chain.tokens)]
+            growth.extend(proposer, live)
+        return chains
+
+    def _draft_what_pays(self, decoding: list[Sequence], step: StepCapacity) -> list[DraftChain]:
+        cost, growth, n_rows = self.cost, self._growth, step.n_rows
+        # What drafts are measured against must be known. Beside a prompt no step is a plain one.
+        n_sequences = len(decoding) + len(step.beside)
+        is_beside_prompt = n_rows > n_sequences + sum([sequence.n_replay for sequence in decoding])
+        if not is_beside_prompt and cost.plain.is_due(n_sequences):
+            return []
+        if step.n_even and (len(decoding) < step.n_even or any(sequence.n_replay for sequence in decoding)):
+            return []
+        began, states = self._clock(), self._states
+        awake = states.due_for_paid(decoding) if self.paid else []
+        per_row = step.kv / max(n_rows, 1)
+
+        commit_overhead = self._commit_overhead.seconds
+
+        def step_seconds(rows: int) -> float:
+            seconds = cost.time(rows, int(per_row * rows))
+            return seconds + commit_overhead if rows > n_rows else seconds
+
+        plain = step_seconds(n_rows)
+        growth.reading_seconds = slack_seconds(step.target, plain)
+        # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
+        for sequence in decoding:
+            states.by_id[sequence.id].settle_backoff(plain)
+        speedup = sum([states.by_id[sequence.id].speedup for sequence in decoding])
+        latency_bound = LatencyBound([*decoding, *step.beside], plain)
+        rate = speedup / step_seconds(len(decoding))
+        step_cost = StepCost(n_rows, rate, step_seconds, step.room, latency_bound, n_even=step.n_even)
+        growth.least_reach = max(step_cost.row_price(), _HOPELESS)
+        chains = self._choice.find_free(decoding, step_cost)
+        if not awake and not chains:
+            return []
+        if awake:
+            chains = self._choice.choose_and_draft(awake, chains, step_cost)
+            step_cost = step_cost._replace(spent=growth.spent)
+        if chains and step.n_even:
+            keep_evenly(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
+        elif chains:
+            keep_what_pays(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
+        self._back_off(began, decoding, chains, step.n_even)
+        return chains
+
+    def _back_off(self, began: float, decoding: list[Sequence], chains: list[DraftChain], n_even: int) -> None:
+        """Leave those alone for a while for whom nothing pays, as long as what deciding took is worth."""
+        states = self._states
+        kept = {chain.sequence.id for chain in chains if chain.tokens}
+        for chain in chains:
+            if chain.proposer in self.paid:
+                backoff = states.by_id[chain.sequence.id].paid_backoff
+                if chain.tokens:
+                    backoff.reset()
+                elif n_even:  # one that promised nothing was in the way of all
+                    backoff.back_off(states.longest_rest)
+        if not kept:
+            self._commit_overhead.fade()
+            self._growth.round_overhead.fade()
+        if not kept and not self._growth.spent:
+            self._decision_seconds = _lately(self._decision_seconds, (self._clock() - began) / len(decoding))
+        states.longest_rest = max(self._longest_rest(self._decision_seconds, len(decoding)), SHORT_REST)
+        longest = self._longest_rest(self._decision_seconds, len(decoding), _JUDGING_SHARE)
+        for sequence in states.due_for_ngrams(decoding) if self._ngram is not None else ():
+            backoff = states.by_id[sequence.id].ngram_backoff
+            if sequence.id in kept:
+                backoff.reset()
+            else:
+                backoff.back_off(longest)
+
+    def take_bytes_read(self) -> int:
+        """Return the bytes that proposers have read since this was last asked."""
+        return sum([proposer.take_bytes_read() for proposer in self.paid])
+
+    # -- after a step -------------------------------------------------------------------------------------------
+
+    def learn_rest(self, seconds: float) -> bool:
+        """Take in a step of the rest, in place of ``learn``; return False where it was none, or is to be observed.
+
+        Its ``seconds`` of decoding are 0 where it read prompts too.
+        """
+        if not self._is_at_rest or self._observers:
+            return False
+        self._count_rest(seconds)
+        return True
+
+    def _count_rest(self, seconds: float) -> None:
+        self._is_at_rest = False
+        self._n_rested += 1
+        self._rested_seconds += seconds
+
+    def _settle_rest(self) -> None:
+        """Learn from the steps in which nobody was asked: each text got one token from each."""
+        if self._n_rested:
+            self.budget.add_elapsed(self._rested_seconds)
+            for state in self._states.by_id.values():
+                state.n_verified += self._n_rested
+                state.n_rested += self._n_rested
+            self._n_rested, self._rested_seconds = 0, 0.0
+
+    def learn(self, evaluated: Series[Evaluated], times: StepTimes | None) -> None:
+        """Learn from a step, before its sequences are forgotten; ``times`` None: it read prompts too."""
+        observing = self._observe(evaluated) if self._observers else 0.0
+        if self._is_at_rest:
+            self._count_rest(times.decode if times is not None else 0.0)
+            return
+        self._settle_rest()
+        # No risk: it costs the same whatever is drafted.
+        self._seconds += observing
+        found = [self._learn_from(one) for one in evaluated if one.choices]
+        outcomes = [outcome for outcome in found if outcome is not None]
+        if times is not None and found:
+            self._book(times, outcomes)
+        self._seconds, self._growth.times = 0.0, []
+        self._drafts, self._cut_away = {}, {}
+
+    def _observe(self, evaluated: Series[Evaluated]) -> float:
+        """Let those who use the target's states take them; return the seconds of that."""
+        began = self._clock()
+        for observer in self._observers:
+            observer.observe(evaluated)
+        return self._clock() - began
+
+    def _learn_from(self, one: Evaluated) -> _Outcome | None:
+        """Learn from what the target chose for a sequence; None where that is not known, or learnt later."""
+        sequence, choices, n_accepted = one.sequence, one.choices, one.n_accepted
+        state = self._states.by_id.get(sequence.id)
+        if state is None:
+            return None
+        chain = self._drafts.get(sequence.id) if one.draft else None
+        if chain is None and state.is_backing_off and not self._cut_away:
+            # A plain step, and the next one will be too: they are learnt from together.
+            state.n_verified += len(choices)
+            state.n_rested += 1
+            return None
+        n_drafted_by_ngrams, n_drafted = 0, 0
+        if chain is not None:
+            n_drafted, state.drafted_by = len(chain.tokens), chain.proposer.name
+            chain.learn(choices, n_accepted)
+            self.stats.count(n_drafted, n_accepted)
+            if chain.proposer is self._ngram:
+                n_drafted_by_ngrams = min(len(choices), n_drafted)
+                state.learn_ngram(n_accepted)
+            elif chain.proposer in self.paid:
+                sequence.n_judged += min(len(choices), n_drafted)
+                sequence.n_right += n_accepted
+        state.n_verified += len(choices)
+        self._growth.amortise(sequence, len(choices))
+        trial = state.trials.get(chain.proposer.name) if chain is not None else None
+        if trial is not None:
+            trial.tried_at = state.n_verified
+            if n_accepted == n_drafted:
+                trial.interval = FIRST_PROBE
+        self._judge_unverified(chain or self._cut_away.get(sequence.id), choices, n_accepted)
+        if self._ngram is not None:
+            has_ended = choices[-1] in self._end_tokens
+            self._ngram.advance(sequence, list(choices[:-1] if has_ended else choices), n_drafted_by_ngrams)
+        return _Outcome(state, len(choices), state.drafted_by, n_drafted)
+
+    def _judge_unverified(self, chain: DraftChain | None, choices: Series[int], n_accepted: int) -> None:
+        """Learn from the first token that was drafted but not verified, where the target's own is known."""
+        if chain is None or chain.next is None or chain.proposer is self._ngram:
+            return
+        if n_accepted < len(chain.tokens) or len(choices) <= n_accepted:
+            return
+        was_right = choices[n_accepted] == chain.next.token
+        rate = chain.proposer.table.rate(chain.next.evidence)
+        chain.proposer.table.learn(chain.next.evidence, was_right)
+        chain.acceptance.learn(chain.next.evidence, rate, was_right)
+        if chain.proposer in self.paid:
+            chain.sequence.n_judged += 1
+            chain.sequence.n_right += was_right
+
+    def _book(self, times: StepTimes, outcomes: list[_Outcome]) -> None:
+        """Book what drafting has won or lost in a step. An end token counts as one."""
+        growth, plain_step = self._growth, times.plain
+        way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
+        n_rows = sum([outcome.n_drafted for outcome in outcomes])
+        if n_rows:
+            way_back += self._commit_overhead.seconds
+        spent = times.decode + self._seconds + way_back
+        self.budget.add_elapsed(spent)
+        if not outcomes and not growth.times:
+            return
+        plain = plain_step / max(times.n_sequences, 1)
+        # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
+        beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back
+        # And it took time to decide on them. Where nothing was drafted, those who were asked in vain have taken it.
+        deciding = max(self._seconds - sum([time.seconds for time in growth.times]), 0.0)
+        in_vain = deciding / len(growth.times) if growth.spent and growth.times and not n_rows else 0.0
+        for state, n_new, proposer, n_drafted in outcomes:
+            state.settle_backoff(plain_step)
+            lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(outcomes))
+            if proposer and (won := plain * (n_new - 1) - lost):
+                self.budget.book(proposer, won - deciding * n_drafted / max(n_rows, 1))
+            if spent > 0.0:
+                state.learn_speed(n_new, plain_step, spent)
+        for _, proposer, seconds in growth.times:
+            self.budget.book(proposer, -min(seconds + in_vain, HICCUP * plain_step))
+
+    def learn_commit(self, seconds: float, n_new: int, n_sequences: int) -> None:
+        """Learn from ``seconds`` of own code in a step with drafts that brought ``n_new`` tokens."""
+        plain = self.cost.plain.own_seconds(n_sequences) * n_new / n_sequences
+        self._commit_overhead.learn(seconds - plain, self.cost.time(n_sequences))
+
+    def forget(self, sequence: Sequence) -> None:
+        """A sequence has ended; what it taught stays."""
+        if sequence.id not in self._states.by_id:
+            return
+        self._settle_rest()
+        self._states.forget(sequence)
+        # Another text may take its place.
+        self._n_texts_resting = 0
+        self._growth.learn_reply_length(sequence.n_generated)
+        for proposer in self.proposers:
+            proposer.end(sequence)
+
+    # -- proposers ----------------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Drop what proposers keep of texts that have ended; what was learnt of acceptance stays."""
+        for proposer in self.proposers:
+            proposer.clear()
+
+    def close(self) -> None:
+        """Free the proposers."""
+        for proposer in self.paid:
+            proposer.close()
+
+
+def _lately(known: float, taken: float) -> float:
+    """Return the mean of what something takes lately, where it has just taken ``taken`` seconds."""
+    return known + _DECIDING_WEIGHT * (min(taken, _DECIDING_OUTLIER * known) - known) if known else taken

@@ -1,0 +1,208 @@
+"""The engine process beside its steps: whatever is put in comes out once, and events leave whole and in order."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from core.loading.worker import ArrivedRequest, EventSender, InputThread
+from core.process.child_process import Pipe
+from core.scheduler.input_processor import PreparedRequest
+from core.values.errors import BadRequest, LoadFailed, PromptTooLong
+from core.values.messages import Ended, Event, FailureKind, FinishReason, RequestEvent, Started, Token
+from core.values.request import Request, Tokenized, TokenizeRequest
+
+
+class NoSampler:
+    """Knows whether it was closed."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def close(self) -> None:
+        assert not self.is_closed
+        self.is_closed = True
+
+
+class SlowIntake:
+    """Prepares when it is told to; a prompt can name what goes wrong."""
+
+    def __init__(self) -> None:
+        self.samplers: dict[str, NoSampler] = {}
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    def prepare(self, request: Request) -> PreparedRequest:
+        assert self.may_go_on.wait(60)
+        if request.prompt == "long":
+            raise PromptTooLong(9, 8)
+        if request.prompt == "bad":
+            raise BadRequest("no", param="prompt")
+        if request.prompt == "small model":
+            raise LoadFailed("no memory")
+        if request.prompt == "bug":
+            raise ZeroDivisionError
+        sampler = self.samplers[request.id] = NoSampler()
+        return PreparedRequest(request, np.array([1, 2], np.int32), sampler)  # type: ignore[arg-type]
+
+    def answer(self, request: TokenizeRequest) -> Tokenized:
+        if not request.parts:
+            raise BadRequest("no", param="content")
+        return Tokenized(request.id, (1,), (b"a",))
+
+
+class Hall:
+    """A door with all that came out of it."""
+
+    def __init__(self) -> None:
+        self.intake = SlowIntake()
+        self.out: queue.SimpleQueue[ArrivedRequest | Ended] = queue.SimpleQueue()
+        self.door = InputThread(self.intake, self.out.put, self._tell)  # type: ignore[arg-type]
+
+    def _tell(self, events: tuple[RequestEvent, ...]) -> None:
+        for event in events:
+            self.out.put(event)  # type: ignore[arg-type]
+
+    def take(self) -> ArrivedRequest | Ended:
+        return self.out.get(timeout=60)
+
+
+@pytest.fixture
+def hall() -> Iterator[Hall]:
+    made = Hall()
+    yield made
+    made.intake.may_go_on.set()
+    made.door.close()
+    assert made.out.empty(), "something came out twice"
+
+
+def test_a_request_is_admitted_with_its_tokens(hall: Hall) -> None:
+    hall.door.put(Request("a", "good"))
+    admitted = hall.take()
+    assert isinstance(admitted, tuple)
+    assert admitted[0].request.id == "a"
+    assert admitted[0].tokens.tolist() == [1, 2]
+    assert not hall.intake.samplers["a"].is_closed
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind"),
+    [
+        ("long", FailureKind.CONTEXT_LENGTH),
+        ("bad", FailureKind.BAD_REQUEST),
+        ("small model", FailureKind.LOAD_FAILED),
+        ("bug", FailureKind.INTERNAL),
+    ],
+)
+def test_what_cannot_be_prepared_ends_with_its_reason_and_the_next_comes_in(
+    hall: Hall, prompt: str, kind: FailureKind
+) -> None:
+    hall.door.put(Request("a", prompt))
+    hall.door.put(Request("b", "good"))
+    ended = hall.take()
+    assert isinstance(ended, Ended)
+    assert ended.failure is not None
+    assert (ended.request_id, ended.failure.kind) == ("a", kind)
+    assert isinstance(hall.take(), tuple)
+
+
+def test_what_is_cancelled_inside_is_not_admitted(hall: Hall) -> None:
+    hall.intake.may_go_on.clear()
+    for name, prompt in (("a", "good"), ("b", "bad"), ("c", "good")):
+        hall.door.put(Request(name, prompt))
+    assert all(hall.door.cancel(name) for name in "abb")
+    assert not hall.door.cancel("nobody")
+    hall.intake.may_go_on.set()
+    ends = [hall.take(), hall.take()]
+    assert [(end.request_id, end.reason) for end in ends if isinstance(end, Ended)] == [
+        ("a", FinishReason.CANCELLED),
+        ("b", FinishReason.CANCELLED),
+    ]
+    assert isinstance(hall.take(), tuple)
+    assert {name: sampler.is_closed for name, sampler in hall.intake.samplers.items()} == {"a": True, "c": False}
+    assert not hall.door.cancel("c"), "it has left"
+
+
+def test_what_needs_no_step_is_answered_here_and_never_admitted(hall: Hall) -> None:
+    hall.door.put(TokenizeRequest("a", ("text",)))
+    assert hall.take() == Tokenized("a", (1,), (b"a",))
+    assert hall.take() == Ended("a", FinishReason.STOP)
+    hall.door.put(TokenizeRequest("b", ()))
+    refused = hall.take()
+    assert isinstance(refused, Ended)
+    assert refused.failure is not None
+    assert refused.failure.kind is FailureKind.BAD_REQUEST
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[EventSender, Pipe]]:
+    read_fd, write_fd = os.pipe()
+    unused_read_fd, unused_write_fd = os.pipe()
+    near, far = Pipe(unused_read_fd, write_fd), Pipe(read_fd, unused_write_fd)
+    yield EventSender(near), far
+    near.close()
+    far.close()
+
+
+def _token(text: str, request_id: str = "a") -> Token:
+    return Token(request_id, text, 1, ())
+
+
+def test_all_arrives_once_and_in_order(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    sent: list[Event] = [Started("a", 3, 0), *(_token(str(i)) for i in range(50)), Ended("a", FinishReason.STOP)]
+    for event in sent:
+        outbox.put((event,))
+    received: list[Event] = []
+    while not received or not isinstance(received[-1], Ended):
+        received += far.receive()
+    assert received == sent
+
+
+def test_tokens_of_fast_steps_share_a_message(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    outbox.put((Started("a", 3, 0), _token("first")))
+    far.receive()
+    for i in range(100):
+        outbox.put((_token(str(i)),))
+    outbox.put((Ended("a", FinishReason.STOP),))
+    messages = [far.receive()]
+    while not isinstance(messages[-1][-1], Ended):
+        messages.append(far.receive())
+    assert sum(len(one) for one in messages) == 101
+    assert len(messages) < 50
+
+
+def test_tokens_are_not_held_until_another_event_comes(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    outbox.put((Started("a", 3, 0), _token("first")))
+    far.receive()
+    outbox.put((_token("second"),))
+    assert far.receive() == (_token("second"),)
+
+
+def test_the_first_token_of_a_text_waits_for_none_of_another(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    outbox.put((Started("a", 3, 0), _token("first")))
+    outbox.put((Started("b", 3, 0),))
+    outbox.put((_token("first", "b"),))
+    outbox.put((_token("second", "b"),))
+    outbox.close()
+    received: list[tuple[Event, ...]] = []
+    while sum(len(one) for one in received) < 5:
+        received.append(far.receive())
+    assert received[-1] == (_token("second", "b"),)  # alone: what was put before had gone
+
+
+def test_what_is_left_is_sent_before_the_end(ends: tuple[EventSender, Pipe]) -> None:
+    outbox, far = ends
+    outbox.put((Started("a", 3, 0), _token("first")))
+    far.receive()
+    outbox.put((_token("second"),))
+    outbox.close()
+    assert far.receive() == (_token("second"),)

@@ -1,0 +1,94 @@
+"""Measurements that outlive the process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.machine.host import OtherPrograms, core_count, others_are_busy
+from core.machine.known_machine import Measurements, measurement_key
+
+
+@pytest.fixture(autouse=True)
+def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: False)
+
+
+class Clock:
+    """A clock, and a counter of what all cores together did for others."""
+
+    def __init__(self) -> None:
+        self.now = self.seconds = 0.0
+
+    def others(self) -> OtherPrograms:
+        return OtherPrograms(lambda: self.now, lambda: self.seconds)
+
+
+def test_entries_are_kept_and_a_broken_file_is_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "sub" / "measured.json"
+    store = Measurements(path)
+    assert store.recall("a") is None
+    store.keep("a", {"x": 1})
+    store.keep("b", {"y": 2})
+    assert (store.recall("a"), store.recall("b")) == ({"x": 1}, {"y": 2})
+    for text in ("{", "[]", '{"a": 3}', "[" * 100_000, "\x00", " " * (5 << 20)):
+        path.write_text(text)
+        assert Measurements(path).recall("a") is None
+    path.write_bytes(b'{"a": {"x": "\xff"}}')
+    assert Measurements(path).recall("a") is None
+    store.keep("a", {"x": 3})
+    assert Measurements(path).recall("a") == {"x": 3}
+
+
+def test_nothing_is_kept_without_a_file_or_while_others_use_the_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Measurements(None).keep("a", {"x": 1})
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: True)
+    Measurements(tmp_path / "m.json").keep("a", {"x": 1})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("share", "is_kept"), [(0.0, True), (0.2, True), (0.3, False), (1.0, False)])
+def test_who_else_worked_counts_from_when_nothing_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, is_kept: bool
+) -> None:
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", others_are_busy)
+    clock = Clock()
+    store = Measurements(tmp_path / "m.json", others=clock.others())
+    clock.now, clock.seconds = 30.0, 30.0 * core_count()  # before: a start, or another program
+    assert store.recall("a") is None
+    clock.now += 0.5
+    clock.seconds += 0.5 * share * core_count()
+    store.keep("a", {"x": 1})
+    assert Measurements(tmp_path / "m.json").recall("a") == ({"x": 1} if is_kept else None)
+    assert store.recall("a") == {"x": 1}
+
+
+def test_what_was_told_or_just_measured_counts_where_the_file_has_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.json"
+    Measurements(path).keep("quiet", {"x": 1})
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda others: True)
+    store = Measurements(path, {"told": {"x": 2}, "quiet": {"x": 3}})
+    store.keep("busy", {"x": 4})
+    assert [store.recall(key) for key in ("told", "quiet", "busy")] == [{"x": 2}, {"x": 1}, {"x": 4}]
+    assert Measurements(path).recall("busy") is None
+    assert Measurements(None, store.entries).recall("busy") == {"x": 4}
+
+
+def test_a_folder_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "m.json"
+    Measurements(path).keep("a", {"x": 1})
+    assert Measurements(path).recall("a") is None
+
+
+def test_keys_differ_with_what_they_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = measurement_key("a", 1)
+    assert here == measurement_key("a", 1)
+    assert here != measurement_key("a", 2)
+    monkeypatch.setattr("core.machine.known_machine.cpu_name", lambda: "another processor")
+    assert measurement_key("a", 1) != here
