@@ -70,7 +70,10 @@ class TestFaces:
         assert faces.speed(reading, 76.8).share is None
 
     def test_a_model_in_the_cache_claims_no_share_of_memory(self) -> None:
-        assert words(faces.bandwidth(replace(WORKING, is_in_cache=True))) == "12.9 GB/s in cache"
+        in_cache = replace(WORKING, is_in_cache=True)
+        assert words(faces.bandwidth(in_cache)) == "12.9 GB/s in cache"
+        assert words(faces.bound(in_cache)) == "limited by computing"
+        assert "hardly matters" in faces.bound(in_cache).hint
 
     def test_without_a_measured_peak_there_is_no_share(self) -> None:
         unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
-from models.formatting.figures import count, parameters
+from models.formatting.figures import count, parameters, percent
 from models.formatting.safe_text import one_line
 from ui.client.api import ServerState
 from ui.client.server_watch import ModelChoice
@@ -138,8 +138,8 @@ class ModelPicker(QWidget):
             case "unknown":
                 return tr("Starting the engine…")
             case "loading":
-                percent = f" {state.progress:.0%}" if 0 < state.progress < 1 else ""
-                return tr("Loading {model}…{percent}", model=one_line(state.model or tr("the model")), percent=percent)
+                share = f" {percent(state.progress)}" if 0 < state.progress < 1 else ""
+                return tr("Loading {model}…{percent}", model=one_line(state.model or tr("the model")), percent=share)
             case "gone":
                 return tr("No server")
             case "restarting":

@@ -60,7 +60,7 @@ class ToolsDialog(QDialog):
         self.name.setPlaceholderText(tr("Name"))
         self.name.setAccessibleName(tr("Name of the server"))
         self.name.setMaximumWidth(scaled(NAME_WIDTH))
-        self.at.setPlaceholderText(tr("uvx mcp-server-time, or http://127.0.0.1:8000/mcp"))
+        self.at.setPlaceholderText(tr("uvx mcp-server-time, or http://…/mcp"))
         self.at.setAccessibleName(tr("Command or address"))
         self.add.setProperty("kind", "primary")
         self.extra = QPlainTextEdit()
