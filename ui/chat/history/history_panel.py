@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QModelIndex, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -50,6 +50,7 @@ IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.j
 EXPORTED = {tr("Markdown, to read (*.md)"): "md", tr("JSON, to import again (*.json)"): "json"}
 EXPORTED_ALL = {tr("JSON, to import again (*.json)"): "json", tr("Markdown, a file for each chat (*.zip)"): "zip"}
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+LEAST, MOST = SIDEBAR * 3 // 4, SIDEBAR * 2  # pixels, between which its edge can be dragged
 MOST_LETTERS = 60  # of the name of a folder
 
 
@@ -75,7 +76,9 @@ class HistoryPanel(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("sidebar")
-        self.setFixedWidth(SIDEBAR)
+        self.wanted_width = SIDEBAR
+        self.setMinimumWidth(LEAST)
+        self.setMaximumWidth(MOST)
         self._is_over = True
         self.model = HistoryModel(self)
         self.model.renamed.connect(self.renamed)
@@ -147,6 +150,10 @@ class HistoryPanel(QFrame):
         below.addWidget(self.note)
         column.addLayout(below)
         column.addLayout(self.foot)
+
+    def sizeHint(self) -> QSize:
+        """As wide as it was left."""
+        return QSize(self.wanted_width, super().sizeHint().height())
 
     def show_chats(self, chats: list[ChatSummary], words: str) -> None:
         """Show all chats, or those that a search for ``words`` found."""
