@@ -1069,6 +1069,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Put into the archive</source>
+      <translation>Ins Archiv legen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
       <source>Out of its folder</source>
       <translation>Aus dem Ordner nehmen</translation>
     </message>
@@ -9385,8 +9390,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
-      <source>{empty} tokens/s here, {full} behind {n_ctx:,} tokens</source>
-      <translation>{empty} Token/s hier, {full} nach {n_ctx:,} Token</translation>
+      <source>{empty:rate} tokens/s here, {full:rate} behind {n_ctx:,} tokens</source>
+      <translation>{empty:rate} Token/s hier, {full:rate} nach {n_ctx:,} Token</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
@@ -9405,8 +9410,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
-      <source>{empty} tokens/s here</source>
-      <translation>{empty} Token/s hier</translation>
+      <source>{empty:rate} tokens/s here</source>
+      <translation>{empty:rate} Token/s hier</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />

@@ -252,7 +252,7 @@ class HistoryPanel(QFrame):
         )
         menu.addMenu(self._folders_menu(menu, chat))
         menu.addAction(
-            tr("Take out of the archive") if chat.is_archived else tr("Archive"),
+            tr("Take out of the archive") if chat.is_archived else tr("Put into the archive"),
             lambda: self.put_away.emit(chat.id, not chat.is_archived),
         )
         export = menu.addAction(tr("Export…"), lambda: self._ask_where(chat.title, chat.id))
