@@ -1074,6 +1074,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Choose a file…</source>
+      <translation>Datei wählen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
       <source>Out of its folder</source>
       <translation>Aus dem Ordner nehmen</translation>
     </message>
@@ -3095,11 +3100,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>A file of requests</source>
       <translation>Eine Datei mit Anfragen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Choose a file…</source>
-      <translation>Datei wählen…</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />

@@ -251,7 +251,7 @@ class MainWindow(QMainWindow):
         self.history.export_wanted.connect(self.exchange.write)
         self.history.exchange_left.connect(self.exchange.cancel)
         self.exchange.progressed.connect(lambda words: self.history.show_exchange(words, is_over=False))
-        self.exchange.ended.connect(lambda words: self.history.show_exchange(words, is_over=True))
+        self.exchange.ended.connect(lambda words, is_other: self.history.show_exchange(words, True, is_other))
         self.exchange.took_in.connect(self.desk.list_soon)
         self.desk.put_away.connect(
             lambda chat: self.toast.say(tr("Chat archived"), tr("Undo"), lambda: self.desk.archive(chat, False))

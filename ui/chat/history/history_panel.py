@@ -79,7 +79,7 @@ class HistoryPanel(QFrame):
         self.wanted_width = SIDEBAR
         self.setMinimumWidth(LEAST)
         self.setMaximumWidth(MOST)
-        self._is_over = True
+        self._is_over, self._offers_other = True, False
         self.model = HistoryModel(self)
         self.model.renamed.connect(self.renamed)
         self.model.folder_renamed.connect(self.folder_renamed)
@@ -270,18 +270,20 @@ class HistoryPanel(QFrame):
             action.setEnabled(self._is_over)  # one at a time
         return menu
 
-    def show_exchange(self, words: str, is_over: bool) -> None:
-        """Say how far an import or export is, or what became of it."""
-        self._is_over = is_over
-        self.note.button.setText("OK" if is_over else tr("Stop"))
+    def show_exchange(self, words: str, is_over: bool, offers_other: bool = False) -> None:
+        """Say how far an import or export is, or what became of it; offer to choose another file where that helps."""
+        self._is_over, self._offers_other = is_over, offers_other
+        self.note.button.setText(tr("Choose a file…") if offers_other else "OK" if is_over else tr("Stop"))
         self.note.button.show()
         self.note.say(words)
 
     def _on_note(self) -> None:
         if not self._is_over:
             self.exchange_left.emit()
-        else:
-            self.note.hide()
+            return
+        self.note.hide()
+        if self._offers_other:
+            self._ask_what()
 
     def _ask_what(self) -> None:
         dialog = QFileDialog(self.window(), tr("Import chats"), "", IMPORTED)
