@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-# How a number as Python writes it becomes one of another language.
-_COMMA = str.maketrans(",.", ".,")
-_marks: dict[int, int] | None = None
+# How a number as Python writes it becomes one of another language. There "%" stands apart.
+_COMMA = str.maketrans({",": ".", ".": ",", "%": "\N{NO-BREAK SPACE}%"})
+_marks: dict[int, str] | None = None
 
 
 def use_comma(is_wanted: bool) -> None:
-    """Write numbers in this process with a comma before decimals and points between thousands, or the other way."""
+    """Write numbers in this process as 1.234,5 and 70 %, or as 1,234.5 and 70%."""
     global _marks
     _marks = _COMMA if is_wanted else None
 
@@ -35,14 +35,19 @@ def parameters(number: int) -> str:
     n = float(number)
     for unit in ("", "K", "M"):
         if n < 999.5:
-            return f"{n:.1f}{unit}" if unit and n < 99.95 else f"{n:.0f}{unit}"
+            return in_marks(f"{n:.1f}{unit}" if unit and n < 99.95 else f"{n:.0f}{unit}")
         n /= 1000
-    return f"{n:.1f}B" if n < 99.95 else f"{n:,.0f}B"
+    return in_marks(f"{n:.1f}B" if n < 99.95 else f"{n:,.0f}B")
 
 
 def count(number: float) -> str:
     """Return a count with a mark between thousands."""
     return in_marks(f"{number:,.0f}")
+
+
+def percent(share: float) -> str:
+    """Return a share, 1 for all, as "70%"."""
+    return in_marks(f"{share:.0%}")
 
 
 def duration(seconds: float) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 from models.download.progress import AT_REST, Downloaded, DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.facts.header_facts import HeaderFacts
-from models.hub.repository import FoundRepository
+from models.hub.grouping import role_of
+from models.hub.repository import FileRole, FoundRepository
 from models.quantise.progress import Quantised, QuantisePhase, QuantiseProgress
 
 _QUEUED = QuantiseProgress(QuantisePhase.QUEUED, 0, 0)
@@ -354,6 +355,13 @@ class Download:
     def is_at_rest(self) -> bool:
         """Whether it is neither running nor queued."""
         return self.phase in AT_REST
+
+    @property
+    def model_file(self) -> str:
+        """The first file of a model that has arrived; "" while it is on its way, and for what only goes with others."""
+        if self.done is None or role_of(self.done.files[0].name) is not FileRole.MODEL:
+            return ""
+        return str(self.done.files[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,10 +97,12 @@ def _pace(one: QuantisationOption) -> str:
     speed = one.judgement.speed
     if speed is None:
         return Sentence("how fast it is here is not known")
-    empty, full = rate(speed.empty), rate(speed.full)
-    if full == empty:
-        return Sentence("{empty} tokens/s here", empty=empty)
-    return Sentence("{empty} tokens/s here, {full} behind {n_ctx:,} tokens", empty=empty, full=full, n_ctx=speed.n_ctx)
+    empty, full = speed.empty, speed.full
+    if rate(full) == rate(empty):
+        return Sentence("{empty:rate} tokens/s here", empty=empty)
+    return Sentence(
+        "{empty:rate} tokens/s here, {full:rate} behind {n_ctx:,} tokens", empty=empty, full=full, n_ctx=speed.n_ctx
+    )
 
 
 def _quality(one: QuantisationOption) -> tuple[float, int]:

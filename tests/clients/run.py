@@ -19,6 +19,7 @@ from pathlib import Path
 from app import __version__
 from app.client.server_process import ServerProcess
 from app.environment.paths import cache_folder
+from ui.server.snippets import Address, snippets
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "clients.md"
@@ -26,7 +27,8 @@ SECONDS = 600
 MODEL = "ember-q8_0"
 # A coding agent's instructions and tools are up to 25,000 tokens. The toy model was not trained for so many, which
 # changes what it says and nothing of the protocol. A reply that nobody bounds ends after 512 tokens.
-OPTIONS = ("--ctx", "32768", "--parallel", "2", "--no-draft", "--n-predict", "512")
+N_CTX = 32_768
+OPTIONS = ("--ctx", str(N_CTX), "--parallel", "2", "--no-draft", "--n-predict", "512")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,24 @@ CLIENTS = (
     Client("LangChain", "langchain-openai", "invoke, stream, tools, structured output", ("langchain_client.py",)),
     Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
-    Client("codex", "@openai/codex", "one shot (`codex exec`)", ("codex_client.mjs",), "npm"),
+    Client(
+        "codex", "@openai/codex", "one shot (`codex exec`), set up as the window says", ("codex_client.mjs",), "npm"
+    ),
     Client("Claude Code", "@anthropic-ai/claude-code", "one shot (`claude -p`)", ("claude_code_client.mjs",), "npm"),
-    Client("opencode", "opencode-ai", "one shot (`opencode run`)", ("opencode_client.mjs",), "npm"),
+    Client(
+        "opencode",
+        "opencode-ai",
+        "one shot (`opencode run`), set up as the window says",
+        ("opencode_client.mjs",),
+        "npm",
+    ),
+    Client("aider", "aider-chat", "one message, set up as the window says", ("aider_client.py",)),
+    Client(
+        "Continue", "@continuedev/cli", "one shot (`cn -p`), set up as the window says", ("continue_client.mjs",), "npm"
+    ),
+    Client(
+        "mcp-server-time", "mcp-server-time", "its tools, listed and called by the window", ("mcp_server_client.py",)
+    ),
     Client(
         "llama-server as a remote",
         "",
@@ -121,7 +138,12 @@ def _server() -> Iterator[dict[str, str]]:
         process = ServerProcess(list(OPTIONS))
         try:
             url = process.wait_listening()
-            yield {"BASE": url, "BASE_URL": f"{url}/v1", "API_KEY": process.api_key, "MODEL": MODEL}
+            key = process.api_key
+            shown = {one.client: one.text for one in snippets(Address(url, key, MODEL, N_CTX))}
+            yield {"BASE": url, "BASE_URL": f"{url}/v1", "API_KEY": key, "MODEL": MODEL} | {
+                "SNIPPETS": json.dumps(shown),  # what the server page shows, to be used as it stands
+                "PROJECT_PYTHON": sys.executable,
+            }
         finally:
             process.stop()
 

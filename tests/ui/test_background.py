@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 
 from app.desktop.desktop_app import _Signals
@@ -17,6 +18,7 @@ from ui.chat.storage.ids import now_ms
 from ui.client.api import Api
 from ui.client.chat_records import Chat, Message, Role, Status
 from ui.theme.appearance import Appearance
+from ui.theme.tokens import SIDEBAR
 from ui.window.background import LONG_SECONDS, Background
 from ui.window.main_window import MainWindow
 
@@ -107,6 +109,12 @@ def test_page_chat_and_place_come_back(
     window.archive.save_message(Message(8, 7, None, Role.USER, "Hello", now, Status.DONE))
     window.desk.open(7)
     qtbot.waitUntil(lambda: window.desk.current.chat.id == 7)
+    edge = window.history.parentWidget().handle(1)  # type: ignore[union-attr]
+    qtbot.mousePress(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 50))
+    qtbot.mouseMove(edge, QPoint(40, 50))
+    qtbot.mouseRelease(edge, Qt.MouseButton.LeftButton, pos=QPoint(0, 50))
+    width = window.history.width()
+    assert SIDEBAR < width < SIDEBAR + 50
     window.show_page("settings")
     window.resize(700, 500)
     window.close()
@@ -117,6 +125,9 @@ def test_page_chat_and_place_come_back(
         lambda: again.desk.current.chat.id == 7 and again.settings is not None and again.settings.isVisible()
     )
     assert (again.width(), again.height()) == (700, 500)
+    again.show_page("chat")
+    again.toggle_sidebar()
+    qtbot.waitUntil(lambda: again.history.width() == width)
     again.close()
 
 

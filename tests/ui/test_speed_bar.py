@@ -63,7 +63,10 @@ class TestFaces:
         assert faces.speed(reading, 76.8).share is None
 
     def test_what_is_not_known_is_not_claimed(self) -> None:
-        assert words(faces.bandwidth(replace(WORKING, is_in_cache=True))) == "12.9 GB/s in cache"
+        in_cache = replace(WORKING, is_in_cache=True)
+        assert words(faces.bandwidth(in_cache)) == "12.9 GB/s in cache"
+        assert words(faces.bound(in_cache)) == "limited by computing"
+        assert "hardly matters" in faces.bound(in_cache).hint
         unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
         assert words(faces.bandwidth(unknown)) == "12.9 GB/s"
         assert words(faces.bound(unknown)) == "limited by –"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from disks import fill_up, small_disk
-from PySide6.QtCore import QMimeData, QModelIndex, QPoint, QRect, QSettings, Qt
+from PySide6.QtCore import QMimeData, QModelIndex, QPoint, QRect, QSettings, QSize, Qt
 from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -39,6 +39,7 @@ from ui.client.api import Api
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
 from ui.gauges.gauge import Gauge
 from ui.theme.appearance import Appearance, ThemeChoice
+from ui.theme.icons import icon
 from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
 from ui.widgets.row_list import ROW_HEIGHT
@@ -673,6 +674,29 @@ def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: Ma
     assert not window.history.isHidden()
 
 
+def test_what_is_hidden_when_the_theme_changes_has_it_when_it_is_shown(qtbot, window: MainWindow) -> None:
+    window.choose_theme(ThemeChoice.LIGHT)
+    window.show_page("jobs")
+    window.show_page("chat")
+    window.toggle_panel()
+    window.toggle_panel()
+    window.choose_theme(ThemeChoice.DARK)
+    window.toggle_panel()
+    assert window.jobs is not None
+    parts: list[tuple[QWidget, str]] = [(window.tuning, DARK.panel), (window.tuning.prompt, DARK.raised)]
+    for part, colour in parts:
+        middle = part.grab().toImage().pixelColor(part.width() // 2, part.height() - 3)
+        assert middle.name() == colour
+    window.show_page("jobs")
+    assert window.jobs.grab().toImage().pixelColor(3, 3).name() == DARK.canvas
+    assert window.jobs.question.palette().color(QPalette.ColorRole.PlaceholderText).name() == DARK.muted
+    window.choose_theme(ThemeChoice.LIGHT)
+    window.show_page("chat")  # which was hidden
+    assert (
+        window.page.picker.button.icon().pixmap(14).toImage() == icon("down", LIGHT.muted, size=14).pixmap(14).toImage()
+    )
+
+
 def pixels_at(view: TextView, position: int = 1) -> int:
     cursor = view.textCursor()
     cursor.setPosition(position)
@@ -744,6 +768,18 @@ def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainW
     assert shown
     assert all(gauge.height() >= gauge.sizeHint().height() for gauge in shown)
     assert all(gauge.geometry().right() <= bar.width() for gauge in shown)
+
+
+def test_the_line_beside_the_settings_goes_down_to_the_gauges(qtbot, window: MainWindow) -> None:
+    window.choose_theme(ThemeChoice.LIGHT)
+    window.toggle_panel()
+
+    def colours() -> set[str]:
+        beside = window.tuning.mapTo(window, QPoint(-1, 0))
+        edge = window.grab(QRect(beside, QSize(1, window.tuning.height()))).toImage()
+        return {edge.pixelColor(0, y).name() for y in range(edge.height())}
+
+    qtbot.waitUntil(lambda: colours() == {LIGHT.border})
 
 
 def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_path: Path) -> None:

@@ -192,6 +192,8 @@ class ChatPage(QWidget):
         if not self._is_beside:  # the first pane tells of the server, the other one does not
             self._watch.load_failed.connect(self._on_load_failed)
             self._watch.load_cancelled.connect(self._on_load_cancelled)
+        for banner in (self.storage_banner, self.server_banner, self.context_banner):
+            banner.left.connect(self.composer.setFocus)
         self._live.timeout.connect(self._show_live)
         self.context_bar.clicked.connect(self._on_context_bar)
         self.summary.done.connect(self._on_summary)
@@ -242,6 +244,7 @@ class ChatPage(QWidget):
         self.composer.set_text(self._desk.drafts.get(self._draft_key, ""))
         self.composer.shelf.show_attachments(self._desk.draft_files.get(self._draft_key, ()))
         self.picker.set_wanted(conversation.chat.settings.model)
+        self.welcome.set_toy(self.picker.is_toy)
         self.composer.speed.show_speed(conversation.chat.settings.speed)
         self.settings_shown.emit(conversation.chat.settings)
         self._show_spark()
@@ -578,12 +581,12 @@ class ChatPage(QWidget):
 
     def _on_state(self, state: ServerState) -> None:
         self.picker.set_state(state)
+        self.welcome.set_toy(self.picker.is_toy)
         self._show_spark()
         self._show_fit()
         if state.phase == "ready":
             self.composer.shelf.count_again()
             self.begin_instructions()
-        self.welcome.set_toy(state.is_toy)
         is_busy = state.phase in ("unknown", "loading", "restarting")
         self.progress.setRange(0, 1000 if 0 < state.progress < 1 else 0)
         self.progress.setValue(round(state.progress * 1000))
@@ -672,6 +675,7 @@ class ChatPage(QWidget):
         settings = replace(self._conversation.chat.settings, model=name)
         self._conversation.change_settings(settings)
         self.picker.set_wanted(name)
+        self.welcome.set_toy(self.picker.is_toy)
         self.settings_shown.emit(settings)
         self.begin_instructions()
         self._show_spark()

@@ -301,7 +301,11 @@ class ChatSession(QObject):
         self._end_calls()
         running.stream.deleteLater()
         message = running.message
-        self._follow(message, self._body(self._asked, self.tree.path_to(message.id), n_rounds))
+        body = self._body(self._asked, self.tree.path_to(message.id), n_rounds)
+        if message.content.strip():  # what is written next is a paragraph of its own
+            message = replace(message, content=f"{message.content}\n\n")
+            self.tree.replace(message)
+        self._follow(message, body)
 
     def _end_calls(self) -> None:
         if self._calls is not None:

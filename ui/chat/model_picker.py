@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
-from models.formatting.figures import count, parameters
+from models.formatting.figures import count, parameters, percent
 from models.formatting.safe_text import one_line
 from ui.client.api import ServerState
 from ui.client.server_watch import ModelChoice
@@ -81,6 +81,14 @@ class ModelPicker(QWidget):
         return self._wanted or self._state.model
 
     @property
+    def is_toy(self) -> bool:
+        """Whether that is a toy."""
+        name = self.shown_model
+        if name is not None and name == self._state.model and self._state.is_toy:
+            return True
+        return any(model.is_toy for model in self._models if model.name == name)
+
+    @property
     def remote(self) -> str | None:
         """The server that has the model of this chat, where it is another one."""
         return next((model.remote for model in self._models if model.name == self._wanted), None)
@@ -112,7 +120,7 @@ class ModelPicker(QWidget):
     def _show(self) -> None:
         name = self.shown_model
         self.button.setText(on_button(name or tr("No model yet")))
-        self.badge.setVisible(self._is_toy(name))
+        self.badge.setVisible(self.is_toy)
         self.status.setText(self._status())
         self._offer_cancel()
         if self.menu.isVisible():
@@ -125,11 +133,6 @@ class ModelPicker(QWidget):
         elif self.cancel.isHidden() and not self._long.isActive():
             self._long.start()
 
-    def _is_toy(self, name: str | None) -> bool:
-        if name is not None and name == self._state.model and self._state.is_toy:
-            return True
-        return any(model.is_toy for model in self._models if model.name == name)
-
     def _status(self) -> str:
         state = self._state
         if self.remote is not None:
@@ -138,8 +141,8 @@ class ModelPicker(QWidget):
             case "unknown":
                 return tr("Starting the engine…")
             case "loading":
-                percent = f" {state.progress:.0%}" if 0 < state.progress < 1 else ""
-                return tr("Loading {model}…{percent}", model=one_line(state.model or tr("the model")), percent=percent)
+                share = f" {percent(state.progress)}" if 0 < state.progress < 1 else ""
+                return tr("Loading {model}…{percent}", model=one_line(state.model or tr("the model")), percent=share)
             case "gone":
                 return tr("No server")
             case "restarting":

@@ -359,16 +359,17 @@ class _Lane(QWidget):
         text.setContentsMargins(0, 0, Space.S, 0)
         text.addWidget(self.view)
         text.addStretch()
-        head = QHBoxLayout()
-        head.addWidget(self.figure)
-        head.addStretch()
-        head.addWidget(self.words, 0, Qt.AlignmentFlag.AlignVCenter)
+        line = QHBoxLayout()
+        line.setSpacing(Space.M)
+        line.addWidget(self.words)
+        line.addWidget(self.details, 1)
+        self.words.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(Space.S)
         column.addWidget(self.choice)
-        column.addLayout(head)
-        column.addWidget(self.details)
+        column.addWidget(self.figure)
+        column.addLayout(line)
         column.addWidget(ScrollColumn(inner), 1)
 
     @property
@@ -384,7 +385,7 @@ class _Lane(QWidget):
         self.view.set_text("")
         self.figure.setText("–")
         self.details.setText("")
-        self.words.setText("")
+        self.show_verdict("")
 
     def grow(self, text: str, n_tokens: int) -> None:
         now = time.monotonic()
@@ -402,6 +403,7 @@ class _Lane(QWidget):
 
     def show_verdict(self, words: str) -> None:
         self.words.setText(words)
+        self.words.setVisible(bool(words))
 
 
 def _details(timings: Timings) -> str:

@@ -24,7 +24,7 @@ from ui.client.server_watch import ModelChoice
 from ui.client.speeds import CHOICES, Speed
 from ui.language import tr
 from ui.theme.text_size import scaled
-from ui.theme.tokens import LINE, PANEL, TOP_BAR, Palette, Space
+from ui.theme.tokens import PANEL, TOP_BAR, Palette, Space
 from ui.widgets.fields import ChoiceField, DecimalField, NoWheelSlider, WholeField
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.page_layout import ScrollColumn, plain_label
@@ -163,7 +163,7 @@ class TuningPanel(QFrame):
         form.addWidget(self.no_tools)
         form.addStretch()
         column = QVBoxLayout(self)
-        column.setContentsMargins(LINE, 0, 0, 0)
+        column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(top)
         column.addWidget(ScrollColumn(body), 1)
@@ -223,7 +223,7 @@ class TuningPanel(QFrame):
         """Be as wide as text of this size needs, and leave half of a window of this width to the chat."""
         width = max(PANEL, min(scaled(PANEL), window // 2 - Space.XXL))
         self.setFixedWidth(width)
-        room = width - LINE - 2 * Space.L - SCROLL_BAR
+        room = width - 2 * Space.L - SCROLL_BAR
         room -= self.fontMetrics().horizontalAdvance(self.max_tokens.accessibleName())
         for field in (self.max_tokens, self.seed):
             # Names are measured in whole pixels and laid out in parts of them.

@@ -49,7 +49,7 @@ def messages_of(content: str, calls: Sequence[ToolCall]) -> Iterator[dict[str, A
         end = together[0].at
         yield {
             "role": "assistant",
-            "content": content[begin:end],
+            "content": content[begin:end].lstrip("\n"),
             "tool_calls": [
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
                 for call in together
@@ -58,8 +58,8 @@ def messages_of(content: str, calls: Sequence[ToolCall]) -> Iterator[dict[str, A
         for call in together:
             yield {"role": "tool", "tool_call_id": call.id, "content": call.result or "Nothing came back."}
         begin = end
-    if content[begin:]:
-        yield {"role": "assistant", "content": content[begin:]}
+    if rest := content[begin:].lstrip("\n"):
+        yield {"role": "assistant", "content": rest}
 
 
 def to_json(calls: Sequence[ToolCall]) -> str:

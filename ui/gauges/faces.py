@@ -20,6 +20,7 @@ _WHY = {
     Bottleneck.OVERHEAD: tr("Neither memory nor arithmetic is at its limit: starting work takes most of each step."),
     Bottleneck.UNKNOWN: tr("Not known: this machine's memory bandwidth has not been measured yet."),
 }
+IN_CACHE = tr("This model is so small that the processor's cache holds it, so memory hardly matters.")
 _MOST_SEGMENTS = 16
 
 
@@ -65,7 +66,7 @@ def bandwidth(snapshot: Snapshot) -> GaugeFace:
     unit = tr("of {giga} GB/s", giga=_giga(snapshot.peak)) if snapshot.peak else tr("GB/s")
     if snapshot.is_in_cache:
         unit = tr("GB/s in cache")
-        hint += "\n" + tr("This model is so small that the processor's cache holds it, so memory hardly matters.")
+        hint += "\n" + IN_CACHE
     elif not snapshot.peak:
         hint += "\n" + tr("The peak has not been measured yet.")
     return GaugeFace(_giga(snapshot.bytes_per_second), unit, snapshot.peak_share, hint=hint)
@@ -74,11 +75,14 @@ def bandwidth(snapshot: Snapshot) -> GaugeFace:
 def bound(snapshot: Snapshot) -> GaugeFace:
     """What sets the speed."""
     order = list(LIMITS)
-    lit = (order.index(snapshot.bound),) if snapshot.bound in order and not snapshot.is_idle else ()
-    value = LIMITS.get(snapshot.bound, NOTHING) if not snapshot.is_idle else NOTHING
+    # What the processor's cache holds is read as fast as it can compute.
+    is_small = snapshot.is_in_cache and snapshot.bound is Bottleneck.BANDWIDTH
+    found = Bottleneck.COMPUTE if is_small else snapshot.bound
+    lit = (order.index(found),) if found in order and not snapshot.is_idle else ()
+    value = LIMITS.get(found, NOTHING) if not snapshot.is_idle else NOTHING
     hint = tr(
         "What sets the speed: memory, computing or work between steps.\n{WHY}\nClick for more.",
-        WHY=_WHY[snapshot.bound],
+        WHY=IN_CACHE if is_small else _WHY[found],
     )
     return GaugeFace(value, "", n_segments=len(order), lit=lit, hint=hint, lead=tr("limited by"))
 
@@ -97,7 +101,7 @@ def drafts(snapshot: Snapshot, is_last: bool = False) -> GaugeFace:
     if snapshot.acceptance is None:
         return GaugeFace(NOTHING, tr("drafts"), hint=hint)
     unit = tr("drafts") if snapshot.speedup is None else tr("drafts · {speedup:.1f}×", speedup=snapshot.speedup)
-    return GaugeFace(f"{snapshot.acceptance:.0%}", unit, snapshot.acceptance, hint=hint)
+    return GaugeFace(figures.percent(snapshot.acceptance), unit, snapshot.acceptance, hint=hint)
 
 
 def requests(snapshot: Snapshot, n_slots: int) -> GaugeFace:

@@ -7,6 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget
 
 from core.values.messages import Snapshot
+from models.formatting.figures import percent
 from ui.client.api import ServerState
 from ui.gauges import faces
 from ui.gauges.faces import GaugeFace
@@ -41,7 +42,7 @@ class SpeedBar(QFrame):
         self.bound = Gauge(
             tr("What sets the speed"), GaugeFace(max(faces.LIMITS.values(), key=len), "", lead=tr("limited by"))
         )
-        self.drafts = Gauge(tr("Accepted drafts"), GaugeFace("100%", tr("drafts · 8.8×")))
+        self.drafts = Gauge(tr("Accepted drafts"), GaugeFace(percent(1), tr("drafts · 8.8×")))
         self.requests = Gauge(tr("Requests"), GaugeFace("88", tr("active · 88 wait")))
         self.bound.set_clickable()
         self.bound.clicked.connect(self.why_wanted)

@@ -12,6 +12,7 @@ English is what other programs say: a remote server, llama.cpp, and the system w
 from __future__ import annotations
 
 import os
+from datetime import date
 from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Final
@@ -39,7 +40,10 @@ def choose(code: str) -> str:
     A code that is not known, as "", is the language of the system where there is a translation, else English. Texts
     that modules hold are said when they are imported: call this before the window's modules are.
     """
+    from PySide6.QtCore import QLocale
+
     chosen = code if code in LANGUAGES else _of_system()
+    QLocale.setDefault(QLocale(chosen))  # for fields that take numbers
     os.environ[_VARIABLE] = chosen
     _use(chosen)
     return chosen
@@ -65,6 +69,26 @@ def of_data(text: str) -> str:
     One that has no translation stays as it is.
     """
     return (_translator.translate(CONTEXT, text) if _translator else "") or text
+
+
+def day(seconds: float) -> str:
+    """Return the day of a time, in seconds since 1970."""
+    at = date.fromtimestamp(seconds)
+    return tr("{day} {month} {year}", day=at.day, month=_month(at), year=str(at.year))
+
+
+def month(at: date) -> str:
+    """Return a day's month and year."""
+    return f"{_month(at)} {at.year}"
+
+
+def _month(at: date) -> str:
+    # Python would name it in the language of the system.
+    names = (
+        tr("January"), tr("February"), tr("March"), tr("April"), tr("May"), tr("June"), tr("July"), tr("August"),
+        tr("September"), tr("October"), tr("November"), tr("December"),
+    )  # fmt: skip
+    return names[at.month - 1]
 
 
 def in_all(text: str) -> dict[str, str]:

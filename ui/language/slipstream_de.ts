@@ -230,8 +230,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
-      <source>{name} has {n_bytes:,.0f} MiB. A file can have {MOST_BYTES}: attach a part.</source>
-      <translation>{name} hat {n_bytes:,.0f} MiB. Eine Datei darf {MOST_BYTES} haben: Hänge einen Teil an.</translation>
+      <source>{name} has {n_bytes:,.0f} MiB. A file can have {MOST_BYTES} MiB: attach a part.</source>
+      <translation>{name} hat {n_bytes:,.0f} MiB. Eine Datei darf {MOST_BYTES} MiB haben: Hänge einen Teil an.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/attachments/read_file.py" />
@@ -638,6 +638,41 @@
       <translation>Neuer Chat</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>Chat</source>
+      <translation>Chat</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>Instructions</source>
+      <translation>Anweisungen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>File</source>
+      <translation>Datei</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>You</source>
+      <translation>Du</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>Reply</source>
+      <translation>Antwort</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>Thoughts</source>
+      <translation>Gedanken</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>No text.</source>
+      <translation>Kein Text.</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/exchange/exchange.py" />
       <source>Reading {name}…</source>
       <translation>Liest {name}…</translation>
@@ -821,11 +856,6 @@
       <location filename="../../ui/chat/exchange/taking_in.py" />
       <source>{n:,} chats were here already.</source>
       <translation>{n:,} Chats waren schon hier.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/exchange/taking_in.py" />
-      <source>Chat</source>
-      <translation>Chat</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_delegate.py" />
@@ -1039,6 +1069,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Put into the archive</source>
+      <translation>Ins Archiv legen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Choose a file…</source>
+      <translation>Datei wählen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
       <source>Out of its folder</source>
       <translation>Aus dem Ordner nehmen</translation>
     </message>
@@ -1071,11 +1111,6 @@
       <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>The model said</source>
       <translation>Das Modell sagte</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/assistant_message.py" />
-      <source>Reply</source>
-      <translation>Antwort</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
@@ -1444,11 +1479,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/thoughts_view.py" />
-      <source>Thoughts</source>
-      <translation>Gedanken</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/thoughts_view.py" />
       <source>Thought for {ms}</source>
       <translation>{ms} nachgedacht</translation>
     </message>
@@ -1567,7 +1597,7 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     <message>
       <location filename="../../ui/chat/model_picker.py" />
       <source>The engine stopped and is starting again…</source>
-      <translation>Die Engine hat angehalten und startet neu…</translation>
+      <translation>Die Engine ist ausgefallen und startet neu…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
@@ -2080,8 +2110,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
-      <source>uvx mcp-server-time, or http://127.0.0.1:8000/mcp</source>
-      <translation>uvx mcp-server-time, oder http://127.0.0.1:8000/mcp</translation>
+      <source>uvx mcp-server-time, or http://…/mcp</source>
+      <translation>uvx mcp-server-time oder http://…/mcp</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
@@ -2745,6 +2775,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
+      <source>This model is so small that the processor's cache holds it, so memory hardly matters.</source>
+      <translation>Dieses Modell ist so klein, dass der Cache des Prozessors es fasst; der Speicher zählt also kaum.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/gauges/faces.py" />
       <source>memory speed</source>
       <translation>Speichertempo</translation>
     </message>
@@ -2875,11 +2910,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/gauges/faces.py" />
       <source>active</source>
       <translation>aktiv</translation>
-    </message>
-    <message>
-      <location filename="../../ui/gauges/faces.py" />
-      <source>This model is so small that the processor's cache holds it, so memory hardly matters.</source>
-      <translation>Dieses Modell ist so klein, dass der Cache des Prozessors es fasst; der Speicher zählt also kaum.</translation>
     </message>
     <message>
       <location filename="../../ui/gauges/faces.py" />
@@ -3073,11 +3103,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
-      <source>Choose a file…</source>
-      <translation>Datei wählen…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
       <source>Choose a .jsonl file; one can also be dropped anywhere on this page</source>
       <translation>Eine .jsonl-Datei wählen; du kannst sie auch irgendwo auf dieser Seite ablegen</translation>
     </message>
@@ -3192,6 +3217,71 @@ Klicke für mehr.</translation>
       <translation>{path} lässt sich nicht schreiben: {strerror}. Wähle einen anderen Ort.</translation>
     </message>
     <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>{day} {month} {year}</source>
+      <translation>{day}. {month} {year}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>January</source>
+      <translation>Januar</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>February</source>
+      <translation>Februar</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>March</source>
+      <translation>März</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>April</source>
+      <translation>April</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>May</source>
+      <translation>Mai</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>June</source>
+      <translation>Juni</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>July</source>
+      <translation>Juli</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>August</source>
+      <translation>August</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>September</source>
+      <translation>September</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>October</source>
+      <translation>Oktober</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>November</source>
+      <translation>November</translation>
+    </message>
+    <message>
+      <location filename="../../ui/language/__init__.py" />
+      <source>December</source>
+      <translation>Dezember</translation>
+    </message>
+    <message>
       <location filename="../../ui/library/downloads_view.py" />
       <source>The {n_done} that have arrived are deleted. Pause it to keep them.</source>
       <translation>Die {n_done}, die schon da sind, werden gelöscht. Halte den Download an, um sie zu behalten.</translation>
@@ -3205,6 +3295,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/downloads_view.py" />
       <source>Cancel and remove what has arrived</source>
       <translation>Abbrechen und entfernen, was schon da ist</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Use</source>
+      <translation>Verwenden</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Load this model and chat with it</source>
+      <translation>Dieses Modell laden und damit chatten</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
@@ -3563,71 +3663,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>January</source>
-      <translation>Januar</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>February</source>
-      <translation>Februar</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>March</source>
-      <translation>März</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>April</source>
-      <translation>April</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>May</source>
-      <translation>Mai</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>June</source>
-      <translation>Juni</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>July</source>
-      <translation>Juli</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>August</source>
-      <translation>August</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>September</source>
-      <translation>September</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>October</source>
-      <translation>Oktober</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>November</source>
-      <translation>November</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>December</source>
-      <translation>Dezember</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
-      <source>{day} {month} {year}</source>
-      <translation>{day}. {month} {year}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
       <source>{rate}{without}, behind {n_past} tokens</source>
       <translation>{rate}{without}, nach {n_past} Token</translation>
     </message>
@@ -3928,11 +3963,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>File</source>
-      <translation>Datei</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/labels.py" />
       <source>At {n_ctx} tokens</source>
       <translation>Bei {n_ctx} Token</translation>
     </message>
@@ -4038,16 +4068,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />
-      <source>Use</source>
-      <translation>Verwenden</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/model_details.py" />
-      <source>Load this model and chat with it</source>
-      <translation>Dieses Modell laden und damit chatten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/model_details.py" />
       <source>Reveal in folder</source>
       <translation>Im Ordner zeigen</translation>
     </message>
@@ -4074,7 +4094,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/model_details.py" />
       <source>Make a smaller copy…</source>
-      <translation>Eine kleinere Kopie machen…</translation>
+      <translation>Eine kleinere Kopie erstellen…</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />
@@ -4369,7 +4389,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/quantise_dialog.py" />
       <source>Make a smaller copy</source>
-      <translation>Eine kleinere Kopie machen</translation>
+      <translation>Eine kleinere Kopie erstellen</translation>
     </message>
     <message>
       <location filename="../../ui/library/quantise_dialog.py" />
@@ -4404,12 +4424,12 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/library/quantise_dialog.py" />
       <source>Make it all the same</source>
-      <translation>Trotzdem machen</translation>
+      <translation>Trotzdem erstellen</translation>
     </message>
     <message>
       <location filename="../../ui/library/quantise_dialog.py" />
       <source>Make copy</source>
-      <translation>Kopie machen</translation>
+      <translation>Kopie erstellen</translation>
     </message>
     <message>
       <location filename="../../ui/library/quantise_dialog.py" />
@@ -4979,7 +4999,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/server/connect_view.py" />
       <source>made on {day}, {used}</source>
-      <translation>gemacht am {day}, {used}</translation>
+      <translation>erstellt am {day}, {used}</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5099,12 +5119,12 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/server/connect_view.py" />
       <source>Make a key</source>
-      <translation>Schlüssel machen</translation>
+      <translation>Schlüssel erstellen</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
       <source>Make a key of this name</source>
-      <translation>Einen Schlüssel dieses Namens machen</translation>
+      <translation>Einen Schlüssel dieses Namens erstellen</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5114,7 +5134,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/server/connect_view.py" />
       <source>Make another key?</source>
-      <translation>Einen anderen Schlüssel machen?</translation>
+      <translation>Einen anderen Schlüssel erstellen?</translation>
     </message>
     <message>
       <location filename="../../ui/server/connect_view.py" />
@@ -5635,8 +5655,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
-      <source>Also Ctrl with + or −, and Ctrl+0 for 100 %.</source>
-      <translation>Auch Strg mit + oder −, und Strg+0 für 100 %.</translation>
+      <source>Also Ctrl with + or −, and Ctrl+0 for 100%.</source>
+      <translation>Auch Strg mit + oder −, und Strg+0 für 100 %.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/settings_page.py" />
@@ -5847,6 +5867,21 @@ Klicke für mehr.</translation>
       <location filename="../../ui/speed/measuring_card.py" />
       <source>Measuring {name}…</source>
       <translation>{name} wird gemessen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Stories</source>
+      <translation>Geschichten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Renaming</source>
+      <translation>Umbenennen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/measuring_card.py" />
+      <source>Copying</source>
+      <translation>Abschreiben</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -6291,7 +6326,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/window/background.py" />
       <source>The download stopped</source>
-      <translation>Der Download hat angehalten</translation>
+      <translation>Der Download ist stehen geblieben</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -6521,7 +6556,7 @@ Klicke für mehr.</translation>
     <message>
       <location filename="../../ui/window/server_link.py" />
       <source>The server stopped and is starting again. What you send now waits for it.</source>
-      <translation>Der Server hat angehalten und startet neu. Was du jetzt sendest, wartet auf ihn.</translation>
+      <translation>Der Server ist ausgefallen und startet neu. Was du jetzt sendest, wartet auf ihn.</translation>
     </message>
     <message>
       <location filename="../../ui/window/server_link.py" />
@@ -9355,8 +9390,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
-      <source>{empty} tokens/s here, {full} behind {n_ctx:,} tokens</source>
-      <translation>{empty} Token/s hier, {full} nach {n_ctx:,} Token</translation>
+      <source>{empty:rate} tokens/s here, {full:rate} behind {n_ctx:,} tokens</source>
+      <translation>{empty:rate} Token/s hier, {full:rate} nach {n_ctx:,} Token</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
@@ -9375,8 +9410,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />
-      <source>{empty} tokens/s here</source>
-      <translation>{empty} Token/s hier</translation>
+      <source>{empty:rate} tokens/s here</source>
+      <translation>{empty:rate} Token/s hier</translation>
     </message>
     <message>
       <location filename="../../models/recommend/recommend.py" />

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QProgressBar,
+    QPushButton,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -36,6 +37,7 @@ class DownloadRow(QFrame):
     pause_wanted = Signal(int)
     resume_wanted = Signal(int)
     cancel_wanted = Signal(int)
+    use_wanted = Signal(str)  # the file of a model that has arrived
     moved = Signal(int, int)  # number, by how many places
 
     def __init__(self, download: Download, parent: QWidget | None = None) -> None:
@@ -55,6 +57,9 @@ class DownloadRow(QFrame):
         self.up, self.down = IconButton("up", tr("Earlier"), size=16), IconButton("down", tr("Later"), size=16)
         self.toggle = IconButton("pause", tr("Pause"), size=16)
         self.cancel = IconButton("close", tr("Cancel and remove what has arrived"), size=16)
+        self.use = QPushButton(tr("Use"))
+        self.use.setToolTip(tr("Load this model and chat with it"))
+        self.use.clicked.connect(lambda: self.use_wanted.emit(self.download.model_file))
         number = download.number
         self.up.clicked.connect(lambda: self.moved.emit(number, -1))
         self.down.clicked.connect(lambda: self.moved.emit(number, 1))
@@ -67,7 +72,7 @@ class DownloadRow(QFrame):
         head = QHBoxLayout()
         head.setSpacing(0)
         head.addWidget(self.title, 1)
-        for button in (self.up, self.down, self.toggle, self.cancel):
+        for button in (self.up, self.down, self.toggle, self.cancel, self.use):
             head.addWidget(button)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.L, Space.S, Space.S, Space.M)
@@ -97,6 +102,11 @@ class DownloadRow(QFrame):
         self.problem.setVisible(download.trouble is not None)
         is_over = download.phase is DownloadPhase.DONE
         self.bar.setVisible(not is_over)
+        now = QApplication.focusWidget()
+        had_keyboard = now is not None and self.isAncestorOf(now)
+        self.use.setVisible(bool(download.model_file))
+        if had_keyboard and is_over:
+            self.use.setFocus(Qt.FocusReason.TabFocusReason)
         for button in (self.up, self.down, self.toggle, self.cancel):
             button.setVisible(not is_over)
         if download.phase in RESUMABLE:
@@ -127,6 +137,7 @@ class DownloadsView(QWidget):
     """Shows all downloads in their order; a row stays the same widget for as long as its download is there."""
 
     find_wanted = Signal()
+    use_wanted = Signal(str)  # the file of a model that has arrived
 
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -227,6 +238,7 @@ class DownloadsView(QWidget):
         row.pause_wanted.connect(lambda number: self._ask(ask.PauseDownload(number)))
         row.resume_wanted.connect(lambda number: self._ask(ask.ResumeDownload(number)))
         row.cancel_wanted.connect(self._on_cancel)
+        row.use_wanted.connect(self.use_wanted)
         row.moved.connect(self._on_moved)
         self.rows[download.number] = row
         return row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
@@ -24,7 +25,7 @@ from models.library.values import (
     TroubleKind,
 )
 from ui.client.library_link import LibraryLink
-from ui.language import of_data, tr
+from ui.language import day, of_data, tr
 from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
 from ui.theme.icons import icon
@@ -226,7 +227,7 @@ class FindView(QWidget):
                 "Speeds are {speeds}. {source} As of {date}.",
                 speeds=speeds,
                 source=of_data(known.source),
-                date=known.date,
+                date=day(datetime.fromisoformat(known.date).timestamp()),
             ),
         )
         self.list.show_rows([_suggested_row(row) for row in known.rows])

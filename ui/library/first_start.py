@@ -24,8 +24,6 @@ from models.library import requests as ask
 from models.library.values import (
     Download,
     MachineFacts,
-    ModelRow,
-    ModelRows,
     Suggested,
     SuggestedRow,
     SuggestionTier,
@@ -53,7 +51,7 @@ _AT_REST = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
 class FirstStart(QFrame):
     """Measures the machine while it shows, and offers three models to download with one click each."""
 
-    use_wanted = Signal(str)  # a model that has arrived
+    use_wanted = Signal(str)  # the file of a model that has arrived
     library_wanted = Signal()
     file_chosen = Signal(str)  # a model file of this machine
     closed = Signal()
@@ -210,22 +208,7 @@ class FirstStart(QFrame):
         awaited = newest.get(self._awaited) if self._awaited is not None else None
         if awaited is not None and awaited.phase is DownloadPhase.DONE:
             self._awaited = None
-            self._find(awaited)
-
-    def _find(self, download: Download) -> None:
-        """Say by what name the model that has arrived is known here."""
-        rows: list[ModelRow] = []
-
-        def done(last: object) -> None:
-            mine = [row for row in rows if (row.source or "").startswith(download.repo_id) and row.problem is None]
-            best = [row for row in mine if row.header.quantisation == download.wanted] or mine
-            if best:
-                self.use_wanted.emit(best[0].name)
-
-        def take(part: ModelRows) -> None:
-            rows.extend(part.rows)
-
-        self._link.ask(ask.ListModels(), done, self._on_trouble, take)
+            self.use_wanted.emit(awaited.model_file)
 
 
 class OfferedModel(QFrame):

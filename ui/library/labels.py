@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.speeds import MeasuredSpeed
@@ -20,12 +18,8 @@ from models.library.values import (
     SuggestedRow,
 )
 from models.quantise.progress import QuantisePhase, QuantiseProgress
-from ui.language import of_data, tr
+from ui.language import day, of_data, tr
 
-MONTHS = (
-    tr("January"), tr("February"), tr("March"), tr("April"), tr("May"), tr("June"), tr("July"), tr("August"),
-    tr("September"), tr("October"), tr("November"), tr("December"),
-)  # fmt: skip
 DASH = "–"
 DOT = "  ·  "
 FITS = {
@@ -57,14 +51,6 @@ def n_parameters(total: int, active: int) -> str:
         if is_mixture
         else parameters(total)
     )
-
-
-def day(seconds: float | None) -> str:
-    """Return when it was, as a day; "" for never."""
-    if not seconds:
-        return ""
-    at = time.localtime(seconds)
-    return tr("{day} {month} {year}", day=at.tm_mday, month=MONTHS[at.tm_mon - 1], year=str(at.tm_year))
 
 
 def model_line(row: ModelRow) -> str:
@@ -114,7 +100,7 @@ def model_facts(row: ModelRow) -> Facts:
         (tr("Licence"), header.licence or ""),
         (tr("Source"), row.source or row.origin or (tr("comes with Slipstream") if row.is_toy else "")),
         (tr("Verified"), _verified(row)),
-        (tr("Last used"), day(row.last_used)),
+        (tr("Last used"), day(row.last_used) if row.last_used else ""),
     ]
     return [(label, value or DASH) for label, value in facts]
 

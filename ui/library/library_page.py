@@ -28,6 +28,7 @@ class LibraryPage(QWidget):
     """
 
     use_wanted = Signal(str)  # the name of a model
+    file_chosen = Signal(str)  # the file of one
     judged = Signal(object)  # tuple[ModelRow, ...]: what models of this machine are here
 
     def __init__(self, link: LibraryLink, palette: Palette, parent: QWidget | None = None) -> None:
@@ -101,6 +102,7 @@ class LibraryPage(QWidget):
             self._downloads = view = DownloadsView(self._link)
             view.set_palette(self._palette)
             view.find_wanted.connect(lambda: self.show_tab(FIND))
+            view.use_wanted.connect(self.file_chosen)
             self._place(DOWNLOADS, view)
         return self._downloads
 

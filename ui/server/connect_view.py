@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from core.values.addresses import origins_of
 from core.values.errors import BadOption
 from ui.client.api import Api, ServerState
 from ui.client.server_watch import ServerWatch
-from ui.language import tr
+from ui.language import day, tr
 from ui.server.endpoint import Endpoint, EndpointState
 from ui.server.snippets import Address, snippets
 from ui.theme.text_size import scaled
@@ -304,14 +303,10 @@ class ConnectView(PageColumn):
 
 
 def _key_row(key: dict[str, Any]) -> ActionRow:
-    used = tr("used last on {day}", day=_day(key["used"])) if key.get("used") else tr("not used yet")
+    used = tr("used last on {day}", day=day(key["used"])) if key.get("used") else tr("not used yet")
     return ActionRow(
         str(key["name"]),
         str(key["name"]),
-        tr("made on {day}, {used}", day=_day(key["made"]), used=used),
+        tr("made on {day}, {used}", day=day(key["made"]), used=used),
         (tr("Revoke"),),
     )
-
-
-def _day(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(seconds))

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from models.formatting.figures import size
+from models.formatting.figures import percent, size
 from models.formatting.system_error import system_reason
 from models.library import requests as ask
 from models.library.values import FolderPlace, ModelRows, MoveStep, Trouble
@@ -178,7 +178,7 @@ class SettingsPage(QWidget):
             list(ACCENT_NAMES.items()), appearance.accent, lambda value: self._look("accent", value), dots
         )
         self.text = choice(
-            [(str(size), f"{size} %") for size in PERCENTS],
+            [(str(size), percent(size / 100)) for size in PERCENTS],
             str(appearance.percent),
             lambda value: self._look("textSize", value),
         )
@@ -195,7 +195,7 @@ class SettingsPage(QWidget):
             )
         )
         looks.add(SettingLine(tr("Accent"), tr("The one colour beside grey; high contrast has its own."), self.accent))
-        looks.add(SettingLine(tr("Text size"), tr("Also Ctrl with + or −, and Ctrl+0 for 100 %."), self.text))
+        looks.add(SettingLine(tr("Text size"), tr("Also Ctrl with + or −, and Ctrl+0 for 100%."), self.text))
         tint = tr("Tint drafted words")
         self.tint = switch(tint, self._tints, partial(self._kept.keep, "tintDrafts"))
         looks.add(

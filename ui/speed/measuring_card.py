@@ -32,6 +32,8 @@ STAGES = {
     "loading": tr("Loading {name}…"),
     "measuring": tr("Measuring {name}…"),
 }
+# What is answered when drafts are verified.
+KINDS = {"story": tr("Stories"), "code": tr("Code"), "rename": tr("Renaming"), "copy": tr("Copying")}
 NO_MODEL = tr("Load a model first: choose one above the chat.")
 STOPPED = tr("Stopped.")
 
@@ -131,7 +133,11 @@ class MeasuringCard(QWidget):
         most = max((float(row["speedup"]) for row in rows), default=1.0)
         self.bars.show_bars(
             [
-                Bar(str(row["kind"]), float(row["speedup"]) / most, in_marks(f"{float(row['speedup']):.2f}×"))
+                Bar(
+                    KINDS.get(row["kind"], str(row["kind"])),
+                    float(row["speedup"]) / most,
+                    in_marks(f"{float(row['speedup']):.2f}×"),
+                )
                 for row in rows
             ]
         )

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QWidget
 
+from models.formatting.figures import in_marks
 from ui.language import tr
 from ui.speed.history import SECONDS
 from ui.theme.text_size import scaled
@@ -21,6 +22,13 @@ _ABOVE = 8  # pixels, for half a figure at the upper end
 _FILL = 40  # of 255: how much of the colour is below the line
 
 
+class _Figures(pyqtgraph.AxisItem):  # type: ignore[misc]
+    """The axis of the figures, written as in the language."""
+
+    def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
+        return [in_marks(words) for words in super().tickStrings(values, scale, spacing)]
+
+
 class LinePlot(pyqtgraph.PlotWidget):  # type: ignore[misc]
     """One line over the last minutes, with a mark for the highest value that is possible where that is known.
 
@@ -28,7 +36,7 @@ class LinePlot(pyqtgraph.PlotWidget):  # type: ignore[misc]
     """
 
     def __init__(self, name: str, unit: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, axisItems={"left": _Figures("left")})
         self._palette, self._name, self._unit = LIGHT, name, unit
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -115,6 +115,7 @@ class SpeedPage(PageColumn):
             plain_label(tr("Guessed tokens that were right, by place"), "caption"),
             BarList(tr("Acceptance by depth")),
         )
+        self.depths_label.hide()
         for widget in (self.why, self.depths_label, self.depths):
             why.addWidget(widget)
         why.addStretch()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import StrEnum
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt, Signal
@@ -54,9 +54,7 @@ class Appearance(QObject):
         self._mono_family = _family(QFontDatabase.SystemFont.FixedFont, _MONO_FAMILIES)
         self._percent, self._accent = USUAL, USUAL_ACCENT
         self._shown: tuple[Palette, int] | None = None
-        # Pages that nobody sees now: they are dressed when they are shown, which ``dress`` has to be told.
-        self.hidden_pages: Callable[[], Iterable[QWidget]] = tuple
-        self._left_out = set[QWidget]()
+        self._left_out = set[QWidget]()  # hidden parts, which are dressed when they are shown
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._apply)
         if not application.styleSheet():  # else it was dressed before
             application.setStyle("Fusion")
@@ -118,41 +116,60 @@ class Appearance(QObject):
         font.setPixelSize(sized(Type.BODY, self._percent))
         sheet = stylesheet(palette, self._percent, self._mono_family)
         if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
+            every = [one for one in self._application.allWidgets() if not one.testAttribute(_HAS_STYLE)]
+            unseen = self._leave_out(every)
             # To take a sheet off and put another on, Qt looks at each widget twice. To change it, it looks at each as
-            # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.13 s.
-            self._undress()
+            # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.13 s. They are not told
+            # of the style in between.
+            _tell(every, False)
+            self._application.setStyleSheet("")
+            _tell([one for one in every if one not in unseen], True)
             if QApplication.font() != font:
                 self._application.setFont(font)
             self._application.setPalette(_qt_palette(palette))
             self._application.setStyleSheet(sheet)
+            _tell(unseen, True)
         self.changed.emit(palette)
 
-    def dress(self, page: QWidget) -> None:
-        """Dress a page that is about to be shown, where it was hidden when the looks changed."""
-        if page in self._left_out:
-            self._left_out.discard(page)
-            for widget in (page, *page.findChildren(QWidget)):
-                QCoreApplication.sendEvent(widget, QEvent(QEvent.Type.Polish))
+    def dress(self, part: QWidget) -> bool:
+        """Dress what is about to be shown, where it was hidden when the looks changed; return whether it was."""
+        if part not in self._left_out:
+            return False
+        self._left_out.discard(part)
+        part.removeEventFilter(self)
+        for widget in (part, *part.findChildren(QWidget)):
+            for kind in (QEvent.Type.Polish, QEvent.Type.StyleChange):
+                QCoreApplication.sendEvent(widget, QEvent(kind))
+        return True
 
-    def _undress(self) -> None:
-        """Take the sheet off in half of the time that Qt would need.
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Dress what is shown now."""
+        if event.type() == QEvent.Type.Show and isinstance(watched, QWidget):
+            self.dress(watched)
+        return False
 
-        Hidden pages are left out of both sheets until they are shown. Widgets are not told of the style in between,
-        which nobody sees; they are told of the next one.
-        """
-        style = self._application.style()
-        for page in self.hidden_pages():
-            self._left_out.add(page)
-            for widget in (page, *page.findChildren(QWidget)):
-                if widget.testAttribute(_POLISHED):
-                    style.unpolish(widget)
-                    widget.setAttribute(_POLISHED, False)
-        every = [one for one in self._application.allWidgets() if not one.testAttribute(_HAS_STYLE)]
-        for widget in every:
-            widget.setAttribute(_HAS_STYLE, True)  # those that have one of their own are not told
-        self._application.setStyleSheet("")
-        for widget in every:
-            widget.setAttribute(_HAS_STYLE, False)
+    def _leave_out(self, every: Iterable[QWidget]) -> set[QWidget]:
+        """Take the sheet off what nobody sees, as other pages, until it is shown; return its widgets."""
+        style, unseen = self._application.style(), set[QWidget]()
+        for part in every:
+            around = part.parentWidget()
+            # A menu asks how large it will be before it is shown.
+            if part.isWindow() or not part.isHidden() or around is None or not around.isVisible():
+                continue
+            self._left_out.add(part)
+            part.installEventFilter(self)
+            unseen.update((part, *part.findChildren(QWidget)))
+        for widget in unseen:
+            if widget.testAttribute(_POLISHED):
+                style.unpolish(widget)
+                widget.setAttribute(_POLISHED, False)
+        return unseen
+
+
+def _tell(widgets: Iterable[QWidget], is_told: bool) -> None:
+    """Let widgets be told of another style of the application, or not: those that have one of their own are not."""
+    for widget in widgets:
+        widget.setAttribute(_HAS_STYLE, not is_told)
 
 
 def _family(kind: QFontDatabase.SystemFont, preferred: tuple[str, ...]) -> str:

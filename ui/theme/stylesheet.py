@@ -25,8 +25,8 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 #snippet:focus { border-color: $focus; }
 #downloadCard { background: $panel; border: 1px solid $border; border-radius: ${corner_m}px; }
 #offeredModel { background: $canvas; border: 1px solid $border; border-radius: ${corner_s}px; }
-#sidebar { background: $sidebar; border-right: 1px solid $border; }
-#panel { background: $panel; border-left: 1px solid $border; }
+#sidebar { background: $sidebar; }
+#panel { background: $panel; }
 #speedBar { background: $panel; border-top: 1px solid $border; }
 #topBar { background: $canvas; border-bottom: 1px solid $border; }
 #panelHead { background: $panel; border-bottom: 1px solid $border; }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from ui.language import tr
 from ui.theme.icons import pixmap
@@ -16,6 +16,8 @@ from ui.widgets.page_layout import plain_label
 
 class Banner(QFrame):
     """Hidden until there is something to say. ``tone`` is plain, warning or danger."""
+
+    left = Signal()  # it went away with the keyboard in it
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -61,6 +63,14 @@ class Banner(QFrame):
         self.close_button.setVisible(can_close)
         self._draw()
         self.show()
+
+    def hide(self) -> None:
+        """Go away."""
+        now = QApplication.focusWidget()
+        had_keyboard = now is not None and self.isAncestorOf(now)
+        super().hide()
+        if had_keyboard:
+            self.left.emit()
 
     def set_palette(self, palette: Palette) -> None:
         """Draw the icons for another palette."""

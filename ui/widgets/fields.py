@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, Qt
-from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QWheelEvent
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QSize, Qt
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QValidator, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
@@ -28,7 +28,7 @@ _MARGIN = 8
 
 
 class DecimalField(QDoubleSpinBox):
-    """A number with digits after the point."""
+    """A number with digits after the point, or after the comma of the language."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,6 +43,11 @@ class DecimalField(QDoubleSpinBox):
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Scroll the page, do not turn the number."""
         event.ignore()
+
+    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
+        """Take a point and a comma alike: a number is often copied from where it is written the other way."""
+        mark = self.locale().decimalPoint()
+        return super().validate(text.replace(".", mark).replace(",", mark) if self.decimals() else text, position)
 
 
 class WholeField(QSpinBox):
@@ -139,6 +144,10 @@ class CheckField(QCheckBox):
 
 class TickDelegate(QStyledItemDelegate):
     """Draws the ticks of a list."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        """Leave room between the boxes."""
+        return super().sizeHint(option, index) + QSize(0, Space.S)
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex

@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMenu,
     QScrollArea,
+    QSplitter,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -59,7 +60,7 @@ from ui.commands.command_palette import CommandPalette
 from ui.commands.shortcuts_dialog import ShortcutsDialog
 from ui.gauges.speed_bar import SpeedBar
 from ui.jobs.jobs_page import JobsPage
-from ui.language import tr
+from ui.language import day, tr
 from ui.library.find_view import downloads_at_work
 from ui.library.labels import fit_and_speed
 from ui.library.library_page import FIND, LibraryPage
@@ -75,7 +76,7 @@ from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
 from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
-from ui.theme.tokens import NARROW, Palette
+from ui.theme.tokens import LINE, NARROW, SIDEBAR, Palette
 from ui.widgets.growing_edit import model_files
 from ui.widgets.toast import Toast
 from ui.window.background import Background
@@ -190,7 +191,7 @@ class MainWindow(QMainWindow):
         self.server: ServerPage | None = None
         self.jobs: JobsPage | None = None
         self.settings: SettingsPage | None = None
-        self._chat, self._pages = QWidget(), QStackedWidget()
+        self._chat, self._sides, self._pages = QWidget(), QSplitter(), QStackedWidget()
         self.toast = Toast(self._first.stack)  # above what is being written, however tall that is
         self._wants_sidebar, self._is_narrow = True, False
         self._shown_page, self._is_quitting = "chat", False
@@ -212,10 +213,13 @@ class MainWindow(QMainWindow):
     def _lay_out(self) -> None:
         row = QHBoxLayout(self._chat)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.history)
-        row.addWidget(self.chats, 1)
-        row.addWidget(self.tuning)
+        row.addWidget(self._sides)
+        self._sides.setChildrenCollapsible(False)
+        self._sides.setHandleWidth(LINE)
+        for at, part in enumerate((self.history, self.chats, self.tuning)):
+            self._sides.addWidget(part)
+            self._sides.setStretchFactor(at, int(part is self.chats))
+        self._sides.handle(2).setEnabled(False)  # the settings are as wide as their text needs
         self._pages.addWidget(self._chat)
         beside = QHBoxLayout()
         beside.setSpacing(0)
@@ -247,7 +251,7 @@ class MainWindow(QMainWindow):
         self.history.export_wanted.connect(self.exchange.write)
         self.history.exchange_left.connect(self.exchange.cancel)
         self.exchange.progressed.connect(lambda words: self.history.show_exchange(words, is_over=False))
-        self.exchange.ended.connect(lambda words: self.history.show_exchange(words, is_over=True))
+        self.exchange.ended.connect(lambda words, is_other: self.history.show_exchange(words, True, is_other))
         self.exchange.took_in.connect(self.desk.list_soon)
         self.desk.put_away.connect(
             lambda chat: self.toast.say(tr("Chat archived"), tr("Undo"), lambda: self.desk.archive(chat, False))
@@ -272,7 +276,6 @@ class MainWindow(QMainWindow):
         self.tuning.close_wanted.connect(self.toggle_panel)
         self.kept.changed.connect(self._on_kept)
         self._appearance.changed.connect(self._dress)
-        self._appearance.hidden_pages = self._hidden_pages
         self.watch.looked.connect(self.speed_bar.show_state)
         self.watch.looked.connect(lambda state: self.speeds.add(time.monotonic(), state.snapshot))
         self.speed_bar.why_wanted.connect(lambda: self.show_page("speed"))
@@ -283,8 +286,8 @@ class MainWindow(QMainWindow):
         self.background.notices.opened.connect(self.bring_forward)
         self.background.menu.addAction(tr("Open Slipstream"), self.bring_forward)
         self.background.menu.addAction(tr("Quit"), self.quit)
-        self.newcomer.use_wanted.connect(self._on_use)
-        self.newcomer.file_chosen.connect(self.open_file)
+        for chosen in (self.newcomer.use_wanted, self.newcomer.file_chosen):
+            chosen.connect(self.open_file)
         self.newcomer.library_wanted.connect(lambda: self.show_page("library"))
         self.link.downloads_changed.connect(
             lambda downloads: self.rail.set_busy("library", downloads_at_work(downloads) > 0)
@@ -497,12 +500,9 @@ class MainWindow(QMainWindow):
         self._shown_page = page
 
     def _turn_to(self, page: QWidget) -> None:
-        self._appearance.dress(page)
+        if self._appearance.dress(page):
+            self._colour(page)
         self._pages.setCurrentWidget(page)
-
-    def _hidden_pages(self) -> list[QWidget]:
-        pages = (self._pages.widget(at) for at in range(self._pages.count()))
-        return [page for page in pages if page is not None and page is not self._pages.currentWidget()]
 
     def prepare_pages(self) -> None:
         """Make the pages with the most in them bit by bit, so that they are there when they are wanted."""
@@ -516,6 +516,7 @@ class MainWindow(QMainWindow):
             self.library = LibraryPage(self.link, self._appearance.palette)
             self.library.set_used(self.watch.state.model)
             self.library.use_wanted.connect(self._on_use)
+            self.library.file_chosen.connect(self.open_file)
             self.library.judged.connect(self._on_judged)
             self.watch.state_changed.connect(self._mark_used)
             self._pages.addWidget(self.library)
@@ -715,8 +716,8 @@ class MainWindow(QMainWindow):
         if damaged is not None:
             menu.addAction(tr("Save what can be read of it"), partial(self._bring_back, damaged))
         if backup is not None:
-            day = time.strftime("%Y-%m-%d", time.localtime(backup.stat().st_mtime))
-            menu.addAction(tr("Take the chats of the backup of {day}", day=day), partial(self._bring_back, backup))
+            made = day(backup.stat().st_mtime)
+            menu.addAction(tr("Take the chats of the backup of {day}", day=made), partial(self._bring_back, backup))
         menu.addAction(tr("Start new, and keep the damaged file"), self._first.storage_banner.hide)
         button = self._first.storage_banner.action
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
@@ -784,13 +785,16 @@ class MainWindow(QMainWindow):
 
     def _dress(self, palette: Palette) -> None:
         self.tools.set_style(self._text_style)
-        parts = (self.rail, self.history, self.chats, self.tuning, self.speed_bar, self.palette_card, self.newcomer)
-        for part in parts:
+        for part in (self.rail, self.speed_bar, self.palette_card):
             part.set_palette(palette)
+        self._colour(self._pages.currentWidget() or self._chat)  # the others when they are turned to
+
+    def _colour(self, page: QWidget) -> None:
+        """Draw a page in the present colours, and in the present size."""
+        others = [one for one in (self.library, self.speed, self.server, self.jobs, self.settings) if one is page]
+        for part in others or (self.history, self.chats, self.tuning, self.newcomer):
+            part.set_palette(self._appearance.palette)
         self.tuning.fit(self.width())
-        for page in (self.library, self.speed, self.server, self.jobs, self.settings):
-            if page is not None:
-                page.set_palette(palette)
 
     def _restore_place(self) -> None:
         """Open the page and the chat of the last time."""
@@ -811,6 +815,8 @@ class MainWindow(QMainWindow):
         geometry = self.kept.value("geometry")
         if isinstance(geometry, QByteArray):
             self.restoreGeometry(geometry)
+        width = str(self.kept.value("sidebarWidth"))
+        self.history.wanted_width = int(width) if width.isascii() and width.isdigit() else SIDEBAR
         self.kept.dress(self._appearance)
         self._wants_sidebar = self.kept.is_on("sidebar", usually=True)
         # Qt keeps a list of one as the one.
@@ -839,6 +845,7 @@ class MainWindow(QMainWindow):
         self.kept.keep("chatBeside", others[0] if self.chats.is_two else "")
         self.kept.keep("geometry", self.saveGeometry())
         self.kept.keep("sidebar", self._wants_sidebar)
+        self.kept.keep("sidebarWidth", self.history.width())
         self.kept.keep("closedFolders", sorted(self.history.model.closed))
         self.tuning.take_typed()
         for page in self.chats.pages:

@@ -17,7 +17,7 @@ _CLOSED = "firstStartClosed"
 class Newcomer(QObject):
     """Places the card on the page of an empty chat. It is made when it is first wanted."""
 
-    use_wanted = Signal(str)  # a model that has arrived
+    use_wanted = Signal(str)  # the file of a model that has arrived
     library_wanted = Signal()
     file_chosen = Signal(str)  # a model file of this machine
 
@@ -60,9 +60,9 @@ class Newcomer(QObject):
             self._welcome.show_card(None)
         self._welcome.models.setVisible(is_alone and (self.card is None or self.card.isHidden()))
 
-    def _on_arrived(self, name: str) -> None:
+    def _on_arrived(self, file: str) -> None:
         self._welcome.show_card(None)
-        self.use_wanted.emit(name)
+        self.use_wanted.emit(file)
 
     def _on_closed(self) -> None:
         self._kept.keep(_CLOSED, True)

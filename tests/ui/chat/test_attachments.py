@@ -286,6 +286,7 @@ def test_of_a_file_that_does_not_fit_passages_are_sent(
         qtbot.waitUntil(lambda: len(window.watch.models) == 3)
     attach(qtbot, window, long_file(tmp_path))
     qtbot.waitUntil(lambda: "context holds" in window.page.context_banner.text)
+    window.page.context_banner.action.setFocus()
     window.page.context_banner.action.click()
     menu = window.page.findChild(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
     words = [action.text() for action in menu.actions()]
@@ -293,6 +294,7 @@ def test_of_a_file_that_does_not_fit_passages_are_sent(
     menu.actions()[0].trigger()
     menu.close()
     assert window.page.context_banner.text == ""
+    assert window.page.composer.field.hasFocus()
     question = "Where is the vulpine one?" if has_embedder else "Where does the fox sleep?"
     asked = send(qtbot, window, question)
     assert "sleeps under the old oak" in str(last_question(server))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QFileDialog
 
 from ui.chat.exchange.exchange import Exchange
 from ui.chat.exchange.found_chat import UnknownFile, milliseconds
@@ -339,3 +340,11 @@ def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindo
     history.import_wanted.emit(tmp_path / "conversations.json")
     history.note.button.click()
     assert history.note.words.text() == "The import was stopped. What was imported until then is kept."
+    (tmp_path / "broken.json").write_bytes(b"[1, 2")
+    history.import_wanted.emit(tmp_path / "broken.json")
+    qtbot.waitUntil(lambda: "neither JSON" in history.note.words.text())
+    history.note.button.click()  # another file
+    (dialog,) = window.findChildren(QFileDialog)
+    dialog.fileSelected.emit(str(tmp_path / "conversations.json"))
+    dialog.reject()
+    qtbot.waitUntil(lambda: "1 chat" in history.note.words.text())

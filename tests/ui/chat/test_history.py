@@ -93,7 +93,7 @@ def test_enter_opens_f2_renames_and_the_menu_offers_both(qtbot, panel: HistoryPa
     assert panel.list.state() == panel.list.State.EditingState
     menu = panel.menu_for(index)
     assert [action.text().split("\t")[0] for action in menu.actions()] == [
-        "Open", "Open beside", "Rename", "Pin", "Move to folder", "Archive", "Export…", "Delete",
+        "Open", "Open beside", "Rename", "Pin", "Move to folder", "Put into the archive", "Export…", "Delete",
     ]  # fmt: skip
     with qtbot.waitSignal(panel.deleted) as deleted:
         menu.actions()[-1].trigger()
@@ -147,7 +147,7 @@ def test_a_chat_is_pinned_archived_and_moved_by_its_menu(qtbot, panel: HistoryPa
     actions = {action.text(): action for action in menu.actions()}
     with qtbot.waitSignal(panel.pinned) as pinned, qtbot.waitSignal(panel.put_away) as put_away:
         actions["Pin"].trigger()
-        actions["Archive"].trigger()
+        actions["Put into the archive"].trigger()
     assert (pinned.args, put_away.args) == ([1, True], [1, True])
     folders = next(found for found in menu.findChildren(QMenu) if found.title() == "Move to folder")
     assert [action.text() for action in folders.actions()] == ["Home", "work", "", "New folder…", "Out of its folder"]

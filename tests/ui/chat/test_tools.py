@@ -269,11 +269,14 @@ def test_a_call_is_asked_for_made_told_to_the_model_and_kept(
     assert row.once.isVisible()
     assert "weight of animals" in row.question.text()
     assert '{"animal": "fox"}' in row.question.text()
+    row.once.setFocus()
     row.once.click()
+    assert row.head.hasFocus()
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     assert [(call.status, call.result) for call in reply(window).calls] == [
         (CallStatus.DONE, "A fox weighs 7 kg."), (CallStatus.FAILED, "There is no tool animals_nothing now."),
     ]  # fmt: skip
+    assert reply(window).content == "Hello there.\n\nHello there."
     first, second = server.requests
     assert first["tools"][0]["function"]["name"] == "animals_weight"
     assert [one["role"] for one in second["messages"]] == ["user", "assistant", "tool", "tool"]

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from models.formatting.system_error import system_reason
 from tools import translations
 from ui import language
 from ui.language import FOLDER, LANGUAGES, tr
+from ui.widgets.fields import DecimalField
 
 OTHERS = sorted(set(LANGUAGES) - {"en"})
 ROOT = Path(__file__).parents[3]
@@ -69,17 +71,43 @@ def test_a_text_is_said_in_the_language_that_was_chosen(chosen, tmp_path: Path) 
 
 
 def test_numbers_are_written_as_in_the_language(chosen) -> None:
-    wanted = ("4.9 GB", "1,234", "12.5 s", "7.3 tok/s", "2.00×, 12,345 of 70%, v1.2")
+    wanted = ("4.9 GB", "11.3M", "1,234", "12.5 s", "7.3 tok/s", "70%", "2.00×, 12,345 of 70%, v1.2")
 
     def written() -> tuple[str, ...]:
-        figures_said = figures.size(4.9e9), figures.count(1_234), figures.milliseconds(12_500), figures.speed(7.3)
-        return *figures_said, tr("{gain:.2f}×, {n:,} of {share:.0%}, {name}", gain=2, n=12_345, share=0.7, name="v1.2")
+        sizes = figures.size(4.9e9), figures.parameters(11_300_000), figures.count(1_234)
+        others = figures.milliseconds(12_500), figures.speed(7.3), figures.percent(0.7)
+        return (
+            *sizes,
+            *others,
+            tr("{gain:.2f}×, {n:,} of {share:.0%}, {name}", gain=2, n=12_345, share=0.7, name="v1.2"),
+        )
 
     assert written() == wanted
     chosen("de")
-    assert written() == ("4,9 GB", "1.234", "12,5 s", "7,3 tok/s", "2,00×, 12.345 of 70%, v1.2")
+    apart = "70\N{NO-BREAK SPACE}%"
+    said = ("4,9 GB", "11,3M", "1.234", "12,5 s", "7,3 tok/s", apart, f"2,00×, 12.345 of {apart}, v1.2")
+    assert written() == said
     chosen("en")
     assert written() == wanted
+
+
+def test_days_and_months_are_named_in_the_language(chosen) -> None:
+    noon = datetime(2026, 3, 5, 12)
+    assert (language.day(noon.timestamp()), language.month(noon)) == ("5 March 2026", "March 2026")
+    chosen("de")
+    assert (language.day(noon.timestamp()), language.month(noon)) == ("5. März 2026", "März 2026")
+
+
+def test_a_number_is_typed_as_in_the_language_or_as_it_was_copied(qtbot, chosen) -> None:
+    for code, shown in (("de", "0,70"), ("en", "0.70")):
+        chosen(code)
+        field = DecimalField("Temperature")
+        qtbot.addWidget(field)
+        for typed in ("0.7", "0,7"):
+            field.setValue(0)
+            field.selectAll()
+            qtbot.keyClicks(field, f"{typed}\r")
+            assert (field.value(), field.text()) == (0.7, shown)
 
 
 def test_a_language_that_is_not_known_is_that_of_the_system(chosen, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -319,7 +319,9 @@ def test_the_menu_of_models_says_whether_they_fit_and_how_fast(
     assert not any("\t" in words for words in shown())
 
 
-def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_folder: Path) -> None:
+def test_a_repository_is_judged_downloaded_and_used(
+    qtbot, page: LibraryPage, window: MainWindow, models_folder: Path
+) -> None:
     remember_probe(models_folder.parents[1] / "cache")
     opened(qtbot, page)
     pane = page.finder.pane
@@ -344,6 +346,11 @@ def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_
     assert page.downloads.isVisible()
     (row,) = page.downloads.rows.values()
     assert "Downloaded and verified" in row.line.text()
+    with qtbot.waitSignal(page.file_chosen) as chosen:
+        row.use.click()
+    assert chosen.args == [str(models_folder / REPO / "fox-Q8_0.gguf")]
+    qtbot.waitUntil(lambda: window.page.picker.shown_model == "fox-Q8_0")
+    window.show_page("library")
     page.show_tab(HERE)
     listed(qtbot, page, "fox-Q8_0")
     page.models.list.choose("fox-Q8_0")

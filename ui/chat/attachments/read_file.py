@@ -51,7 +51,7 @@ def read(path: Path, told: Told) -> Attachment:
         if n_bytes > MOST_BYTES:
             raise Unreadable(
                 tr(
-                    "{name} has {n_bytes:,.0f} MiB. A file can have {MOST_BYTES}: attach a part.",
+                    "{name} has {n_bytes:,.0f} MiB. A file can have {MOST_BYTES} MiB: attach a part.",
                     name=name,
                     n_bytes=n_bytes / MIB,
                     MOST_BYTES=MOST_BYTES // MIB,

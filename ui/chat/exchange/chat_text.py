@@ -10,6 +10,7 @@ from typing import Any
 
 from ui.chat.storage.message_tree import MessageTree
 from ui.client.chat_records import Chat, ChatSummary, Message, Role
+from ui.language import day, tr
 
 FORMAT, VERSION = "slipstream-chats", 1
 HEAD = f'{{"format": "{FORMAT}", "version": {VERSION}, "chats": [\n'
@@ -25,21 +26,22 @@ def as_json(chat: Chat, summary: ChatSummary, messages: Sequence[Message]) -> st
 
 def as_markdown(chat: Chat, messages: Sequence[Message]) -> str:
     """Return the branch that is shown, with thoughts and files folded."""
-    parts = [f"# {chat.title}", f"*{datetime.fromtimestamp(chat.created_ms / 1000):%d %B %Y, %H:%M}*"]
+    begun = chat.created_ms / 1000
+    parts = [f"# {chat.title}", f"*{day(begun)}, {datetime.fromtimestamp(begun):%H:%M}*"]
     if chat.settings.system_prompt:
-        parts += ["## Instructions", chat.settings.system_prompt]
+        parts += [f"## {tr('Instructions')}", chat.settings.system_prompt]
     for message in MessageTree(messages, chat.leaf_id).path:
         by = f" ({message.model})" if message.model else ""
-        parts.append("## You" if message.role is Role.USER else f"## Reply{by}")
-        parts += [f"*File: {one.name}*" for one in message.attachments]
+        parts.append(f"## {tr('You')}" if message.role is Role.USER else f"## {tr('Reply')}{by}")
+        parts += [f"*{tr('File')}: {one.name}*" for one in message.attachments]
         if message.thoughts:
-            parts.append(f"<details><summary>Thoughts</summary>\n\n{message.thoughts.strip()}\n\n</details>")
-        parts.append(message.content or f"*{message.problem or 'No text.'}*")
+            parts.append(f"<details><summary>{tr('Thoughts')}</summary>\n\n{message.thoughts.strip()}\n\n</details>")
+        parts.append(message.content or f"*{message.problem or tr('No text.')}*")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def file_name(title: str, number: int = 0) -> str:
     """Return a title as a file can be named by it, without a suffix."""
     kept = "".join(letter if letter.isalnum() or letter in " -_.," else " " for letter in title)
-    name = " ".join(kept.split()).strip(". ")[:80] or "Chat"
+    name = " ".join(kept.split()).strip(". ")[:80] or tr("Chat")
     return f"{name} ({number})" if number else name

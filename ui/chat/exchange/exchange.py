@@ -28,7 +28,7 @@ class Exchange(QObject):
     """One import or export at a time. ``ended`` says in a sentence what became of it."""
 
     progressed = Signal(str)  # a sentence
-    ended = Signal(str)
+    ended = Signal(str, bool)  # and whether another file may do better
     took_in = Signal()  # chats have come
 
     def __init__(self, archive: ChatArchive, ids: Ids, parent: QObject | None = None) -> None:
@@ -48,11 +48,11 @@ class Exchange(QObject):
             self._process.stop()
             self._process = None
             self.took_in.emit()
-            self.ended.emit(tr("The import was stopped. What was imported until then is kept."))
+            self.ended.emit(tr("The import was stopped. What was imported until then is kept."), False)
         if self._export is not None:
             export, self._export = self._export, None
             self._archive.ask(lambda store: export.give_up(), lambda nothing: None, None)
-            self.ended.emit(tr("The export was stopped."))
+            self.ended.emit(tr("The export was stopped."), False)
 
     # Import.
 
@@ -103,7 +103,8 @@ class Exchange(QObject):
             n_seen = taken.n_new + taken.n_known + taken.n_empty
             if not problems and not n_seen and not taken.left_out:
                 problems.append(tr("The file could not be read: it may be damaged."))
-            self.ended.emit(" ".join([*problems, *([taken.sentence()] if n_seen or not problems else [])]))
+            words = " ".join([*problems, *([taken.sentence()] if n_seen or not problems else [])])
+            self.ended.emit(words, bool(problems) and not n_seen)
 
         self._archive.ask(lambda store: None, done, None)
 
@@ -153,7 +154,8 @@ class Exchange(QObject):
             self.ended.emit(
                 tr("Nothing was written to {name}: {problem}.", name=export.path.name, problem=problem)
                 if problem
-                else done
+                else done,
+                False,
             )
 
 

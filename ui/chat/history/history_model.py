@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from ui.client.chat_records import ChatSummary
-from ui.language import tr
+from ui.language import month, tr
 
 Index = QModelIndex | QPersistentModelIndex
 DRAGGED = "application/x-slipstream-chat"  # the id of a chat on its way into a folder
@@ -232,7 +232,7 @@ class _Edges:
     def _month_of(self, updated_ms: int) -> tuple[float, float, str]:
         first = date.fromtimestamp(updated_ms / 1000).replace(day=1)
         after = (first + timedelta(days=32)).replace(day=1)
-        return self._start(first), self._start(after), f"{first:%B %Y}"
+        return self._start(first), self._start(after), month(first)
 
     @staticmethod
     def _start(day: date) -> float:

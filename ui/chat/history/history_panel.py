@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QModelIndex, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -50,6 +50,7 @@ IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.j
 EXPORTED = {tr("Markdown, to read (*.md)"): "md", tr("JSON, to import again (*.json)"): "json"}
 EXPORTED_ALL = {tr("JSON, to import again (*.json)"): "json", tr("Markdown, a file for each chat (*.zip)"): "zip"}
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+LEAST, MOST = SIDEBAR * 3 // 4, SIDEBAR * 2  # pixels, between which its edge can be dragged
 MOST_LETTERS = 60  # of the name of a folder
 
 
@@ -75,8 +76,10 @@ class HistoryPanel(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("sidebar")
-        self.setFixedWidth(SIDEBAR)
-        self._is_over = True
+        self.wanted_width = SIDEBAR
+        self.setMinimumWidth(LEAST)
+        self.setMaximumWidth(MOST)
+        self._is_over, self._offers_other = True, False
         self.model = HistoryModel(self)
         self.model.renamed.connect(self.renamed)
         self.model.folder_renamed.connect(self.folder_renamed)
@@ -147,6 +150,10 @@ class HistoryPanel(QFrame):
         below.addWidget(self.note)
         column.addLayout(below)
         column.addLayout(self.foot)
+
+    def sizeHint(self) -> QSize:
+        """As wide as it was left."""
+        return QSize(self.wanted_width, super().sizeHint().height())
 
     def show_chats(self, chats: list[ChatSummary], words: str) -> None:
         """Show all chats, or those that a search for ``words`` found."""
@@ -245,7 +252,7 @@ class HistoryPanel(QFrame):
         )
         menu.addMenu(self._folders_menu(menu, chat))
         menu.addAction(
-            tr("Take out of the archive") if chat.is_archived else tr("Archive"),
+            tr("Take out of the archive") if chat.is_archived else tr("Put into the archive"),
             lambda: self.put_away.emit(chat.id, not chat.is_archived),
         )
         export = menu.addAction(tr("Export…"), lambda: self._ask_where(chat.title, chat.id))
@@ -263,18 +270,20 @@ class HistoryPanel(QFrame):
             action.setEnabled(self._is_over)  # one at a time
         return menu
 
-    def show_exchange(self, words: str, is_over: bool) -> None:
-        """Say how far an import or export is, or what became of it."""
-        self._is_over = is_over
-        self.note.button.setText("OK" if is_over else tr("Stop"))
+    def show_exchange(self, words: str, is_over: bool, offers_other: bool = False) -> None:
+        """Say how far an import or export is, or what became of it; offer to choose another file where that helps."""
+        self._is_over, self._offers_other = is_over, offers_other
+        self.note.button.setText(tr("Choose a file…") if offers_other else "OK" if is_over else tr("Stop"))
         self.note.button.show()
         self.note.say(words)
 
     def _on_note(self) -> None:
         if not self._is_over:
             self.exchange_left.emit()
-        else:
-            self.note.hide()
+            return
+        self.note.hide()
+        if self._offers_other:
+            self._ask_what()
 
     def _ask_what(self) -> None:
         dialog = QFileDialog(self.window(), tr("Import chats"), "", IMPORTED)

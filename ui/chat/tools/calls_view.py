@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
+    QApplication,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -48,7 +49,9 @@ class CallsView(QWidget):
         self.hide()
 
     def show_calls(self, calls: Sequence[ToolCall]) -> None:
-        """Show how far each call is."""
+        """Show how far each call is. The keyboard goes on from a question that was answered to the next one."""
+        now = QApplication.focusWidget()
+        answered = next((row for row in self.rows.values() if now in (row.once, row.always, row.no)), None)
         for call in calls:
             row = self.rows.get(call.id)
             if row is None:
@@ -59,6 +62,9 @@ class CallsView(QWidget):
                     row.set_palette(self._palette)
             row.show_call(call)
         self.setVisible(bool(calls))
+        if answered is not None and not answered.once.isVisibleTo(answered):
+            left = (row.once for row in self.rows.values() if row.once.isVisibleTo(row))
+            next(left, answered.head).setFocus(Qt.FocusReason.TabFocusReason)
 
     def set_palette(self, palette: Palette) -> None:
         """Draw the icons for another palette."""
