@@ -168,3 +168,12 @@ def test_both_come_back_at_the_next_start_with_what_was_typed(
     again.close()
     with closing(ChatStore(tmp_path / "chats.db")) as store:
         assert store.drafts() == {second: "not sent", NEW_BESIDE: "not begun"}
+
+
+def test_an_empty_chat_greets_by_its_own_model(qtbot, window: MainWindow) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: "Ember" in window.page.welcome.note.text())
+    window.open_beside(None)
+    window.page.choose_model("ember-draft-q8_0")
+    assert "Ember" not in window.page.welcome.note.text()
+    assert "Ember" in window.chats.pages[0].welcome.note.text()
