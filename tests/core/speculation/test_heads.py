@@ -332,7 +332,7 @@ def test_a_head_beside_an_architecture_that_hides_its_layers_is_refused() -> Non
 
 
 def test_a_head_is_no_model() -> None:
-    refused(EngineOptions(random_head("eagle3").options["draft_path"]), "loaded beside its model")
+    refused(EngineOptions(random_head("eagle3").options["draft_path"]), "only drafts tokens for a larger model")
 
 
 def test_heads_whose_weights_are_left_out_are_not_asked_for() -> None:
