@@ -114,12 +114,13 @@ def measure_draft(
     ways, n_servers = ways_with(draft, options.depths), options.servers
     servers = {way: [stage.contender(way) for _ in range(n_servers)] for way in ways}
     together = {way: [stage.contender(way)] for way in (_TOGETHER if draft != "none" else ())}
-    servers[PLAIN] = together[PLAIN] = [stage.contender(PLAIN)]
+    servers[PLAIN] = [stage.contender(PLAIN)]
     for way, contenders in (*servers.items(), *together.items()):
         # Ways without decisions learn nothing: one prompt warms them up.
         warm_up = prompts.warm_up() if way.depth is None and not way.is_plain else prompts.warm_up()[:1]
         for contender, prompt in product(contenders, warm_up):
             contender.run([prompt.text], options.tokens)
+    together[PLAIN] = servers[PLAIN]
     samples = _measure_ways(draft, ways, servers, options)
     n_more = options.more_prompts if draft != "none" else 0
     more: list[DraftSample] = []

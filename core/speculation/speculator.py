@@ -388,15 +388,15 @@ class Speculator:
         growth, plain_step = self._growth, times.plain
         way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
         n_rows = sum([outcome.n_drafted for outcome in outcomes])
-        if n_rows:
-            way_back += self._commit_overhead.seconds
-        spent = times.decode + self._seconds + way_back
+        committing = self._commit_overhead.seconds if n_rows else 0.0
+        spent = times.decode + self._seconds + way_back + committing
         self.budget.add_elapsed(spent)
         if not outcomes and not growth.times:
             return
         plain = plain_step / max(times.n_sequences, 1)
-        # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
-        beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back
+        # Rows of drafts, those replayed after them, the way back and committing have taken what the step took beyond a
+        # plain one.
+        beyond = min(times.decode, HICCUP * plain_step) - plain_step + way_back + committing
         # And it took time to decide on them. Where nothing was drafted, those who were asked in vain have taken it.
         deciding = max(self._seconds - sum([time.seconds for time in growth.times]), 0.0)
         in_vain = deciding / len(growth.times) if growth.spent and growth.times and not n_rows else 0.0
