@@ -12,11 +12,10 @@ from core.values.addresses import is_worker, worker_address
 from core.values.errors import BadOption
 from models.files.disk import write_whole
 from models.files.json_store import JsonStore
+from models.files.system_keyring import forget_secret, keep_secret, kept_secret
 from models.formatting.sentence import Sentence
-from models.hub.errors import HubError
-from models.hub.token import forget_token, from_keyring
-from models.hub.token import keep_token as keep_in_keyring
 
+_SERVICE = "slipstream"
 VARIABLE = "SLIPSTREAM_WORKER_TOKEN"
 _FEWEST_CHARACTERS = 16  # fewer could be guessed
 
@@ -53,7 +52,7 @@ def tokens_for(devices: Iterable[str], file: Path | None = None) -> tuple[tuple[
     A worker whose token is nowhere is left out: what connects to it says so.
     """
     given = read_token(file) if file is not None else os.environ.get(VARIABLE, "").strip()
-    found = {worker: given or from_keyring(worker) for worker in devices if is_worker(worker)}
+    found = {worker: given or kept_secret(_SERVICE, worker) for worker in devices if is_worker(worker)}
     return tuple((worker, token) for worker, token in found.items() if token)
 
 
@@ -68,11 +67,7 @@ def named_workers(devices: Iterable[str], file: Path | None = None) -> tuple[tup
 
 def keep_token(worker: str, token: str) -> bool:
     """Keep the token of another machine's worker in the system's keyring; False where there is none."""
-    try:
-        keep_in_keyring(worker, token)
-    except HubError:
-        return False
-    return True
+    return keep_secret(_SERVICE, worker, token)
 
 
 def known_workers() -> tuple[str, ...]:
@@ -90,7 +85,7 @@ def add_worker(worker: str, token: str) -> bool:
 
 def forget_worker(worker: str) -> None:
     """Keep a worker and its token no longer. Raises StoreRefused."""
-    forget_token(worker)
+    forget_secret(_SERVICE, worker)
     _store().update(lambda entries: entries.pop(worker, None))
 
 

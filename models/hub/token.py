@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from models.files.system_keyring import forget_secret, keep_secret, kept_secret
 from models.formatting.sentence import Sentence
 from models.hub.errors import BadHubSetting
 
-_SERVICE = "slipstream"
+SERVICE = "slipstream"  # by which the keyring has tokens
 HUGGING_FACE = "https://huggingface.co"
 
 
@@ -28,7 +29,7 @@ def find_token(address: str) -> AccessToken | None:
     named = os.environ.get("HF_TOKEN", "").strip()
     if named:
         return AccessToken(named, "HF_TOKEN")
-    kept = from_keyring(address)
+    kept = kept_secret(SERVICE, address)
     if kept:
         return AccessToken(kept, "the system keyring")
     theirs = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUGGING_FACE
@@ -37,43 +38,18 @@ def find_token(address: str) -> AccessToken | None:
 
 def keep_token(address: str, secret: str) -> None:
     """Keep a token in the system keyring; raises BadHubSetting if there is no keyring."""
-    import keyring
-    from keyring.errors import KeyringError
-
-    try:
-        keyring.set_password(_SERVICE, address, secret)
-    except KeyringError as error:
+    if not keep_secret(SERVICE, address, secret):
         raise BadHubSetting(
             Sentence(
                 "This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in "
                 "a desktop session). Set the environment variable HF_TOKEN instead."
             )
-        ) from error
+        )
 
 
 def forget_token(address: str) -> bool:
     """Remove the token from the keyring; False if there was none."""
-    import keyring
-    from keyring.errors import KeyringError
-
-    try:
-        keyring.delete_password(_SERVICE, address)
-    except KeyringError:
-        return False
-    return True
-
-
-def from_keyring(address: str) -> str | None:
-    """Return the keyring's token for an address; None without a token or a keyring."""
-    try:
-        import keyring
-        from keyring.errors import KeyringError
-    except ImportError:  # a broken keyring must not stop a public download
-        return None
-    try:
-        return keyring.get_password(_SERVICE, address)
-    except KeyringError:  # none there, or locked
-        return None
+    return forget_secret(SERVICE, address)
 
 
 def _from_file() -> AccessToken | None:

@@ -64,12 +64,13 @@ def logout(as_json: _Json = False) -> None:
     from app.cli.models.library import answer
     from app.library.hub_access import hub_settings
     from app.library.trouble import as_library_errors
-    from models.hub.token import from_keyring
+    from models.files.system_keyring import kept_secret
+    from models.hub.token import SERVICE
     from models.library.requests import LogOut
 
     with as_library_errors():
         address = hub_settings().address
-        was_there = from_keyring(address) is not None
+        was_there = kept_secret(SERVICE, address) is not None
         answer(LogOut(), same_hub=True)
     if as_json:
         print(json.dumps({"was_logged_in": was_there}))

@@ -15,6 +15,7 @@ from app.environment.exit_codes import ExitCode
 from app.environment.paths import config_folder
 from core.values.errors import BadRequest, SlipstreamError
 from models.files.json_store import JsonStore, StoreRefused
+from models.files.system_keyring import forget_secret, keep_secret, kept_secret
 from models.formatting.program import PROGRAM
 from models.formatting.sentence import Sentence
 
@@ -100,7 +101,7 @@ class RemoteStore:
         if key:
             _keep_key(remote, key)
         if before is not None and before.has_key and (not key or before.url != remote.url):
-            _forget_key(before)
+            forget_secret(_SERVICE, _entry_name(before))
         entry = {
             "url": remote.url,
             "key": remote.has_key,
@@ -116,7 +117,7 @@ class RemoteStore:
         remote = self.named(name)
         self._update(lambda entries: entries.pop(remote.name, None))
         if remote.has_key:
-            _forget_key(remote)
+            forget_secret(_SERVICE, _entry_name(remote))
 
     def named(self, name: str) -> Remote:
         """Return the remote of this name. Raises BadRemote, which says which there are."""
@@ -139,39 +140,16 @@ def key_of(remote: Remote) -> str | None:
     named = os.environ.get(remote.key_variable, "").strip()
     if named or not remote.has_key:
         return named or None
-    try:
-        import keyring
-        from keyring.errors import KeyringError
-    except ImportError:
-        return None
-    try:
-        return keyring.get_password(_SERVICE, _entry_name(remote))
-    except KeyringError:  # none there, or locked
-        return None
+    return kept_secret(_SERVICE, _entry_name(remote))
 
 
 def _keep_key(remote: Remote, key: str) -> None:
-    import keyring
-    from keyring.errors import KeyringError
-
-    try:
-        keyring.set_password(_SERVICE, _entry_name(remote), key)
-    except KeyringError as error:
+    if not keep_secret(_SERVICE, _entry_name(remote), key):
         raise BadRemote(
             "This system has no keyring that could keep the key (on Linux: GNOME Keyring or KWallet in a desktop "
             f"session). Add the remote without a key, and set {remote.key_variable} in the environment of the server.",
             param="key",
-        ) from error
-
-
-def _forget_key(remote: Remote) -> None:
-    import keyring
-    from keyring.errors import KeyringError
-
-    try:
-        keyring.delete_password(_SERVICE, _entry_name(remote))
-    except KeyringError:  # none there, or no keyring any more
-        return
+        )
 
 
 def _entry_name(remote: Remote) -> str:
