@@ -6,7 +6,7 @@ Where a server runs, its window sees what a command does, and no two processes c
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from app.client.discovery import RunningServer, running_servers
 from core.values.errors import SlipstreamError
@@ -14,12 +14,12 @@ from core.values.errors import SlipstreamError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from app.client.http_client import ServerRefused
     from app.client.library_client import LibraryClient
     from app.library_service.service import LibraryService
     from models.catalog.catalog import Catalog, ModelEntry
     from models.library.values import Download, Quantising
 
+_Done = TypeVar("_Done")
 _Work = TypeVar("_Work", "Download", "Quantising")
 # What a server cannot do that is of another version, has no API key, or is stopping.
 _NOT_DONE_THERE = frozenset({"not_found", "unknown_parameter", "api_key_needed", "library_stopped"})
@@ -39,7 +39,7 @@ def answer(request: Any, *, same_hub: bool = False) -> Any:
         except ServerUnreachable:
             continue
         except ServerRefused as refusal:
-            if not is_not_done_there(refusal):
+            if refusal.code not in _NOT_DONE_THERE:
                 raise
     return own_answer(request)
 
@@ -59,30 +59,54 @@ def parts(request: Any, stop: Any) -> Generator[Any, None, None]:
         except (ServerUnreachable, StreamBroken):
             continue  # it has gone: this process begins anew
         except ServerRefused as refusal:
-            if not is_not_done_there(refusal):
+            if refusal.code not in _NOT_DONE_THERE:
                 raise
     with _own() as service:
         yield from service.answer(request)
 
 
+def asked_there(ask: Callable[[LibraryClient], _Done | None], *, same_hub: bool = False) -> _Done | None:
+    """Return what ``ask`` gets of the first server that can do it; None where none can, or all of them have gone."""
+    for library in libraries(same_hub=same_hub):
+        from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
+
+        try:
+            if (done := ask(library)) is not None:
+                return done
+        except (ServerUnreachable, StreamBroken):
+            continue
+        except ServerRefused as refusal:
+            if refusal.code not in _NOT_DONE_THERE:
+                raise
+    return None
+
+
 def followed(
-    news: Iterator[tuple[_Work, ...]], number: int, show: Callable[[Any], None], stopped: Exception
+    library: LibraryClient, work: _Work, show: Callable[[Any], None], *, undo: Any, stopped: Exception
 ) -> _Work | None:
     """Follow work that a library has begun to its end; None if the library stops before that.
 
-    ``show`` gets its progress. Raises LibraryError where it fails, and ``stopped`` where the window stops it.
+    ``show`` gets its progress, and Ctrl-C asks for ``undo``, if that is not None. Raises LibraryError where it fails,
+    and ``stopped`` where the window stops it.
     """
     from app.library.trouble import library_error
+    from models.library.values import Download
 
-    for known in news:
-        now = next((one for one in known if one.number == number), None)
-        if now is None or now.phase.value in ("paused", "cancelled"):
-            raise stopped
-        if now.trouble is not None:
-            raise library_error(now.trouble)
-        if now.done is not None:
-            return now
-        show(now.progress)
+    try:
+        for known in library.downloads() if isinstance(work, Download) else library.quantisings():
+            now: Any = next((one for one in known if one.number == work.number), None)
+            if now is None or now.phase.value in ("paused", "cancelled"):
+                raise stopped
+            if now.trouble is not None:
+                raise library_error(now.trouble)
+            if now.done is not None:
+                return cast("_Work", now)
+            show(now.progress)
+    except KeyboardInterrupt:
+        if undo is not None:
+            with suppress(SlipstreamError):  # a server that has gone has ended its work with it
+                library.answer(undo)
+        raise
     return None
 
 
@@ -96,11 +120,6 @@ def libraries(*, same_hub: bool = False) -> Iterator[LibraryClient]:
             library = LibraryClient(Client(server.url, server.api_key))
             if not same_hub or _has_our_hub(library):
                 yield library
-
-
-def is_not_done_there(refusal: ServerRefused) -> bool:
-    """Whether a server cannot do what it was asked, and this process may."""
-    return refusal.code in _NOT_DONE_THERE
 
 
 def own_answer(request: Any) -> Any:

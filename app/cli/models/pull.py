@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from app.cli.models.library import followed, is_not_done_there, libraries
+from app.cli.models.library import asked_there, followed
 from app.cli.terminal.progress_line import ProgressLine
 from app.cli.terminal.text import say, say_on_stderr
 from app.environment.exit_codes import ExitCode
-from core.values.errors import SlipstreamError
 from models.formatting.figures import duration, size
 from models.formatting.json_values import plain
 
@@ -117,38 +115,22 @@ def download(request: DownloadRequest, connections: int = N_CONNECTIONS) -> Down
 
 def _download_there(request: DownloadRequest, show: _Show) -> Downloaded | None:
     """Let a server that asks the same Hub download it; None where none can begin with it at once."""
-    for library in libraries(same_hub=True):
-        from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
-        from models.library.requests import ListDownloads
-
-        try:
-            others = [one for one in library.answer(ListDownloads()) if not one.is_at_rest]
-            is_there = any((one.repo_id, one.wanted) == (request.repo_id, request.wanted) for one in others)
-            if is_there or not others:
-                return _follow(library, request, show, was_begun=is_there)
-        except (ServerUnreachable, StreamBroken):
-            continue  # it has gone; what has arrived is kept
-        except ServerRefused as refusal:
-            if not is_not_done_there(refusal):
-                raise
-    return None
-
-
-def _follow(library: LibraryClient, request: DownloadRequest, show: _Show, *, was_begun: bool) -> Downloaded | None:
-    """Begin a download in a library and see it to its end; None where the library stops before that."""
     from app.library.errors import LibraryError
-    from models.library.requests import PauseDownload, StartDownload
+    from models.library.requests import ListDownloads, PauseDownload, StartDownload
 
-    number = library.answer(StartDownload(request.repo_id, request.wanted, request.revision)).number
     sentence = f"{request.repo_id} was stopped in the window. The same command goes on from there."
-    try:
-        last = followed(library.downloads(), number, show, LibraryError(sentence, ExitCode.INTERRUPTED))
-    except KeyboardInterrupt:
-        if not was_begun:
-            with suppress(SlipstreamError):  # a server that has gone keeps what has arrived
-                library.answer(PauseDownload(number))
-        raise
-    return last.done if last is not None else None
+
+    def ask(library: LibraryClient) -> Downloaded | None:
+        others = [one for one in library.answer(ListDownloads()) if not one.is_at_rest]
+        is_there = any((one.repo_id, one.wanted) == (request.repo_id, request.wanted) for one in others)
+        if others and not is_there:
+            return None
+        begun = library.answer(StartDownload(request.repo_id, request.wanted, request.revision))
+        undo = None if is_there else PauseDownload(begun.number)
+        last = followed(library, begun, show, undo=undo, stopped=LibraryError(sentence, ExitCode.INTERRUPTED))
+        return last.done if last is not None else None
+
+    return asked_there(ask, same_hub=True)
 
 
 def _download_here(request: DownloadRequest, connections: int, show: _Show) -> Downloaded:

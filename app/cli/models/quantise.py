@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.models.library import followed, is_not_done_there, libraries
+from app.cli.models.library import asked_there, followed
 from app.cli.terminal.progress_line import ProgressLine
 from app.cli.terminal.text import say
-from core.values.errors import SlipstreamError
 from models.formatting.figures import duration, size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from app.client.library_client import LibraryClient
     from models.catalog.catalog import ModelEntry
     from models.library.requests import Quantise
     from models.library.values import Quantising
@@ -87,27 +86,14 @@ def quantise(
 
 def _made_there(wish: Quantise, show: _Show) -> Quantising | None:
     """Let a server make it, so that its windows show that too; None where none can."""
-    for library in libraries():
-        from app.client.http_client import ServerRefused, ServerUnreachable, StreamBroken
-        from models.library.requests import CancelQuantise
-        from models.quantise.errors import QuantiseCancelled
+    from models.library.requests import CancelQuantise
+    from models.quantise.errors import QuantiseCancelled
 
-        try:
-            number = library.answer(wish).number
-            try:
-                made = followed(library.quantisings(), number, show, QuantiseCancelled())
-            except KeyboardInterrupt:
-                with suppress(SlipstreamError):  # a server that has gone leaves nothing of it
-                    library.answer(CancelQuantise(number))
-                raise
-            if made is not None:
-                return made
-        except (ServerUnreachable, StreamBroken):
-            continue  # it has gone, and nothing of it is left
-        except ServerRefused as refusal:
-            if not is_not_done_there(refusal):
-                raise
-    return None
+    def ask(library: LibraryClient) -> Quantising | None:
+        begun = library.answer(wish)
+        return followed(library, begun, show, undo=CancelQuantise(begun.number), stopped=QuantiseCancelled())
+
+    return asked_there(ask)
 
 
 def _made_here(entry: ModelEntry, wish: Quantise, show: _Show) -> Quantising:
