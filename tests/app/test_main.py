@@ -20,10 +20,11 @@ import typer
 from typer.core import TyperGroup
 
 from app.cli import main as cli
-from app.cli.terminal.errors import exit_code
+from app.cli.terminal.errors import exit_code, typed
 from app.client.discovery import RunningServer
 from app.environment.exit_codes import ExitCode
 from app.jobs.benches import benches
+from app.library.trouble import trouble_of
 from core.values.errors import (
     BadOption,
     BadRequest,
@@ -33,10 +34,16 @@ from core.values.errors import (
     SlipstreamError,
     WorkerUnavailable,
 )
+from models.files.errors import NothingToChoose, WrongContent
+from models.formatting.json_values import plain, value_of
+from models.hub.errors import BadToken, FileNotFound, GatedWithoutToken, Offline, RateLimited, RepositoryNotFound
+from models.library.values import Trouble
+from models.quantise.errors import QuantiseRefused
 from tests.app.conftest import Typed
 from tests.support.commands import ran, started
 from tests.support.waiting import until
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
+from ui.client.remedies import clicked
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -477,3 +484,30 @@ def test_a_server_starts_without_what_most_servers_never_use() -> None:
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
     ).stdout
     assert not {"httpx", "rich", "PIL", "llama_cpp", "app.cli.commands.batch"} & set(loaded.split())
+
+
+_LOGIN = "`./slipstream models login`"
+_BUTTONS = "“Hub settings…”, “Log in”"
+
+
+@pytest.mark.parametrize(
+    ("error", "in_terminal", "in_window"),
+    [
+        (Offline(), "`./slipstream models list`", "suggested ones"),
+        (RateLimited(3), _LOGIN, _BUTTONS),
+        (RepositoryNotFound("a/b", has_token=False), _LOGIN, _BUTTONS),
+        (RepositoryNotFound("a/b", has_token=True), "`./slipstream models search NAME`", "A search"),
+        (FileNotFound("a/b c", "x"), "`./slipstream models show 'a/b c'`", "Find it again"),
+        (BadToken(), _LOGIN, _BUTTONS),
+        (GatedWithoutToken("a/b", "https://hub"), _LOGIN, _BUTTONS),
+        (NothingToChoose("Say which.", "a/b:Q8_0"), "`./slipstream models pull a/b:Q8_0`", "Say which."),
+        (NothingToChoose("It has none."), "`./slipstream models search NAME`", "It has none."),
+        (WrongContent("x"), "try again later", "try again later"),
+        (QuantiseRefused("It would lose more.", "--allow"), "The option for that is --allow.", "It would lose more."),
+    ],
+)
+def test_both_places_have_their_words(error, in_terminal, in_window):
+    trouble = value_of(Trouble, plain(trouble_of(error)))
+    assert in_terminal in typed(trouble)
+    assert in_window in clicked(trouble).sentence
+    assert "./slipstream" not in clicked(trouble).sentence

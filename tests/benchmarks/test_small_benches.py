@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import lanes, synthetic_vocab, truth
+from benchmarks import lanes, predict, synthetic_vocab, truth
 from benchmarks.ablations import RULES, SimulatedWorkload, workloads
+from benchmarks.api_agent import CONVERSATIONS, AgentTurn, reread, shares
+from benchmarks.api_client import PROTOCOLS
+from benchmarks.concurrency import ConcurrencySample, rows_of, summarise
+from benchmarks.contenders import AUTO, PLAIN, ContenderRun, ReplyOutcome
 from benchmarks.embeddings import OURS, PEER, EmbeddingCase, measure_case
 from benchmarks.lanes import LanePace
+from benchmarks.report import percentile
 from benchmarks.truth import StoppedClock, TruthSample
 from core.machine.host import core_count
+from core.machine.known_machine import MachineProbe, TimedModel
 from core.values.messages import Receipt
+from models.estimate.speed.machine import Machine
+from models.estimate.speed.probe import Probe
 from tests.support.engines import open_engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -225,3 +235,134 @@ def test_options_that_cannot_work_are_refused_before_anything_is_measured(
     refuse: Callable[..., str], name: str, options: str, words: str
 ) -> None:
     assert words in refuse(name, *options.split())
+
+
+def test_a_share_is_of_the_prompt_and_the_reply_before() -> None:
+    turns = [AgentTurn(80, 0, 20), AgentTurn(110, 95, 10), AgentTurn(130, 120, 10)]
+    assert shares(turns, drops_thoughts=False) == ([0.95, 1.0], [])
+    assert reread(turns) == [5, 0]
+    turns = [
+        AgentTurn(100, 0, 10),
+        *(AgentTurn(110 + 10 * i, 100 + 10 * i, 0) for i in range(4)),
+        AgentTurn(120, 90, 10),
+    ]
+    of_all, of_kept = shares(turns, drops_thoughts=True)
+    assert len(of_all) == 4
+    assert of_kept == [0.9]
+
+
+@pytest.mark.slow
+def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
+    options = ("--layers", "4", "--rounds", "1", "--tokens", "6", "--slots", "3", "--requests", "40", "--turns", "3")
+    report = run_bench("api", *options)
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for row in report["rows"]:
+        parts.setdefault(row["part"], []).append(row)
+    assert all(row["http_ttft_ms"] > 0 and row["engine_ttft_ms"] > 0 for row in parts["ttft"])
+    assert {row["streams"] for row in parts["rate"]} == {1, 3}
+    assert [row["protocol"] for row in parts["streams"]] == [protocol.name for protocol in PROTOCOLS]
+    assert all(row["chunks"] >= row["streams"] for row in parts["streams"])
+    assert report["summary"]["wrong_streams"] == 0
+    assert parts["requests"][0]["cancelled"] == 2
+    assert report["summary"]["busy_slots_after"] == 0
+    assert [row["protocol"] for row in parts["agent"]] == list(CONVERSATIONS)
+    assert report["summary"]["agent_reused_min"] >= 0.95
+
+
+PROBE = MachineProbe(
+    "cpu", 1, {"CPU": Probe({"Q8_0": 20e9}, {}, 1e-6, 0.4)}, (TimedModel("ember-q8_0.gguf", "CPU", 70, 1e-3),)
+)
+
+
+@pytest.mark.slow
+def test_the_report_has_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(predict, "TYPES", ("Q8_0",))
+    monkeypatch.setattr(predict, "probe_machine", lambda models: PROBE)
+    monkeypatch.setattr(predict.bandwidth, "LARGEST_SET", 64 << 20)
+    picture = tmp_path / "predict.png"
+    options = argparse.Namespace(layers=(1, 2), seconds=0.02, threads=1, seed=1, plot=picture)
+    report = predict.measure(options).as_dict()
+    assert len(report["rows"]) == 2 * 2 * 2
+    assert {"median_error", "p90_error", "median_error_cold", "median_error_Q8_0"} <= report["summary"].keys()
+    assert all(row["learnt"] > 0 and row["measured"] > 0 for row in report["rows"])
+    assert picture.stat().st_size > 1_000
+
+
+def _learnt(machine: Machine | None) -> Machine:
+    """Leave out the free memory, which changes from one moment to the next."""
+    assert machine is not None
+    return replace(machine, devices=())
+
+
+def test_a_prediction_has_not_seen_its_model_nor_one_of_its_size() -> None:
+    members = [predict.Member("dense", "Q8_0", n) for n in (4, 8, 16)]
+    samples = [
+        predict.PredictSample(
+            member, "empty", 10, seconds, 1, predict.Observation({"CPU: layer": member.n_layers}, seconds)
+        )
+        for member, seconds in zip(members, (1e-3, 2e-3, 4e-3), strict=True)
+    ]
+    usual = predict.predictors(30e9, PROBE, samples)["learnt"]
+    wrong = [
+        *samples[:2],
+        predict.PredictSample(members[2], "empty", 10, 9.0, 1, predict.Observation({"CPU: layer": 16}, 9.0)),
+    ]
+    changed = predict.predictors(30e9, PROBE, wrong)["learnt"]
+    assert _learnt(usual(samples[2])) == _learnt(changed(samples[2]))
+    assert _learnt(usual(samples[0])) != _learnt(changed(samples[0]))
+    few = predict.predictors(30e9, PROBE, samples)["few"]
+    assert few(samples[0]) is None
+    assert few(samples[2]) is not None
+
+
+PNG = b"\x89PNG\r\n"
+WAY_BACK = {"ember": None, "qwen35": "RecurrentMemory", "qwen3next": "CheckpointMemory"}
+
+
+def run(seconds: float, *gaps: float) -> ContenderRun:
+    receipt = Receipt(n_generated=11, n_drafted=20, n_accepted=5, ttft=0.5, decode=1.0)
+    return ContenderRun((ReplyOutcome("a", receipt, list(gaps)), ReplyOutcome("b", receipt, list(gaps))), seconds)
+
+
+def test_a_row_holds_medians_of_its_runs() -> None:
+    samples = [
+        ConcurrencySample("random", AUTO, 2, run(seconds, 0.1, 0.1, 0.9), ratio)
+        for seconds, ratio in ((1, 1.0), (2, 0.9))
+    ]
+    samples.append(ConcurrencySample("random", PLAIN, 2, run(1, 0.1), 1.0))
+    row, plain = rows_of(samples)
+    assert (row["tokens_per_s"], row["vs_plain"], row["ttft_ms_p50"]) == (16.5, 0.95, 500.0)
+    assert (row["itl_ms_p50"], row["itl_ms_p95"], row["ms_per_token_p50"]) == (100.0, 900.0, 100.0)
+    assert row["acceptance"] == 0.25
+    assert (plain["way"], plain["vs_plain"]) == ("plain", 1.0)
+
+
+def test_the_summary_is_the_worst_for_each_number_of_clients() -> None:
+    rows = [
+        {"way": way, "clients": clients, "vs_plain": ratio}
+        for way, clients, ratio in (("plain", 1, 0.5), ("auto", 1, 1.4), ("auto", 1, 1.1), ("auto", 16, 0.98))
+    ]
+    expected = {"drafted_vs_plain_min_1": 1.1, "drafted_vs_plain_min_16": 0.98, "draft_vs_plain_min": 0.98}
+    assert summarise(rows) == expected
+    assert summarise([]) == {"draft_vs_plain_min": None}
+
+
+def test_a_percentile_is_a_value_that_was_seen() -> None:
+    values = [5.0, 1.0, 4.0, 2.0, 3.0]
+    assert [percentile(values, share) for share in (0.01, 0.5, 0.6, 0.95, 1.0)] == [1.0, 3.0, 3.0, 5.0, 5.0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", WAY_BACK)
+def test_a_small_run_of_concurrency(run_bench: Callable[..., dict[str, Any]], tmp_path: Path, model: str) -> None:
+    picture = tmp_path / "concurrency.png"
+    options = f"--model {model} --layers 6 --rounds 1 --tokens 12 --clients 1 3 --plot".split()
+    report = run_bench("concurrency", *options, str(picture))
+    cells = {(row["draft"], row["way"], row["clients"]) for row in report["rows"]}
+    assert cells == {(d, w, n) for d in ("realistic", "random") for w in ("plain", "auto") for n in (1, 3)}
+    assert all(row["tokens_per_s"] > 0 and row["ttft_ms_p50"] > 0 for row in report["rows"])
+    assert report["settings"]["model"] == model
+    assert WAY_BACK[model] in (None, report["settings"].get("way_back"))
+    assert report["summary"].keys() == {"drafted_vs_plain_min_1", "drafted_vs_plain_min_3", "draft_vs_plain_min"}
+    assert picture.read_bytes().startswith(PNG)

@@ -1,9 +1,10 @@
-"""Many connections, and slow ones: they starve nobody, and their places are given away."""
+"""Many connections, slow ones, and what is said on one before there is a request: they starve nobody."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,12 +12,14 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
+from uvicorn.server import ServerState
 
 from app.server.http import http_server
-from app.server.http.http_server import HttpProtocol, HttpServer, allow_many_files
+from app.server.http.http_server import MAX_HEAD, HttpProtocol, HttpServer, allow_many_files
 from app.server.http.listening_socket import listen
 from tests.app.server.conftest import RunningServer
 
@@ -119,3 +122,66 @@ def test_one_who_never_reads_the_answer_is_cut_off(small: str, ended: threading.
     with opened(small, 1, b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n"):
         assert ended.wait(30)
         assert httpx.get(small).text == "yes", "others are served meanwhile"
+
+
+class Wire(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:  # type: ignore[override]
+        self.written += data
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+async def no_application(scope, receive, send) -> None:
+    await asyncio.Event().wait()
+
+
+def said_to(*parts: bytes) -> Wire:
+    """Return the wire after a client has sent these parts."""
+
+    async def run() -> Wire:
+        config = uvicorn.Config(no_application, http=HttpProtocol, log_config=None)
+        config.load()
+        protocol, wire = HttpProtocol(config, ServerState(), {}), Wire()
+        protocol.connection_made(wire)
+        for part in parts:
+            if not wire.is_closed:
+                protocol.data_received(part)
+        for task in protocol.tasks:
+            task.cancel()
+        return wire
+
+    return asyncio.run(run())
+
+
+BEGIN = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nX: "
+
+
+def test_a_head_without_an_end_is_refused_and_long_ones_with_an_end_are_read() -> None:
+    wire = said_to(BEGIN % 1, *[b"a" * 100_000] * (MAX_HEAD // 100_000 + 1))
+    head, _, body = wire.written.partition(b"\r\n\r\n")
+    assert wire.is_closed
+    assert head.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert json.loads(body)["error"]["code"] == "headers_too_large"
+    head = BEGIN % (2 * MAX_HEAD) + b"a" * 50_000 + b"\r\n\r\n"
+    wire = said_to(*[head[i : i + 10_000] for i in range(0, len(head), 10_000)], *[b"b" * 200_000] * 10)
+    assert (wire.written, wire.is_closed) == (b"", False)
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * (MAX_HEAD // 2)
+    wire = said_to(head, b"a\r\n\r\n", head, b"a\r\n\r\n", head, b"a\r\n\r\n")
+    assert (wire.written, wire.is_closed) == (b"", False)

@@ -1,17 +1,28 @@
-"""What is measured of a model's steps at load, and what of it is believed."""
+"""What is measured of a model's steps at load, what of it is believed, and what is assumed without measuring."""
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
-from core.cost.calibration import calibrate, plausible
-from core.cost.cost_model import ReadCost
+from core.cost.calibration import assumed_steps, calibrate, plausible
+from core.cost.cost_model import CostModel, ReadCost
+from core.engine.engine import Engine
 from core.llama.context import Batch, Context, DecodeStatus
-from models.facts.model_facts import read_model
-from tests.support.engines import open_engine
+from core.loading.load_engine import load_engine
+from core.machine.host import core_count
+from core.values.engine_options import EngineOptions
+from core.values.messages import LoadedModel
+from core.values.request import SamplingParams
+from models.facts.model_facts import WeightBytes, read_model
+from tests.support.engines import complete, open_engine
 from tests.support.prompts import EMBER
+from tools.model_factory import gguf_factory, head_factory
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 
 def test_a_step_that_took_longer_than_its_rows_one_by_one_was_disturbed() -> None:
@@ -64,3 +75,76 @@ def test_short_steps_are_measured_as_drafts_find_them_between_steps_of_one_row(m
         calibrate(engine.context, 512)
     assert widths.count(4) >= 3
     assert not any(1 < before == width <= 8 for before, width in pairwise(widths))
+
+
+DENSE = ReadCost.of(read_model(EMBER), "f16")
+EXPERTS = ReadCost(WeightBytes(shared=10**9, experts=8 * 10**9, n_experts=64, n_experts_used=8), 1000)
+
+
+@pytest.mark.parametrize("reads", [DENSE, EXPERTS])
+@pytest.mark.parametrize("is_on_gpu", [False, True])
+def test_wider_steps_take_longer_and_less_than_as_many_narrow_ones(reads: ReadCost, is_on_gpu: bool) -> None:
+    model = CostModel(assumed_steps(reads, is_on_gpu=is_on_gpu))
+    times = [model.time(rows) for rows in range(1, 200)]
+    assert times == sorted(times)
+    assert all(took <= rows * times[0] for rows, took in enumerate(times, 1))
+    assert model.time(1, 1000) > model.time(1)
+
+
+def test_a_further_row_is_dear_on_a_processor_and_nearly_free_on_a_gpu() -> None:
+    for is_on_gpu, low, high in ((False, 1.3, 1.5), (True, 1.0, 1.05)):
+        model = CostModel(assumed_steps(DENSE, is_on_gpu=is_on_gpu))
+        assert low <= model.time(2) / model.time(1) <= high
+
+
+def test_further_rows_read_further_experts() -> None:
+    dense, experts = (CostModel(assumed_steps(reads, is_on_gpu=True)) for reads in (DENSE, EXPERTS))
+    assert experts.time(8) / experts.time(1) > 2.0 > dense.time(8) / dense.time(1)
+
+
+def measured_nothing(*_: Any, **__: Any) -> NoReturn:
+    raise AssertionError("it was measured")
+
+
+def load_unmeasured(model: Path, folder: Path, **options: Any) -> tuple[Engine, LoadedModel]:
+    return load_engine(EngineOptions(str(model), n_ctx=256, calibrates=False, **options), cache_folder=folder)
+
+
+def forbid_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("core.cost.calibration.calibrate", "core.loading.load_engine.measure"):
+        monkeypatch.setattr(name, measured_nothing)
+
+
+@pytest.mark.parametrize("n_slots", [1, 2])
+def test_nothing_is_measured_while_a_model_is_loaded_and_steps_correct_what_was_assumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_slots: int
+) -> None:
+    forbid_measuring(monkeypatch)
+    engine, loaded = load_unmeasured(EMBER, tmp_path, n_slots=n_slots, draft_path=str(EMBER_DRAFT))
+    assert not (tmp_path / "measured.json").exists(), "what is assumed is not kept as if it were known"
+    assert loaded.n_threads == core_count()
+    before = engine.cost.time(1)
+    ended = complete(engine, "Once upon a time", max_tokens=40, sampling=SamplingParams(temperature=0))[1]
+    assert ended.receipt.n_generated == 40
+    assert engine.cost.time(1) != before
+    engine.close()
+
+
+def test_a_head_is_not_measured_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = head_factory.mtp_counter(tmp_path / "m.gguf", 16)
+    forbid_measuring(monkeypatch)
+    load_unmeasured(model, tmp_path, n_slots=1)[0].close()
+
+
+def test_what_was_measured_before_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.machine.known_machine.others_are_busy", lambda rivals: False)
+    model = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
+    first, loaded = load_engine(EngineOptions(str(model), n_ctx=256), cache_folder=tmp_path)
+    known, n_threads = first.cost.time(1), loaded.n_threads
+    first.close()
+    kept = json.loads((tmp_path / "measured.json").read_text())
+    forbid_measuring(monkeypatch)
+    again, loaded = load_unmeasured(model, tmp_path)
+    assert (again.cost.time(1), loaded.n_threads) == (known, n_threads)
+    again.close()
+    assert json.loads((tmp_path / "measured.json").read_text()) == kept

@@ -1,21 +1,28 @@
-"""How a load is planned on machines of all kinds: what is asked for is kept, the rest adapts and is told."""
+"""How a load is planned on machines of all kinds, with workers too, and what a dry run says of its memory."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.loading.memory_fit import ALL_LAYERS, LoadPlan, fit
-from core.loading.memory_need import pool_cells
-from core.values.engine_options import EngineOptions
-from core.values.errors import ModelDoesNotFit
+from core.llama.library import AllocationLog, listening
+from core.llama.model import Model
+from core.loading.contexts import open_context
+from core.loading.memory_fit import ALL_LAYERS, LoadPlan, context_size, fit, why_so
+from core.loading.memory_need import context_shape, dry_run, pool_cells
+from core.values.engine_options import EngineOptions, whole_lines
+from core.values.errors import LoadFailed, ModelDoesNotFit
 from models.estimate.fit.memory import USABLE_SHARE
 from models.estimate.fit.plan import LoadSetting, plan_of
-from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.machine import DeviceKind, Lent, Link, Machine, MachineDevice, machine_of
+from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import ModelFacts, read_model
+from tests.support.engines import need_of
 from tests.support.made_up_machines import larger
+from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
 GB = 10**9
@@ -148,3 +155,147 @@ def test_every_slot_has_a_context_where_a_quarter_of_the_memory_is_enough(
     n_ctx: int, n_slots: int, free: int, expected: int
 ) -> None:
     assert pool_cells(n_ctx, n_slots, 1000, free) == expected
+
+
+ROUNDING = 32 << 10  # llama.cpp's log rounds to 0.01 MiB
+FAMILY = {
+    "Ember": None,
+    "deep Ember": Recipe(n_layers=24),
+    "deep Ember in F16": Recipe(n_layers=12, tensor_type="F16"),
+    "Ember with experts": Recipe(n_experts=4, n_experts_used=2),
+}
+
+
+def path_of(name: str) -> Path:
+    recipe = FAMILY[name]
+    return cached(recipe) if recipe is not None else EMBER
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_estimate_dry_run_and_allocation_agree(name):
+    options = EngineOptions(str(path_of(name)), n_ctx=1024, n_slots=4)
+    facts = read_model(Path(options.model_path))
+    tried, estimated, allocated = (
+        dry_run(options),
+        need_of(facts, options, context_size(facts, options).n_cells),
+        load(options),
+    )
+    assert tried.kv_cache == pytest.approx(allocated.of("KV"), abs=ROUNDING)
+    assert tried.compute == pytest.approx(allocated.of("compute") + output_bytes(facts.n_vocab, options), abs=ROUNDING)
+    assert tried.weights == pytest.approx(allocated.of("model"), abs=ROUNDING)
+    assert estimated.kv_cache == pytest.approx(tried.kv_cache, abs=ROUNDING)
+    assert estimated.compute == pytest.approx(tried.compute, rel=0.15)
+    assert estimated.total == pytest.approx(tried.total, rel=0.05)
+
+
+def test_what_windows_cut_off_takes_no_memory(tmp_path):
+    options = EngineOptions(str(recurrent_factory.gemma3(tmp_path / "window.gguf", 32)), n_ctx=1024, n_slots=4)
+    facts = read_model(Path(options.model_path))
+    tried, estimated, allocated = (
+        dry_run(options),
+        need_of(facts, options, context_size(facts, options).n_cells),
+        load(options),
+    )
+    assert tried.kv_cache == pytest.approx(allocated.of("KV"), abs=ROUNDING)
+    assert estimated.kv_cache == pytest.approx(tried.kv_cache, abs=ROUNDING)
+    # One layer keeps 4,096 tokens, and three keep 4 windows and the rows of a step.
+    assert estimated.kv_cache == pytest.approx((4096 + 3 * 768) * facts.kv_bytes_per_token() / 4, rel=0.01)
+
+
+def load(options: EngineOptions) -> AllocationLog:
+    facts = read_model(Path(options.model_path))
+    with listening() as allocated:
+        # Without a map of the file, what is allocated for weights is what they take.
+        model = Model(options.model_path, replace(options, mmap=False))
+        size = context_size(facts, options)
+        shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
+        context = open_context(model, options, size, shape)
+        context.close()
+        model.close()
+    return allocated
+
+
+def output_bytes(n_vocab: int, options: EngineOptions) -> int:
+    return n_vocab * 4 * whole_lines(options.n_slots * 17)
+
+
+def test_a_draft_counts():
+    plain = EngineOptions(str(EMBER), n_ctx=1024)
+    drafted = replace(plain, draft_path=str(EMBER_DRAFT))
+    facts = read_model(EMBER)
+    size = context_size(facts, plain)
+    need = need_of(facts, drafted, size.n_cells)
+    assert need.draft > read_model(EMBER_DRAFT).weight_bytes
+    assert need.total - need.draft >= need_of(facts, plain, size.n_cells).total
+    assert need_of(facts, replace(drafted, speculation="off"), size.n_cells).draft == 0
+
+
+def test_a_file_that_is_no_model_is_refused_with_a_sentence(tmp_path):
+    path = tmp_path / "no.gguf"
+    path.write_bytes(b"no model at all")
+    with pytest.raises(LoadFailed, match=r"no\.gguf"):
+        dry_run(EngineOptions(str(path)))
+
+
+def test_a_file_that_llama_cpp_does_not_read_is_refused(tmp_path):
+    with pytest.raises(LoadFailed, match="no file"):
+        dry_run(EngineOptions(str(tmp_path / "missing.gguf")))
+
+
+WORKER = "rpc://10.0.0.2:8643"
+MODEL = larger(read_model(EMBER), 400)
+OPTIONS = EngineOptions(str(EMBER), devices=(WORKER,))
+LAN = Link(latency=0.0004, bandwidth=110e6)
+
+
+def with_worker(host: int, link: Link | None = LAN, kind: DeviceKind = DeviceKind.GPU, rate: float = 400e9) -> Machine:
+    """A processor with ``host`` bytes, and a device with room for all behind ``link`` (None: in this with_worker)."""
+    cpu = MachineDevice("CPU", DeviceKind.CPU, host, host, 20e9)
+    lent = Lent(WORKER, kind, link, rate) if link is not None else None
+    return machine_of([cpu, MachineDevice(f"{WORKER}/X", DeviceKind.GPU, 40 * GB, 40 * GB, rate, None, lent)])
+
+
+def planned(here: Machine) -> tuple[LoadPlan, str]:
+    plan = fit(MODEL, OPTIONS, here, lambda options: None)
+    (sentence,) = why_so(MODEL, plan, here)
+    return plan, sentence
+
+
+def test_a_model_larger_than_this_machine_is_loaded_with_the_memory_of_a_worker():
+    slow = {"kind": DeviceKind.CPU, "rate": 10e9}
+    plan, sentence = planned(with_worker(2 * GB, **slow))
+    n_there = sum(where == 1 for where in plan.placement.layers)
+    assert n_there > 0
+    assert sentence.startswith(
+        f"{n_there} of 6 layers are on {WORKER}, over 110 MB/s with 0.40 ms there and back: about "
+    )
+    assert sentence.endswith("tokens/s are expected (an estimate).")
+
+
+@pytest.mark.parametrize(
+    ("link", "kind", "rate"),
+    [
+        (LAN, DeviceKind.CPU, 20e9),  # a with_worker just like this one
+        (Link(latency=2.0, bandwidth=110e6), DeviceKind.GPU, 400e9),
+        (Link(latency=0.0004, bandwidth=10e3), DeviceKind.GPU, 400e9),
+    ],
+)
+def test_a_worker_that_would_make_it_slower_is_not_used(link: Link, kind: DeviceKind, rate: float):
+    plan, sentence = planned(with_worker(20 * GB, link, kind, rate))
+    assert plan.n_gpu_layers == 0
+    assert sentence.startswith("This with_worker alone is expected to be faster")
+
+
+def test_a_fast_device_over_a_fast_network_is_used_although_there_is_room_here():
+    plan, _ = planned(with_worker(20 * GB))
+    assert set(plan.placement.layers) == {1}
+
+
+def test_a_token_takes_the_round_trip_and_the_logits_more():
+    def seconds(here: Machine) -> float:
+        amounts = work(MODEL, Placement.all_on(1, MODEL.n_layers), here.traits, n_past=0)
+        return here.efficiency.seconds(amounts) or 0.0
+
+    n_bytes = 4 * (MODEL.n_embd + MODEL.n_vocab)
+    more = seconds(with_worker(GB)) - seconds(with_worker(GB, link=None))
+    assert more == pytest.approx(LAN.latency + n_bytes / LAN.bandwidth)

@@ -1,13 +1,21 @@
+"""The bandwidth of memory: how it is measured, when nothing disturbs that, and that it is kept."""
+
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
+from core.engine.engines import Engines
+from core.loading.worker import EventSender, _load
 from core.machine import bandwidth
 from core.machine.bandwidth import (
+    BackgroundBandwidth,
     Bandwidth,
     MeasuringStopped,
     TooLittleMemory,
@@ -17,9 +25,130 @@ from core.machine.bandwidth import (
     remembered,
     thread_counts,
 )
-from core.machine.host import Host, name_in
+from core.machine.host import Host, name_in, others_are_busy
+from core.values.engine_options import EngineOptions
+from core.values.messages import Event, LoadModel
+from core.values.request import Request
+from tests.support import measured
+from tests.support.prompts import EMBER, EMBER_DRAFT, FOX
 
-MACHINE = Host(cpu="A chip", n_cores=2, n_threads=3, ram=8 << 30)
+MACHINE = Host("A processor", 2, 2, 8 << 30)
+MEASURED = Bandwidth(12e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram)
+
+
+class Engine:
+    is_idle = True
+    activity_count = 0
+
+
+@pytest.fixture(autouse=True)
+def quiet_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: False)
+
+
+def test_a_quiet_engine_is_measured_once_and_the_result_is_kept(tmp_path: Path) -> None:
+    found: list[float] = []
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED).run()
+    assert found == [12e9]
+    assert remembered(tmp_path, MACHINE) == MEASURED
+
+
+def test_a_measurement_that_was_disturbed_is_made_again(tmp_path: Path) -> None:
+    engine, found, n_taken = Engine(), [], 0
+
+    def take() -> Bandwidth:
+        nonlocal n_taken
+        n_taken += 1
+        engine.activity_count += n_taken < 3
+        return MEASURED
+
+    BackgroundBandwidth(engine, tmp_path, found.append, quiet=0.0, take=take).run()
+    assert (n_taken, found) == (3, [12e9])
+
+
+def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[Engines] = []
+
+    class NotedFinder:
+        def __init__(self, engines: Engines, *rest: object) -> None:
+            watched.append(engines)
+
+        def start(self) -> None:
+            pass
+
+    monkeypatch.setattr("core.machine.bandwidth.BackgroundBandwidth", NotedFinder)
+    measured.give(tmp_path)
+    sent: list[Event] = []
+    outbox = SimpleNamespace(put=sent.extend)
+    options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
+    engines = _load(LoadModel(options, tmp_path), cast("EventSender", outbox))
+    assert engines is not None
+    (seen,) = watched
+    request = Request("spark", FOX, 4, by_draft=True)
+    counts = [seen.activity_count]
+    prepared = engines.prepare(request)
+    counts.append(seen.activity_count)
+    engines.submit(prepared)
+    assert not seen.is_idle
+    while not engines.is_idle:
+        engines.step()
+        counts.append(seen.activity_count)
+    engines.close()
+    assert counts == sorted(set(counts)), "each deed is seen"
+
+
+def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
+    engine, found = Engine(), threading.Event()
+    engine.is_idle = False
+    BackgroundBandwidth(engine, tmp_path, lambda rate: found.set(), quiet=0.01, take=lambda: MEASURED).start()
+    assert not found.wait(0.1)
+    engine.is_idle = True
+    assert found.wait(60)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_what_others_disturbed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    answers = [when == "before", when == "meanwhile", False, False]
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: answers.pop(0))
+    found: list[float] = []
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED).run()
+    assert (found, len(answers)) == ([12e9], 1 if when == "before" else 0)
+
+
+def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", others_are_busy)
+    n_taken, is_over = 0, threading.Event()
+
+    def take() -> Bandwidth:
+        nonlocal n_taken
+        n_taken += 1
+        return MEASURED
+
+    def work() -> None:
+        while not is_over.is_set():
+            sum(range(1000))
+
+    busy = threading.Thread(target=work)
+    busy.start()
+    try:
+        finder = BackgroundBandwidth(Engine(), tmp_path, lambda rate: None, quiet=0.3, take=take)
+        assert finder._try() is None
+    finally:
+        is_over.set()
+        busy.join()
+    assert n_taken == 0
+
+
+def test_too_little_memory_only_leaves_the_peak_unknown(tmp_path: Path) -> None:
+    def take() -> Bandwidth:
+        raise TooLittleMemory("Only 1 MB is free.")
+
+    found: list[float] = []
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=take).run()
+    assert found == []
+
+
+CHIP = Host(cpu="A chip", n_cores=2, n_threads=3, ram=8 << 30)
 
 
 @pytest.mark.parametrize("n_words", [1, 7, 1000])
@@ -33,10 +162,10 @@ def test_the_rate_is_bytes_over_the_best_time(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(bandwidth, "LARGEST_SET", 1 << 20)
     monkeypatch.setattr(bandwidth, "SMALLEST_SET", 1 << 10)
     now = iter(range(10_000))
-    measured = measure(MACHINE, 1 << 30, seconds=0, clock=lambda: float(next(now)))
+    measured = measure(CHIP, 1 << 30, seconds=0, clock=lambda: float(next(now)))
     assert measured.n_bytes == 1 << 20
     assert measured.bytes_per_second == 1 << 20  # each pass takes one tick of this clock
-    assert (measured.cpu, measured.ram) == (MACHINE.cpu, MACHINE.ram)
+    assert (measured.cpu, measured.ram) == (CHIP.cpu, CHIP.ram)
 
 
 @pytest.mark.parametrize("looks", [[True], [False, True], [False, False, True]])
@@ -44,7 +173,7 @@ def test_a_measurement_ends_while_memory_is_filled_or_read(monkeypatch: pytest.M
     monkeypatch.setattr(bandwidth, "LARGEST_SET", 1 << 20)
     monkeypatch.setattr(bandwidth, "SMALLEST_SET", 1 << 10)
     with pytest.raises(MeasuringStopped):
-        measure(MACHINE, 1 << 30, seconds=60, should_stop=iter(looks).__next__)
+        measure(CHIP, 1 << 30, seconds=60, should_stop=iter(looks).__next__)
 
 
 def test_a_share_of_the_free_memory_is_used_by_powers_of_two_threads() -> None:
@@ -56,18 +185,18 @@ def test_a_share_of_the_free_memory_is_used_by_powers_of_two_threads() -> None:
 
 
 def test_a_measurement_is_remembered_for_this_machine_only(tmp_path: Path) -> None:
-    measured = Bandwidth(5e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram)
-    assert remembered(tmp_path / "cache", MACHINE) is None
+    measured = Bandwidth(5e9, 2, 1 << 30, CHIP.cpu, CHIP.ram)
+    assert remembered(tmp_path / "cache", CHIP) is None
     remember(tmp_path / "cache", measured)
-    assert remembered(tmp_path / "cache", MACHINE) == measured
-    assert remembered(tmp_path / "cache", Host("Another chip", 2, 2, MACHINE.ram)) is None
+    assert remembered(tmp_path / "cache", CHIP) == measured
+    assert remembered(tmp_path / "cache", Host("Another chip", 2, 2, CHIP.ram)) is None
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [bandwidth.FILE_NAME]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"bytes_per_second": "fast"}', "\x00"])
 def test_a_broken_note_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / bandwidth.FILE_NAME).write_text(text)
-    assert remembered(tmp_path, MACHINE) is None
+    assert remembered(tmp_path, CHIP) is None
 
 
 def test_the_processor_is_named() -> None:

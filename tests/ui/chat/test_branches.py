@@ -1,4 +1,4 @@
-"""Continuing a reply, editing it into a branch, and walking versions, by mouse and by keyboard."""
+"""Continuing a reply, editing it into a branch, walking versions by mouse and keyboard; the tree of messages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from tests.support.chat_window import ended, reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.messages.user_message import UserMessage
+from ui.chat.storage.message_tree import MessageTree
 from ui.client.chat_records import EDITED, Message, Role, Status, Timings
 from ui.window.main_window import MainWindow
 
@@ -128,3 +129,33 @@ def test_the_figures_of_both_parts_are_put_together() -> None:
     both = first.followed_by(Timings(ttft_ms=90, decode_ms=3_000, decode_tokens=100, speedup=1.0))
     assert (both.ttft_ms, both.decode_tokens, both.decode_per_second, both.speedup) == (10, 200, 50, 1.5)
     assert first.followed_by(Timings(decode_tokens=1)).speedup is None
+
+
+def m(number: int, parent: int | None, text: str = "") -> Message:
+    return Message(number, 1, parent, Role.USER, text, 0)
+
+
+def test_a_new_version_stands_beside_the_old_one() -> None:
+    tree = MessageTree([m(1, None), m(2, 1), m(3, 2), m(4, 3)])
+    assert [x.id for x in tree.path] == [1, 2, 3, 4]
+    tree.add(m(5, 1))
+    assert [x.id for x in tree.path] == [1, 5]
+    assert tree.versions(5) == [2, 5]
+    tree.choose(2)
+    assert [x.id for x in tree.path] == [1, 2, 3, 4]
+    tree = MessageTree([m(1, None), m(2, 1)])
+    tree.add(m(3, None))
+    assert tree.versions(1) == [1, 3]
+    assert [x.id for x in tree.path] == [3]
+
+
+def test_a_stored_leaf_is_kept_and_replacing_keeps_the_place() -> None:
+    messages = [m(1, None), m(2, 1), m(3, 1)]
+    assert MessageTree(messages, leaf_id=2).leaf_id == 2
+    assert MessageTree(messages, leaf_id=99).leaf_id == 3
+    assert MessageTree([], leaf_id=99).path == []
+    tree = MessageTree([m(1, None), m(2, 1)])
+    tree.replace(m(2, 1, "later"))
+    assert tree[2].content == "later"
+    assert len(tree) == 2
+    assert 2 in tree

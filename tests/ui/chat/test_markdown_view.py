@@ -13,6 +13,7 @@ from ui.chat.markdown.code_colours import CodeColours
 from ui.chat.markdown.formulas import Formulas
 from ui.chat.markdown.markdown import Markdown
 from ui.chat.markdown.markdown_view import MarkdownView
+from ui.chat.markdown.table_fit import ColumnNeed, column_widths
 from ui.chat.markdown.text_tools import TextTools
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import DARK, LIGHT
@@ -250,3 +251,19 @@ def test_it_is_as_tall_as_its_text(qtbot, make_view) -> None:
     view.append("\n\nand another\n\nand one more")
     qtbot.waitUntil(lambda: view.height() > low * 2)
     assert view.verticalScrollBar().maximum() == 0
+
+
+@pytest.mark.parametrize(
+    ("needs", "room", "widths"),
+    [
+        ([ColumnNeed(100, 40), ColumnNeed(60, 60)], 130, [70, 60]),  # what is left goes where lines are longer
+        ([ColumnNeed(100, 40), ColumnNeed(80, 60)], 100, [40, 60]),  # just the words
+        ([ColumnNeed(100, 30), ColumnNeed(400, 300)], 100, [30, 70]),  # the short word stays whole
+        ([ColumnNeed(300, 300), ColumnNeed(400, 300), ColumnNeed(9, 9)], 100, [45, 45, 9]),
+        ([ColumnNeed(50, 50)], 10, [10]),
+        ([ColumnNeed(50, 50)] * 3, 0, [1, 1, 1]),
+        ([ColumnNeed(50, 50)], 90, [50]),
+    ],
+)
+def test_words_stay_whole_where_there_is_room(needs: list[ColumnNeed], room: int, widths: list[int]) -> None:
+    assert column_widths(needs, room) == widths

@@ -10,7 +10,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 
 from ui.chat.storage.ids import now_ms
 from ui.client.chat_records import Chat
-from ui.commands.command import Command
+from ui.commands.command import Command, ranked
 from ui.commands.shortcuts_dialog import ShortcutsDialog
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.window.main_window import MainWindow
@@ -135,3 +135,24 @@ def test_ctrl_f_searches_the_page_that_is_shown(qtbot, window: MainWindow) -> No
         window.show_page(page)
         qtbot.keyClick(window.focusWidget(), Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
         assert window.focusWidget() is field()
+
+
+NAMES = ("New chat", "Show or hide the chats", "Theme: Dark", "A fox and the moon", "Straße nach Köln", "Rechat")
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("", list(NAMES)),
+        ("chat", ["New chat", "Show or hide the chats", "Rechat"]),
+        ("CHAT new", ["New chat"]),
+        ("thdk", ["Theme: Dark"]),
+        ("strasse", ["Straße nach Köln"]),
+        ("n", ["New chat", "Straße nach Köln", "A fox and the moon"]),
+        ("zzz", []),
+    ],
+)
+def test_every_typed_word_fits_and_the_best_comes_first(typed: str, found: list[str]) -> None:
+    commands = [Command(name, lambda: None) for name in NAMES]
+    assert [command.name for command in ranked(commands, typed, 10)] == found
+    assert [command.name for command in ranked(commands, typed, 2)] == found[:2]

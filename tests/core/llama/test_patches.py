@@ -1,6 +1,10 @@
-"""llama.cpp's attention on the processor, which the set-up makes faster, still computes what it should."""
+"""What patches of llama.cpp change: attention on the processor, devices over a socket, outputs in cache lines."""
 
 from __future__ import annotations
+
+import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.llama.build import OWN_ATTENTION, features
+from core.llama.context import Context, ContextOptions
+from core.llama.devices import can_use_rpc
+from core.llama.model import Model
+from core.values.engine_options import whole_lines
 from tests.support.attention_op import Case, Numbers, by_ggml, by_numpy
+from tests.support.lending import TOKEN, TestWorker
+from tools.model_factory.gguf_factory import EMBER
 
 # Cells and scores are kept in 16 bits, and some processors compute with as many.
 CLOSE = 0.02
@@ -86,3 +96,50 @@ def test_any_cells_may_be_seen(length: int, n_rows: int, n_threads: int, n_cells
     one = case(length, n_rows, n_cells, [slice(0, 1)], seed)
     one.is_visible[:] |= np.random.default_rng(seed).random(one.is_visible.shape) < share
     np.testing.assert_allclose(by_ggml(one, n_threads), by_numpy(one), atol=CLOSE)
+
+
+# In a process of its own: ggml never forgets a server.
+CLIENT = """
+import ctypes, json, sys
+from core.llama.devices import add_rpc_server, list_devices
+from core.llama.library import declare, ggml
+from core.remote_devices.borrowing import borrow
+add_rpc_server(borrow(sys.argv[1], sys.argv[2])[1])
+device = list_devices()[-1]
+handle = declare(ggml, "ggml_backend_dev_by_name", ctypes.c_void_p, ctypes.c_char_p)(device.name.encode())
+memory = declare(ggml, "ggml_backend_dev_buffer_type", ctypes.c_void_p, ctypes.c_void_p)(handle)
+allocate = declare(ggml, "ggml_backend_buft_alloc_buffer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+done = [bool(allocate(memory, n << 20)) for n in (5, 2, 4, 1)]
+print(json.dumps([device.name, device.total >> 20, done, list_devices()[-1].free >> 20]))
+"""
+
+
+@pytest.mark.skipif(not can_use_rpc(), reason="this build of llama.cpp lacks RPC over sockets")
+def test_a_client_gets_the_memory_that_is_lent_and_not_more() -> None:
+    worker = TestWorker(memory=8 << 20)
+    try:
+        command = [sys.executable, "-c", CLIENT, worker.address, TOKEN]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    finally:
+        worker.close()
+    name, total, allocated, left = json.loads(done.stdout)
+    assert (name, total) == ("RPC0", 8)
+    assert allocated == [True, True, False, True]
+    assert left == 0
+
+
+@pytest.mark.parametrize(("wanted", "taken"), [(1, 16), (16, 16), (17, 32), (52, 64), (64, 64), (129, 144)])
+def test_indices_of_outputs_fill_lines(wanted, taken):
+    assert whole_lines(wanted) == taken
+
+
+@pytest.mark.parametrize(("n_outputs", "n_batch", "taken"), [(17, 512, 32), (32, 512, 32), (5, 8, 8), (1, 1, 1)])
+def test_a_context_has_as_many_but_no_more_than_a_batch_has_rows(n_outputs, n_batch, taken):
+    model = Model(str(EMBER))
+    context = Context(
+        model,
+        ContextOptions(n_cells=256, n_sequences=1, n_outputs=n_outputs, n_batch=n_batch, n_ubatch=n_batch, n_threads=1),
+    )
+    assert context.n_outputs == taken
+    context.close()
+    model.close()
