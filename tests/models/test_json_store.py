@@ -1,4 +1,4 @@
-"""A small file of entries: written whole, shared by processes, and never lost when it is damaged."""
+"""Files written whole, and a small file of entries: shared by processes, never lost when it is damaged."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from models.files.disk import write_whole
 from models.files.json_store import JsonStore, StoreRefused
 from tests.support.disks import small_disk
 
@@ -105,3 +106,35 @@ def test_processes_and_threads_do_not_lose_each_others_changes(tmp_path):
         list(pool.map(lambda i: one.update(lambda entries: entries.update({str(i): i})), range(8)))
     assert [run.wait(60) for run in runs] == [0, 0]
     assert len(one.read()) == 28
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_folders_are_made_and_what_was_there_is_replaced(tmp_path: Path, is_durable: bool) -> None:
+    place = tmp_path / "a" / "b" / "list.json"
+    for text in ("first, and longer", "zwölf"):
+        write_whole(place, text, is_durable=is_durable)
+        assert place.read_text(encoding="utf-8") == text
+    assert list(place.parent.iterdir()) == [place]
+
+
+def test_threads_that_write_at_once_leave_one_of_their_texts(tmp_path: Path) -> None:
+    place, texts = tmp_path / "list.json", [str(number) * 50_000 for number in range(8)]
+    with ThreadPoolExecutor(len(texts)) as pool:
+        for _ in range(10):
+            list(pool.map(lambda text: write_whole(place, text), texts))
+            assert place.read_text() in texts
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_what_was_there_stays_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "list.json"
+    write_whole(place, "old")
+
+    def full(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="full"):
+        write_whole(place, "new")
+    assert place.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [place]

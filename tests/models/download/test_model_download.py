@@ -1,4 +1,4 @@
-"""Downloads over real HTTP: whatever the network, the disk and the Hub do, the file is right or is no model."""
+"""Downloads over real HTTP: whatever network, disk, links, clocks and Hub do, the file is right or is no model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import random
 import threading
 from collections import namedtuple
+from email.utils import formatdate
 
 import pytest
 
@@ -29,6 +30,7 @@ from models.files.errors import (
 )
 from models.files.provenance import is_verified, read_record
 from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, RateLimited, RevisionNotFound
+from tests.support.disks import fill_up, make_read_only, small_disk
 from tools.model_factory.gguf_factory import EMBER
 from tools.stand_ins.hub_server import STRANGER, TOKEN, Fault
 
@@ -51,9 +53,9 @@ def pull(server, hub, folder):
     """Downloads and returns what ``run`` returns; options by name."""
     server.add(REPO, {FILE: CONTENT})
 
-    def run(wanted="", *, of=hub, report=lambda progress: None, **options):
+    def run(wanted="", *, of=hub, to=folder, report=lambda progress: None, **options):
         changed = DownloadOptions(**{name: getattr(OPTIONS, name) for name in OPTIONS.__slots__} | options)
-        return ModelDownload(of, DownloadRequest(REPO, wanted), folder, changed).run(report)
+        return ModelDownload(of, DownloadRequest(REPO, wanted), to, changed).run(report)
 
     return run
 
@@ -185,6 +187,7 @@ def test_a_file_outside_the_large_storage_is_checked_with_gits_hash(pull, server
         Fault(times=3, status=408),
         Fault(times=3, status=403),
         Fault(times=3, status=429, headers={"Retry-After": "0"}),
+        Fault(times=2, status=503, headers={"Retry-After": formatdate(1_000_000_000, usegmt=True)}),
         Fault(times=2, cut_after=0),
         Fault(ignores_ranges=True),
         Fault(times=2, ignores_ranges=True),
@@ -357,6 +360,33 @@ class TestAccess:
 
 
 class TestDisk:
+    def test_a_disk_that_others_fill_in_the_middle_keeps_what_is_there(self, pull, server, tmp_path):
+        with small_disk(tmp_path / "disk", 4 << 20) as place:
+            server.fault(FILE, Fault(bytes_per_second=2e6))
+            other = place / "other"
+
+            def fill(progress):
+                if progress.n_done > 500_000 and not other.exists():
+                    fill_up(other)
+
+            with pytest.raises(DiskFull, match="is full"):
+                pull(to=place, report=fill)
+            assert Catalog([place], starter=None).entries() == ()
+            other.unlink()
+            server.heal()
+            n_before = server.n_content_bytes
+            (path,) = pull(to=place).files
+            assert path.read_bytes() == CONTENT
+            assert is_verified(place, path)
+            assert server.n_content_bytes - n_before < len(CONTENT) - 200_000
+
+    def test_a_disk_that_may_only_be_read_is_told(self, pull, server, tmp_path):
+        with small_disk(tmp_path / "disk", 8 << 20) as place:
+            make_read_only(place)
+            with pytest.raises(FolderRefused, match="Read-only file system"):
+                pull(to=place)
+            assert server.content_requests() == []
+
     def test_too_little_space_is_told_before_the_first_byte(self, pull, server, monkeypatch):
         usage = namedtuple("usage", "total used free")
         monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 500_003, 500_003))
@@ -388,15 +418,37 @@ class TestDisk:
         with pytest.raises(FolderRefused, match="cannot be written"):
             pull()
 
-    def test_a_link_in_place_of_the_partial_file_is_not_followed(self, pull, folder, tmp_path):
+    @pytest.mark.parametrize("name", [f".partial/{REPO}/{FILE}.part", f"{REPO}/{FILE}"])
+    def test_a_link_in_place_of_a_file_is_replaced_and_not_followed(self, name, pull, folder, tmp_path):
         precious = tmp_path / "precious"
         precious.write_text("mine")
-        part = folder / ".partial" / REPO / (FILE + ".part")
-        part.parent.mkdir(parents=True)
-        part.symlink_to(precious)
+        place = folder / name
+        place.parent.mkdir(parents=True)
+        place.symlink_to(precious)
         pull()
         assert precious.read_text() == "mine"
+        assert not (folder / REPO / FILE).is_symlink()
         assert is_right(folder)
+
+    def test_a_makers_folder_that_leads_out_is_refused(self, pull, folder, tmp_path):
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        folder.mkdir()
+        (folder / "acme").symlink_to(outside, target_is_directory=True)
+        with pytest.raises(UnsafeName, match="through a link"):
+            pull()
+        assert list(outside.iterdir()) == []
+
+    @pytest.mark.parametrize("when", [0.0, 4_000_000_000.0])
+    def test_a_folder_of_another_time_does_not_matter(self, pull, folder, when):
+        (folder / REPO).mkdir(parents=True)
+        for path in (folder, folder / REPO):
+            os.utime(path, (when, when))
+        (path,) = pull().files
+        os.utime(path, (when, when))
+        assert not is_verified(folder, path)
+        assert pull().was_there, "its content is what it was"
+        assert is_verified(folder, path)
 
 
 class TestNames:
