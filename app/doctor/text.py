@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from app.doctor.advice import advice
-from app.doctor.report import DoctorReport, FolderFacts, ServerFacts
+from app.doctor.report import DoctorReport, FolderFacts, ServerFacts, advice
 from core.values.engine_options import Device
 from models.formatting.figures import size
 

@@ -30,7 +30,7 @@ from models.hub.errors import (
     Unreachable,
 )
 from models.library.values import Remedy, Trouble, TroubleKind
-from models.quantise.errors import QuantiseCancelled, QuantiseError, QuantiseRefused
+from models.quantise.plan import QuantiseCancelled, QuantiseError, QuantiseRefused
 
 _OF_MODELS: Final = (HubError, DownloadError, GgufError, ImportRefused, StoreRefused, QuantiseError)
 EXIT_CODES: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,18 +12,22 @@ from app.environment.paths import folders_file, models_folder
 from app.library.errors import LibraryError
 from app.library.file_changes import FileChanges
 from app.library.find_model import UnknownModel, catalog
-from app.library.imported_folders import forget_folder, import_folder, link_model, places
 from app.library.model_rows import RowReader
 from app.library.removal import remove_model
 from app.library.repair import repair_plan
-from app.pairing.model_list import ListedModels
+from app.library.trouble import as_library_errors
+from app.pairing.service import ListedModels
 from models.catalog.catalog import ModelEntry
 from models.catalog.imported_folders import ImportedFolder, read_folders
+from models.formatting.program import PROGRAM
 from models.formatting.sentence import Sentence
+from models.formatting.system_error import system_reason
 from models.library.values import FolderPlace, ModelRow, ModelRows, RowReport
 
 if TYPE_CHECKING:
+    from models.catalog.imported_folders import ImportedFolder
     from models.download.model_download import DownloadRequest
+
 
 ROWS_AT_ONCE = 100  # a line that the window reads in a millisecond
 
@@ -145,3 +150,72 @@ class ModelService:
 
 def _place(folder: ImportedFolder, *, is_imported: bool) -> FolderPlace:
     return FolderPlace(str(folder.path), folder.kind.value, is_imported)
+
+
+def import_folder(folder: Path) -> ImportedFolder:
+    """Use the models below ``folder`` from now on; raises LibraryError."""
+    from models.catalog.imported_folders import read_folders, recognise
+
+    with as_library_errors():
+        chosen = recognise(folder)
+    known = read_folders(folders_file())
+    _save((*(other for other in known if other.path != chosen.path), chosen))
+    return chosen
+
+
+def link_model(file: Path) -> None:
+    """Use a model file, and the others that it consists of, by links in our own folder; raises LibraryError."""
+    from models.facts.split_files import parts
+
+    place = models_folder() / "opened"
+    number = 1
+    while any(os.path.lexists(place / part.name) for part in parts(file)):
+        number += 1
+        place = models_folder() / "opened" / str(number)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for part in parts(file):
+            (place / part.name).symlink_to(part)
+    except OSError as error:
+        raise LibraryError(
+            Sentence(
+                "{name} cannot be linked in {place}: {reason}. Import its folder in the library.",
+                name=file.name,
+                place=place,
+                reason=system_reason(error),
+            ),
+            ExitCode.ERROR,
+        ) from error
+
+
+def forget_folder(folder: Path) -> Path:
+    """No longer look through an imported folder; raises LibraryError where it is not on the list."""
+    from models.catalog.imported_folders import read_folders
+
+    known = read_folders(folders_file())
+    path = Path(folder.expanduser().absolute())
+    others = tuple(other for other in known if path not in (other.path, other.path.parent))
+    if others == known:
+        raise LibraryError(f"{path} was not imported. `{PROGRAM} models import` lists what was.", ExitCode.USAGE)
+    _save(others)
+    return path
+
+
+def places() -> tuple[tuple[ImportedFolder, ...], tuple[ImportedFolder, ...]]:
+    """Return the folders that are imported, and those of other programs on this machine that are not."""
+    from models.catalog.imported_folders import known_places, read_folders
+
+    known = read_folders(folders_file())
+    return known, tuple(place for place in known_places() if place not in known)
+
+
+def _save(folders: tuple[ImportedFolder, ...]) -> None:
+    from models.catalog.imported_folders import write_folders
+
+    try:
+        write_folders(folders_file(), folders)
+    except OSError as error:
+        raise LibraryError(
+            Sentence("{file} cannot be written: {reason}.", file=folders_file(), reason=system_reason(error)),
+            ExitCode.ERROR,
+        ) from error

@@ -1,4 +1,4 @@
-"""One model of this machine judged: does it fit, how fast is it, who drafts for it; and tests of pairs."""
+"""One model judged for this machine: its fit, its speed, who drafts for it; tests of pairs, and drafts to download."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import report_file
 from app.jobs.pair_test.pair_test import PairTest, PairTestResult, PartnerTrial
 from app.library.errors import LibraryError
+from app.library.hub_access import hub
+from app.library_service.hub import HubService
 from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
 from app.library_service.outbox import Stop, followed
-from app.pairing.offers import offers
+from app.pairing.offers import DraftSearch, offers
 from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
 from models.catalog.catalog import ModelEntry
 from models.estimate.fit.summary import FitSummary, FitVerdict
@@ -21,6 +23,7 @@ from models.formatting.sentence import Sentence, joined
 from models.library.requests import TestPair
 from models.library.values import (
     Choosing,
+    DraftOffer,
     DraftOffers,
     ModelFitReport,
     OfferRow,
@@ -208,3 +211,29 @@ def _expected(partner: Partner) -> float | None:
     if partner.prediction is None:
         return None
     return partner.gain if partner.measured is None else partner.measured.forecast
+
+
+class DraftService:
+    """Looks for drafts; what was found for the repository that was asked about last is kept."""
+
+    def __init__(self, shelf: ModelService, hub_desk: HubService) -> None:
+        self._shelf, self._hub_desk = shelf, hub_desk
+        self._lock = threading.Lock()
+        self._search: DraftSearch | None = None
+
+    def find(self, repo_id: str, wanted: str) -> DraftOffer:
+        """Return what to download along with a model; raises HubError, GgufError and NothingToChoose."""
+        from models.download.model_download import choose_one
+
+        judge = self._hub_desk.judge_of(repo_id)
+        model = choose_one(judge.repository, wanted)
+        facts, judgement = judge.judged(model)
+        if facts.problem is not None or not judgement.fits:
+            return DraftOffer(repo_id, wanted, None, facts.problem or judgement.sentence)
+        with self._lock:
+            if self._search is None or self._search.repository is not judge.repository:
+                self._search = DraftSearch(hub(), judge.repository)
+            search = self._search
+        found = search.find(model, facts, self._shelf.models())
+        offer = offer_row(found.offer) if found.offer is not None else None
+        return DraftOffer(repo_id, wanted, offer, found.why)

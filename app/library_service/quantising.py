@@ -18,12 +18,13 @@ from models.facts.model_facts import ModelFacts
 from models.formatting.sentence import Sentence
 from models.library.requests import Quantise
 from models.library.values import QuantiseOffer, QuantiseTarget, Quantising
-from models.quantise.errors import QuantiseCancelled, QuantiseRefused
 from models.quantise.plan import (
     FOLDER,
     ORIGINALS,
     TARGETS,
+    QuantiseCancelled,
     QuantisePlan,
+    QuantiseRefused,
     TargetType,
     check_gain,
     make_plan,

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from app.fit_reports.fit_reports import report_file
 from app.library_service.machine import MachineService
-from app.pairing.model_list import MOST_PAIRED, ListedModels
-from app.pairing.service import pairing
+from app.pairing.service import MOST_PAIRED, ListedModels, pairing
 from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
 from models.library.values import RowReport

@@ -18,12 +18,11 @@ from models.library import requests as ask
 if TYPE_CHECKING:
     from app.library.moving import ModelsMove
     from app.library_service.downloads import DownloadService
-    from app.library_service.drafts import DraftService
     from app.library_service.hub import HubService
     from app.library_service.machine import MachineService
     from app.library_service.measuring import MeasuringService
     from app.library_service.models import ModelService
-    from app.library_service.pairs import PairService
+    from app.library_service.pairs import DraftService, PairService
     from app.library_service.quantising import QuantiseService
     from app.library_service.row_reports import RowReporter
     from app.library_service.settings import SettingsService
@@ -141,7 +140,7 @@ class LibraryService:
 
     @_Part
     def _drafts(self) -> DraftService:
-        from app.library_service.drafts import DraftService
+        from app.library_service.pairs import DraftService
 
         return DraftService(self._shelf, self._hub)
 

@@ -1,7 +1,12 @@
-"""Partners of a model for commands, the window and the server: values, and sentences about what is wrong."""
+"""Partners of a model for commands, the window and the server: values, and sentences about what is wrong.
+
+Who drafts for a model that is loaded: what the command line asks for goes first, then the model's own settings, then
+what was chosen by hand or by a test, then what is expected to gain most and fits into memory.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,8 +18,11 @@ from app.environment.paths import data_folder
 from app.library.errors import LibraryError
 from app.library.find_model import catalog
 from app.library.trouble import as_library_errors
+from app.pairing.chosen_draft import ChosenDraft
 from app.pairing.conditions import conditions_of, machine_key
 from app.pairing.decision import NONE, Decision, by_settings, decide, forget_own_draft, own_draft
+from app.settings.server_settings import ServerSettings
+from core.values.errors import SlipstreamError
 from models.catalog.catalog import Catalog, ModelEntry
 from models.files.json_store import StoreRefused
 from models.formatting.sentence import Sentence, joined
@@ -24,6 +32,24 @@ from models.pairing.gain import ProposerKind
 from models.pairing.partner import PairingConditions, Partner
 from models.pairing.partner import partners as find_partners
 from models.pairing.store import By, PairStore, PartnerChoice, file_id
+
+# Each is compared with all others: among more, partners are looked for where one model is shown.
+MOST_PAIRED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModels:
+    """Those that one scan found."""
+
+    models: tuple[ModelEntry, ...]
+
+    def entries(self) -> tuple[ModelEntry, ...]:
+        """Return all of them."""
+        return self.models
+
+    def find(self, name: str) -> ModelEntry | None:
+        """Return the one with this name or path."""
+        return next((entry for entry in self.models if name in (entry.name, str(entry.path))), None)
 
 
 class Models(Protocol):
@@ -238,3 +264,28 @@ def _candidates(entry: ModelEntry, models: Models, choice: PartnerChoice | None)
         if chosen is not None:
             return (*(candidate for candidate in listed if candidate.path != chosen.path), chosen)
     return listed
+
+
+_log = logging.getLogger("slipstream.pairing")
+
+
+def draft_for(entry: ModelEntry, models: Catalog, settings: ServerSettings) -> ChosenDraft:
+    """Return who drafts for a model that a server loads with these settings; never raises: the model must load."""
+    if not settings.uses_draft or settings.speculation == "off":
+        return ChosenDraft(why=Sentence("No draft is asked for."), uses_heads=False)
+    try:
+        model = entry if entry.facts is not None else toys().find(str(entry.path))  # a server starts without its facts
+        if model is None or model.facts is None or model.problem is not None:
+            return ChosenDraft()  # loading it says what is wrong
+        if model.facts.is_embedder:
+            return ChosenDraft(why=Sentence("It turns texts into vectors and writes nothing."), uses_heads=False)
+        found_here = pairing(model, models, conditions_of(model.facts, settings))
+    except (OSError, ValueError, SlipstreamError) as error:
+        _log.exception("no partner was looked for")
+        return ChosenDraft(notices=(Sentence("No partner was looked for: {error}", error=error),))
+    decision = found_here.decision
+    notices = found_here.problems + decision.notices
+    heads = uses_heads(found_here)
+    if decision.used is None:
+        return ChosenDraft(None, None, decision.why, notices, heads)
+    return ChosenDraft(decision.used.path, decision.used.name, decision.why, notices, heads)

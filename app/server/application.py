@@ -32,12 +32,17 @@ from app.server.library.routes import describe, handler_of, library_events
 from app.server.library.worker import LibraryWorker
 from app.server.live import cancel_request, events, list_requests
 from app.server.llama_cpp.completion import completion
-from app.server.llama_cpp.embeddings import embedding
+from app.server.llama_cpp.embeddings import embedding, rerank
 from app.server.llama_cpp.infill import infill
-from app.server.llama_cpp.lora import list_adapters, scale_adapters
 from app.server.llama_cpp.metrics import metrics
-from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
-from app.server.llama_cpp.rerank import rerank
+from app.server.llama_cpp.properties import (
+    act_on_slot,
+    change_properties,
+    list_adapters,
+    properties,
+    scale_adapters,
+    slots,
+)
 from app.server.llama_cpp.router import download_model, load_model, model_events, remove_model, unload_model
 from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
 from app.server.lm_studio import calls as lm_studio

@@ -72,7 +72,7 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
     )
 
     def draft_of(entry: ModelEntry) -> ChosenDraft:
-        from app.pairing.automatic import draft_for  # on the thread that loads: others start meanwhile
+        from app.pairing.service import draft_for  # on the thread that loads: others start meanwhile
 
         return draft_for(entry, models, settings)
 

@@ -20,9 +20,8 @@ from app.server.http.body import Body, query_number
 from app.server.http.errors import STATUSES, ApiError, refuse
 from app.server.http.http_server import HttpServer
 from app.server.http.keys import ApiKeys
-from app.server.http.limits import AllowedOrigins
+from app.server.http.limits import AllowedOrigins, check_owner
 from app.server.http.listening_socket import PortForbidden, PortTaken, listen
-from app.server.http.owner import check_owner
 from app.settings.api_keys import endpoint_key
 from app.settings.server_settings import DEFAULT_PORT
 from core.values.addresses import origins_of

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.anthropic.model_list import anthropic_model, as_anthropic
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import LoadBody, UnloadBody
@@ -219,3 +220,16 @@ async def unload(body: UnloadBody, http: HttpRequest) -> Response:
     """Free the memory of the model once running requests have ended; the next request loads it again."""
     entry = await _pool(http).request_unload(body.model)
     return JSONResponse({"model": entry.name}, 202)
+
+
+def as_anthropic(models: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return a list of models in OpenAI's form as a whole page of Anthropic's."""
+    data = [anthropic_model(model) for model in models]
+    ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
+    return {"data": data, "has_more": False, **ends}
+
+
+def anthropic_model(model: dict[str, Any]) -> dict[str, Any]:
+    """Return a model in OpenAI's form as one in Anthropic's."""
+    created = datetime.fromtimestamp(model.get("created") or 0, UTC).isoformat().replace("+00:00", "Z")
+    return {"type": "model", "id": model["id"], "display_name": model["id"], "created_at": created}

@@ -13,8 +13,8 @@ from typing import Any
 
 from app.environment.paths import model_settings_file, usage_file
 from core.values.model_settings import ModelSettings, settings_from
-from models.catalog.fingerprint import identity
 from models.facts.split_files import parts
+from models.files.integrity import identity
 from models.files.json_store import JsonStore, StoreRefused
 from models.formatting.sentence import Sentence
 

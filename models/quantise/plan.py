@@ -1,4 +1,4 @@
-"""Types to quantise to, and the plan for one result: refuses useless ones, and names the result. Pure."""
+"""Types to quantise to, the plan for one result, and what can go wrong. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,33 @@ from models.files.errors import UnsafeName
 from models.files.safe_path import safe_parts
 from models.formatting.sentence import Sentence
 from models.hub.grouping import without_quantisation
-from models.quantise.errors import QuantiseRefused
+
+
+class QuantiseError(Exception):
+    """Base of every error about quantising: its text says what happened and what to do."""
+
+
+class QuantiseRefused(QuantiseError):
+    """The request makes no sense for this model, or the name of the result is taken; nothing was begun.
+
+    ``option`` is the command's option that allows it, or "".
+    """
+
+    def __init__(self, message: str, option: str = "") -> None:
+        super().__init__(message)
+        self.option = option
+
+
+class QuantiseFailed(QuantiseError):
+    """Quantising failed after it had begun; no file is left."""
+
+
+class QuantiseCancelled(QuantiseError):
+    """The user cancelled it; no file is left."""
+
+    def __init__(self) -> None:
+        super().__init__(Sentence("Cancelled. Nothing of it is left on the disk."))
+
 
 FOLDER = "quantised"
 # Bits per weight and quality, by the perplexities in llama.cpp's tools/quantize/README.md and its discussions.

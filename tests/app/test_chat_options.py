@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from app.cli.chat.prompt import checked, decoded, join_prompt
+from app.cli.chat.conversation import checked, decoded, join_prompt
 from app.cli.chat.sampling_options import SamplingOptions
 from core.values.errors import BadRequest
 from core.values.request import SamplingParams

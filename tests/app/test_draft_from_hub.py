@@ -12,7 +12,7 @@ import pytest
 from app.cli import main as cli
 from app.environment.exit_codes import ExitCode
 from app.library.find_model import catalog, find_model
-from app.pairing.automatic import draft_for
+from app.pairing.service import draft_for
 from app.settings.server_settings import ServerSettings
 from core.engine.engine import Engine
 from core.values.messages import Ended

@@ -38,7 +38,7 @@ from models.files.errors import NothingToChoose, WrongContent
 from models.formatting.json_values import plain, value_of
 from models.hub.errors import BadToken, FileNotFound, GatedWithoutToken, Offline, RateLimited, RepositoryNotFound
 from models.library.values import Trouble
-from models.quantise.errors import QuantiseRefused
+from models.quantise.plan import QuantiseRefused
 from tests.app.conftest import Typed
 from tests.support.commands import ran, started
 from tests.support.waiting import until

@@ -18,7 +18,7 @@ import pytest
 from app.cli.terminal.text import width
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder, usage_file
-from app.pairing.model_list import MOST_PAIRED
+from app.pairing.service import MOST_PAIRED
 from app.settings.model_settings_store import UsageStore
 from core.machine.known_machine import identity
 from models.catalog import catalog

@@ -10,7 +10,7 @@ import pytest
 
 from models.catalog import catalog as catalog_module
 from models.catalog.catalog import Catalog
-from models.catalog.fingerprint import identity
+from models.files.integrity import identity
 from tests.support.broken_gguf import header, number
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 

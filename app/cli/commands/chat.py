@@ -59,8 +59,7 @@ def chat(
 
     A server that runs already is used if it has the model; otherwise one is started for the call.
     """
-    from app.cli.chat.conversation import AnswerSettings, Conversation
-    from app.cli.chat.prompt import checked, read_prompt
+    from app.cli.chat.conversation import AnswerSettings, Conversation, checked, read_prompt
 
     if speed is not None and speed not in _SPEEDS:
         raise BadRequest(f"--speed must be one of {', '.join(_SPEEDS)}, not {speed!r}.")

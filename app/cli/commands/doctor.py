@@ -30,8 +30,8 @@ def doctor(
     from dataclasses import asdict
 
     from app.cli.terminal.progress_line import LoadingLine
-    from app.doctor.advice import advice, faults
     from app.doctor.checks import examine
+    from app.doctor.report import advice, faults
     from app.doctor.text import render
     from app.settings.worker_tokens import named_workers
 

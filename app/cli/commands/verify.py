@@ -80,8 +80,7 @@ def verify(
     from app.cli.terminal.progress_line import LoadingLine
     from app.environment.paths import cache_folder
     from app.jobs.verify.model_pair import choose_pair
-    from app.jobs.verify.prompt_file import BUILT_IN, read_prompts
-    from app.jobs.verify.rendering import render
+    from app.jobs.verify.prompt_file import BUILT_IN, read_prompts, render
     from app.jobs.verify.report import VerifyReport
     from app.jobs.verify.verification import Mode, load_verifier
 

@@ -60,8 +60,7 @@ def _list(as_json: _Json = False) -> None:
     from app.library.file_changes import FileChanges
     from app.library.find_model import catalog
     from app.library.model_rows import RowReader
-    from app.pairing.model_list import MOST_PAIRED, ListedModels
-    from app.pairing.service import pairing
+    from app.pairing.service import MOST_PAIRED, ListedModels, pairing
     from models.catalog.imported_folders import read_folders
 
     models = catalog()

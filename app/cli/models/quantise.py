@@ -44,7 +44,7 @@ def quantise(
     from app.library.find_model import catalog, find_entry
     from app.library.trouble import as_library_errors
     from models.library.requests import Quantise
-    from models.quantise.errors import QuantiseCancelled
+    from models.quantise.plan import QuantiseCancelled
 
     line = ProgressLine()
 
@@ -87,7 +87,7 @@ def quantise(
 def _made_there(wish: Quantise, show: _Show) -> Quantising | None:
     """Let a server make it, so that its windows show that too; None where none can."""
     from models.library.requests import CancelQuantise
-    from models.quantise.errors import QuantiseCancelled
+    from models.quantise.plan import QuantiseCancelled
 
     def ask(library: LibraryClient) -> Quantising | None:
         begun = library.answer(wish)

@@ -30,8 +30,7 @@ FEWEST = 3
 def measure(job: TrialTask, say: Callable[[str, float], None] = lambda stage, share: None) -> TrialResult:
     """Load the pair and measure it; ``say`` hears a stage and 0 to 1. Raises SlipstreamError."""
     from app.environment.paths import cache_folder
-    from app.jobs.verify.prompt_file import BUILT_IN, read_prompts
-    from app.jobs.verify.rendering import render
+    from app.jobs.verify.prompt_file import BUILT_IN, read_prompts, render
     from app.jobs.verify.verification import Mode, load_verifier
     from core.values.engine_options import EngineOptions
     from core.values.errors import SlipstreamError

@@ -21,8 +21,7 @@ from models.files.errors import DownloadError, Stopped, as_download_errors
 from models.files.provenance import FileOrigin, write_record
 from models.files.safe_path import PARTIAL_FOLDER
 from models.formatting.sentence import Sentence
-from models.quantise.errors import QuantiseCancelled, QuantiseError, QuantiseFailed, QuantiseRefused
-from models.quantise.plan import FOLDER, QuantisePlan
+from models.quantise.plan import FOLDER, QuantiseCancelled, QuantiseError, QuantiseFailed, QuantisePlan, QuantiseRefused
 from models.quantise.progress import Quantised, QuantisePhase, QuantiseProgress, seconds_left
 
 RESERVE_BYTES = 128 << 20  # as a download leaves (``DownloadOptions``)

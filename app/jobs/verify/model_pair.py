@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.library.find_model import catalog, find_draft, find_model
-from app.pairing.automatic import draft_for
+from app.pairing.service import draft_for
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
 

@@ -15,16 +15,24 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from app.server.calls.ask import ask
 from app.server.calls.call import Begun, Call, ReplyShape
+from app.server.calls.engine_bridge import ask
 from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.deep import DeepReply, DeepReplyProgress
 from app.server.chat.images import image_marks, placed, read_images
 from app.server.http.errors import ApiError, refuse
-from app.server.replies.drafted_text import DraftedText, Span
-from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
+from app.server.replies.pieces import (
+    CallArguments,
+    CallBegun,
+    CallEnded,
+    ContentText,
+    DraftedText,
+    Piece,
+    ReasoningText,
+    Span,
+)
 from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
 from app.server.replies.tool_grammar import tool_grammar

@@ -1,4 +1,7 @@
-"""Requests that are refused before a route sees them: foreign hosts and origins, bodies too large or not JSON."""
+"""Requests that are refused before a route sees them: foreign hosts and origins, bodies too large or not JSON.
+
+Also what only the owner of a server may change: from its own machine, and with a key.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import socket
 import time
 from collections.abc import Collection, Iterable, Mapping
 
+from fastapi import Request as HttpRequest
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -357,3 +361,18 @@ class PlainPath:
 def plain_path(path: str) -> str:
     """Return ``path`` with one slash where there are several, and none at its end."""
     return "/" + "/".join(part for part in path.split("/") if part)
+
+
+def check_owner(http: HttpRequest, what: str, *, by_name: bool = True) -> None:
+    """Refuse anybody but the owner; ``what`` begins the sentence, as "Remotes are changed".
+
+    Without ``by_name`` also those whose key has a name: an editor's key shall not make itself others.
+    """
+    keys: ApiKeys = http.app.state.keys
+    if not keys.is_needed:
+        raise refuse(403, f"{what} by a server with an API key only: start it with --api-key.", code="api_key_needed")
+    # A Unix socket has no address, and belongs to this machine.
+    if http.client is not None and http.client.host not in LOOPBACK_NAMES:
+        raise refuse(403, f"{what} on the machine of the server only.", code="not_local")
+    if not by_name and caller.get() is not None:
+        raise refuse(403, f"{what} with the server's own key only, not with a client's.", code="not_owner")

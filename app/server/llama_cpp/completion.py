@@ -12,8 +12,8 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field, field_validator, model_validator
 
-from app.server.calls.ask import ask
 from app.server.calls.call import Begun, Call
+from app.server.calls.engine_bridge import ask
 from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text
 from app.server.http.sse import EventStream, encode_event, while_connected

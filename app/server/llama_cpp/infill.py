@@ -9,7 +9,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 from pydantic import Field
 
-from app.server.calls.ask import ask
+from app.server.calls.engine_bridge import ask
 from app.server.calls.generation import new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import PromptInput, Text

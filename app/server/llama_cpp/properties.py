@@ -1,4 +1,4 @@
-"""GET /props and /slots: what the server is set to and what runs in its slots, in llama-server's shapes."""
+"""/props, /slots and /lora-adapters: what the server is set to and what its slots run, in llama-server's shapes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app import __version__
 from app.server.calls.engine_bridge import LiveRequest
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
-from app.server.calls.schemas import CompletionBody
+from app.server.calls.schemas import CompletionBody, LoraScale
 from app.server.http.errors import refuse
 from core.values.errors import EngineUnavailable
 from core.values.messages import EnginePhase, LoadedModel
@@ -133,3 +133,23 @@ def settings_of(sampling: SamplingParams, request: Request | None) -> dict[str, 
         "stop": list(request.stop) if request is not None else [],
         "grammar": constraint.text if constraint is not None and constraint.kind in ("gbnf", "lark") else "",
     }
+
+
+async def list_adapters(http: HttpRequest) -> Response:
+    """List the adapters with the scales of requests that say none."""
+    host = _adapted(http)
+    pairs = zip(host.adapters, host.lora_scales, strict=False)
+    return JSONResponse([{"id": index, "path": path, "scale": scale} for index, (path, scale) in enumerate(pairs)])
+
+
+async def scale_adapters(body: list[LoraScale], http: HttpRequest) -> Response:
+    """Change the scales for requests to come; an adapter that is not listed gets 0."""
+    host = _adapted(http)
+    host.lora_scales = host.lora_of(body) or host.lora_scales
+    return JSONResponse({"success": True})
+
+
+def _adapted(http: HttpRequest) -> ModelHost:
+    """Return the engine whose model has adapters, else that of the chosen model."""
+    pool: ModelPool = http.app.state.pool
+    return next((host for host in pool.hosts if host.adapters), pool.main)

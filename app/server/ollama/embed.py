@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 
-from app.server.calls.ask import ask
+from app.server.calls.engine_bridge import ask
 from app.server.calls.generation import new_id
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool

@@ -10,8 +10,8 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.ask import ask
 from app.server.calls.call import Begun, Call
+from app.server.calls.engine_bridge import ask
 from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.schemas import MAX_CHOICES, CompletionBody
 from app.server.http.sse import EventStream, encode_text, while_connected

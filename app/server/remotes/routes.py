@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from app.server.http.body import Body, as_asked
-from app.server.http.owner import check_owner
+from app.server.http.limits import check_owner
 from app.server.remotes.exchange import Remotes
 
 

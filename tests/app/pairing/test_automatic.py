@@ -11,9 +11,8 @@ import pytest
 
 from app.environment.paths import model_settings_file
 from app.library.find_model import UnknownModel, catalog, find_model
-from app.pairing.automatic import draft_for
 from app.pairing.decision import decide
-from app.pairing.service import CannotPair, choose, choose_automatically, pairing, partners
+from app.pairing.service import CannotPair, choose, choose_automatically, draft_for, pairing, partners
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
 from core.machine.host import this_machine

@@ -17,8 +17,7 @@ from models.facts.model_facts import read_model
 from models.files.errors import DiskFull, FolderRefused, NoSpace
 from models.files.provenance import is_verified, read_record
 from models.gguf.header import read_header
-from models.quantise.errors import QuantiseCancelled, QuantiseFailed, QuantiseRefused
-from models.quantise.plan import TARGETS, QuantisePlan, make_plan
+from models.quantise.plan import TARGETS, QuantiseCancelled, QuantiseFailed, QuantisePlan, QuantiseRefused, make_plan
 from models.quantise.progress import QuantisePhase, QuantiseProgress
 from tests.support.disks import make_read_only, small_disk
 from tests.support.quantised import ember_f16, split_ember

@@ -10,7 +10,7 @@ import pytest
 
 from app.library.find_model import find_model
 from app.pairing.service import choose, partners
-from app.server.replies.drafted_text import DraftedText
+from app.server.replies.pieces import DraftedText
 from core.machine.known_machine import identity
 from models.estimate.speed.runs import read_runs
 from tests.app.server.conftest import RunningServer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.server.calls.model_defaults import with_defaults
+from app.server.calls.call import with_defaults
 from app.server.calls.schemas import ChatCompletionBody, CompletionBody
 from app.settings.model_settings_store import ModelSettingsStore, UsageStore
 from app.settings.server_settings import ServerSettings

@@ -9,8 +9,7 @@ import pytest
 
 from models.facts.model_facts import ModelFacts, read_model
 from models.gguf.header import read_header
-from models.quantise.errors import QuantiseRefused
-from models.quantise.plan import TARGETS, make_plan, result_name, target_type
+from models.quantise.plan import TARGETS, QuantiseRefused, make_plan, result_name, target_type
 from models.quantise.progress import Quantised, seconds_left
 from tests.support.quantised import ember_f16
 from tools.model_factory.gguf_factory import EMBER
