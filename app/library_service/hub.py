@@ -16,8 +16,7 @@ from models.facts.header_facts import header_facts
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 from models.hub.repository import FoundRepository, Repository
-from models.hub.settings import save_settings, saved_settings
-from models.hub.token import forget_token, keep_token
+from models.hub.settings import forget_token, keep_token, save_settings, saved_settings
 from models.library.values import FoundModel, HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
 
 N_FOUND = 50  # repositories; who wants others types more words

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import folders_file, models_folder
 from app.library.errors import LibraryError
-from app.library.file_changes import FileChanges
 from app.library.find_model import UnknownModel, catalog
-from app.library.model_rows import RowReader
+from app.library.model_rows import FileChanges, RowReader
 from app.library.removal import remove_model
 from app.library.repair import repair_plan
 from app.library.trouble import as_library_errors

@@ -46,7 +46,6 @@ from app.server.llama_cpp.properties import (
 from app.server.llama_cpp.router import download_model, load_model, model_events, remove_model, unload_model
 from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
 from app.server.lm_studio import calls as lm_studio
-from app.server.lm_studio import downloads as lm_studio_downloads
 from app.server.lm_studio import models as lm_studio_models
 from app.server.lm_studio.chat import chat as lm_studio_chat
 from app.server.meters import Meters, get_machine
@@ -54,7 +53,7 @@ from app.server.ollama import models as ollama
 from app.server.ollama.chat import chat, generate
 from app.server.ollama.embed import embed
 from app.server.ollama.embed import embeddings as ollama_embeddings
-from app.server.ollama.library import delete, no_blob, pull, unsupported, unsupported_blob
+from app.server.ollama.models import delete, no_blob, pull, unsupported, unsupported_blob
 from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions, control
 from app.server.openai.chat import count_input_tokens as count_chat_tokens
@@ -71,10 +70,17 @@ from app.server.openai.responses import (
     list_responses,
 )
 from app.server.owner_routes import add_key, get_endpoint, get_log, list_keys, revoke_key, set_endpoint
-from app.server.remotes import workers
 from app.server.remotes.exchange import Remotes
 from app.server.remotes.pass_through import PassThrough
-from app.server.remotes.routes import add_remote, list_remotes, remove_remote, test_remote
+from app.server.remotes.routes import (
+    add_remote,
+    add_worker,
+    list_remotes,
+    list_workers,
+    remove_remote,
+    remove_worker,
+    test_remote,
+)
 from app.server.remotes.store import RemoteStore
 from app.server.status import cancel_load, get_model, health, list_models, load, state, unload
 from app.server.templates.chat_template import TemplateRenderer
@@ -161,8 +167,8 @@ ROUTES = (
     ("GET", "/api/v1/models", lm_studio_models.list_models_v1),
     ("POST", "/api/v1/models/load", lm_studio_models.load_model),
     ("POST", "/api/v1/models/unload", lm_studio_models.unload_model),
-    ("POST", "/api/v1/models/download", lm_studio_downloads.download_model),
-    ("GET", "/api/v1/models/download/status/{job_id}", lm_studio_downloads.download_status),
+    ("POST", "/api/v1/models/download", lm_studio_models.download_model),
+    ("GET", "/api/v1/models/download/status/{job_id}", lm_studio_models.download_status),
     ("POST", "/api/v1/chat", lm_studio_chat),
     ("GET", "/slipstream/state", state),
     ("GET", "/slipstream/events", events),
@@ -185,9 +191,9 @@ ROUTES = (
     ("POST", "/slipstream/remotes", add_remote),
     ("POST", "/slipstream/remotes/{name}/test", test_remote),
     ("DELETE", "/slipstream/remotes/{name}", remove_remote),
-    ("GET", "/slipstream/workers", workers.list_workers),
-    ("POST", "/slipstream/workers", workers.add),
-    ("DELETE", "/slipstream/workers/{place}", workers.remove),
+    ("GET", "/slipstream/workers", list_workers),
+    ("POST", "/slipstream/workers", add_worker),
+    ("DELETE", "/slipstream/workers/{place}", remove_worker),
 )
 # Paths that are also found without the prefix, unless something else is there.
 _PATHS = {path for _, path, _ in ROUTES}
@@ -205,7 +211,7 @@ _KINDS: dict[Any, tuple[str, ...]] = {
 }
 _STATUSES: dict[Any, int] = {
     **dict.fromkeys((load, unload), 202),
-    **dict.fromkeys((add_key, add_remote, workers.add), 201),
+    **dict.fromkeys((add_key, add_remote, add_worker), 201),
     **dict.fromkeys((audio, unsupported, unsupported_blob, change_properties, act_on_slot), 501),
     no_blob: 404,
 }

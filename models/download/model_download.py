@@ -20,8 +20,7 @@ from models.formatting.figures import size
 from models.formatting.sentence import Sentence
 from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
-from models.hub.grouping import choose, with_projector
-from models.hub.repository import FileRole, RemoteModel, Repository
+from models.hub.repository import FileRole, RemoteModel, Repository, choose, with_projector
 
 # Times that a download starts over because the file changed on the Hub.
 RESTARTS = 3

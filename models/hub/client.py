@@ -22,8 +22,7 @@ from models.hub.errors import (
     RevisionNotFound,
     Unreachable,
 )
-from models.hub.grouping import group
-from models.hub.repository import Access, FoundRepository, RemoteFile, Repository
+from models.hub.repository import Access, FoundRepository, RemoteFile, Repository, group
 from models.hub.session import open_session, reason
 from models.hub.settings import HubSettings
 

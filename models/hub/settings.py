@@ -1,4 +1,7 @@
-"""Settings of the Hub: address, proxy, token, timeout. The environment overrides saved settings."""
+"""Settings of the Hub: address, proxy, token, timeout. The environment overrides saved settings.
+
+The token comes from the environment, the system's keyring or Hugging Face's own file, and is never shown.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,65 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from models.files.disk import write_whole
+from models.files.system_keyring import forget_secret, keep_secret, kept_secret
 from models.formatting.sentence import Sentence
 from models.hub.errors import BadHubSetting
-from models.hub.token import HUGGING_FACE, AccessToken, find_token
+
+SERVICE = "slipstream"  # by which the keyring has tokens
+HUGGING_FACE = "https://huggingface.co"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """A secret and where it came from. Its text stays out of every repr, and so of logs and tracebacks."""
+
+    secret: str = field(repr=False)
+    origin: str
+
+
+def find_token(address: str) -> AccessToken | None:
+    """The token for the Hub at ``address``: HF_TOKEN, else the keyring's, else the one Hugging Face's tools saved.
+
+    The last one is sent only to Hugging Face or to the mirror that HF_ENDPOINT names.
+    """
+    named = os.environ.get("HF_TOKEN", "").strip()
+    if named:
+        return AccessToken(named, "HF_TOKEN")
+    kept = kept_secret(SERVICE, address)
+    if kept:
+        return AccessToken(kept, "the system keyring")
+    theirs = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUGGING_FACE
+    return _from_file() if address in (HUGGING_FACE, theirs) else None
+
+
+def keep_token(address: str, secret: str) -> None:
+    """Keep a token in the system keyring; raises BadHubSetting if there is no keyring."""
+    if not keep_secret(SERVICE, address, secret):
+        raise BadHubSetting(
+            Sentence(
+                "This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in "
+                "a desktop session). Set the environment variable HF_TOKEN instead."
+            )
+        )
+
+
+def forget_token(address: str) -> bool:
+    """Remove the token from the keyring; False if there was none."""
+    return forget_secret(SERVICE, address)
+
+
+def _from_file() -> AccessToken | None:
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
+        return None
+    try:
+        with open(constants.HF_TOKEN_PATH, encoding="utf-8") as file:
+            secret = file.read(4096).strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return AccessToken(secret, "Hugging Face's token file") if secret else None
+
 
 DEFAULT_ADDRESS = HUGGING_FACE
 _TRUE = frozenset({"1", "on", "yes", "true"})

@@ -9,8 +9,7 @@ from typing import Any
 from models.download.progress import AT_REST, Downloaded, DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.facts.header_facts import HeaderFacts
-from models.hub.grouping import role_of
-from models.hub.repository import FileRole, FoundRepository
+from models.hub.repository import FileRole, FoundRepository, role_of
 from models.quantise.progress import Quantised, QuantisePhase, QuantiseProgress
 
 _QUEUED = QuantiseProgress(QuantisePhase.QUEUED, 0, 0)

@@ -10,9 +10,8 @@ from models.gguf.errors import GgufError
 from models.gguf.header import GgufHeader, read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
-from models.hub.grouping import without_quantisation
 from models.hub.remote_source import RemoteSource
-from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, Repository
+from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, Repository, without_quantisation
 from models.pairing import heads
 from models.pairing.forecast import kind_of
 from models.pairing.gain import ProposerKind

@@ -13,9 +13,8 @@ from models.gguf.errors import GgufError
 from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
-from models.hub.grouping import without_quantisation
 from models.hub.remote_source import RemoteSource
-from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel
+from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, without_quantisation
 from models.pairing.forecast import forecast
 from models.pairing.gain import NOTHING_JUDGED, WORTH, ProposerKind, expected_acceptance, predict
 from models.pairing.partner import PairingConditions

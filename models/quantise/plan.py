@@ -9,7 +9,7 @@ from models.facts.model_facts import ModelFacts
 from models.files.errors import UnsafeName
 from models.files.safe_path import safe_parts
 from models.formatting.sentence import Sentence
-from models.hub.grouping import without_quantisation
+from models.hub.repository import without_quantisation
 
 
 class QuantiseError(Exception):

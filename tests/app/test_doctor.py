@@ -11,8 +11,16 @@ from app.cli import main as cli
 from app.client.discovery import RunningServer
 from app.client.http_client import ServerStatus
 from app.doctor import checks
-from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, ServerFacts, SystemFacts, advice, faults
-from app.doctor.text import render
+from app.doctor.report import (
+    BandwidthFacts,
+    DoctorReport,
+    FolderFacts,
+    ServerFacts,
+    SystemFacts,
+    advice,
+    faults,
+    render,
+)
 from app.environment.exit_codes import ExitCode
 from core.machine import bandwidth, known_machine
 from core.machine.host import this_machine

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from models.hub.client import Hub
-from models.hub.settings import HubSettings
-from models.hub.token import AccessToken
+from models.hub.settings import AccessToken, HubSettings
 from tools.stand_ins.hub_server import HubServer
 
 

@@ -15,7 +15,7 @@ from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.facts.model_facts import facts_from, read_model
 from models.files.safe_path import safe_parts
 from models.gguf.header import GgufHeader, read_header
-from models.hub.grouping import quantisation_of
+from models.hub.repository import quantisation_of
 from models.pairing.heads import why_no_mtp
 from models.recommend.fit_report import fit_report
 from tools.model_factory.gguf_factory import EMBER, Recipe, cached

@@ -31,8 +31,7 @@ def doctor(
 
     from app.cli.terminal.progress_line import LoadingLine
     from app.doctor.checks import examine
-    from app.doctor.report import advice, faults
-    from app.doctor.text import render
+    from app.doctor.report import advice, faults, render
     from app.settings.worker_tokens import named_workers
 
     workers = named_workers(device or (), worker_token_file)

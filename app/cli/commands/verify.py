@@ -79,9 +79,8 @@ def verify(
     os.environ.update({name: value for name, value in WAITING.items() if name not in os.environ})
     from app.cli.terminal.progress_line import LoadingLine
     from app.environment.paths import cache_folder
-    from app.jobs.verify.model_pair import choose_pair
     from app.jobs.verify.prompt_file import BUILT_IN, read_prompts, render
-    from app.jobs.verify.report import VerifyReport
+    from app.jobs.verify.report import VerifyReport, choose_pair
     from app.jobs.verify.verification import Mode, load_verifier
 
     pair = choose_pair(model, draft, is_lookup_only=lookup_only)

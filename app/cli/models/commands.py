@@ -57,9 +57,8 @@ def _list(as_json: _Json = False) -> None:
     and --json leaves out who drafts for each (null): ask for it with show.
     """
     from app.environment.paths import folders_file, models_folder
-    from app.library.file_changes import FileChanges
     from app.library.find_model import catalog
-    from app.library.model_rows import RowReader
+    from app.library.model_rows import FileChanges, RowReader
     from app.pairing.service import MOST_PAIRED, ListedModels, pairing
     from models.catalog.imported_folders import read_folders
 
@@ -199,8 +198,7 @@ def _rates(judgement: FitReport | None) -> dict[str, float | None]:
 
 
 def _facts(entry: ModelEntry) -> dict[str, Any]:
-    from app.library.file_changes import FileChanges
-    from app.library.model_rows import RowReader
+    from app.library.model_rows import FileChanges, RowReader
 
     FileChanges().look()  # the record of a file that was moved goes with it
     return listing.facts(RowReader().row(entry))

@@ -65,7 +65,7 @@ def logout(as_json: _Json = False) -> None:
     from app.library.hub_access import hub_settings
     from app.library.trouble import as_library_errors
     from models.files.system_keyring import kept_secret
-    from models.hub.token import SERVICE
+    from models.hub.settings import SERVICE
     from models.library.requests import LogOut
 
     with as_library_errors():

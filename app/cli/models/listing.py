@@ -106,8 +106,7 @@ def described(facts: dict[str, Any]) -> list[list[str]]:
 
 def listing(entries: Sequence[ModelEntry], rates: Rates) -> str:
     """All models as a table; below it those that cannot be used and why, and files that others moved or deleted."""
-    from app.library.file_changes import FileChanges
-    from app.library.model_rows import RowReader
+    from app.library.model_rows import FileChanges, RowReader
 
     changes = FileChanges()
     notices, known = changes.look(), RowReader()

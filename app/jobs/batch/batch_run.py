@@ -12,8 +12,7 @@ from typing import Any
 
 from app.environment.exit_codes import ExitCode
 from app.jobs.batch.endpoint import BatchEndpoint, EndpointAnswer, RetryVerdict, ServerGone
-from app.jobs.batch.job import BadBatchLine, BatchRequest, parse
-from app.jobs.batch.job_file import MAX_LINE, InputLine, JobFile
+from app.jobs.batch.job_file import MAX_LINE, BadBatchLine, BatchRequest, InputLine, JobFile, parse
 from app.jobs.batch.result_file import FinishedLines, ResultFile, Tally
 from core.values.errors import BadRequest, SlipstreamError
 

@@ -11,7 +11,7 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import FileResponse, JSONResponse, Response
 from starlette.datastructures import UploadFile
 
-from app.jobs.batch.job import URLS
+from app.jobs.batch.job_file import URLS
 from app.server.batches.batch_runner import NOT_OVER, OPEN, BatchRunner
 from app.server.batches.file_store import FileStore, Record
 from app.server.calls.generation import new_id

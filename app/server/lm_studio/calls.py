@@ -19,7 +19,7 @@ from app.server.openai import embeddings as vectors
 from app.server.openai.chat import ChatReply
 from app.server.openai.completions import CompletionCall, TextChoice, TextReply
 from app.server.openai.embeddings import EmbeddingsBody
-from app.server.openai.reply import ReplyChoice
+from app.server.openai.timings import ReplyChoice
 from core.values.messages import FinishReason, LoadedModel
 
 

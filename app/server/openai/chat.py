@@ -15,8 +15,7 @@ from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatChoice, ChatRun, ChatUpdate
 from app.server.http.body import LenientBody
 from app.server.http.sse import EventStream, encode_text, while_connected
-from app.server.openai.reply import Reply, identity
-from app.server.openai.timings import chat_logprobs
+from app.server.openai.timings import Reply, chat_logprobs, identity
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from core.values.messages import Receipt
 

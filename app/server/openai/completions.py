@@ -15,8 +15,7 @@ from app.server.calls.engine_bridge import ask
 from app.server.calls.generation import ChoiceUpdate, new_id
 from app.server.calls.schemas import MAX_CHOICES, CompletionBody
 from app.server.http.sse import EventStream, encode_text, while_connected
-from app.server.openai.reply import Reply, identity
-from app.server.openai.timings import text_logprobs
+from app.server.openai.timings import Reply, identity, text_logprobs
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
 from core.values.request import Detokenized, DetokenizeRequest, ReplySpeed

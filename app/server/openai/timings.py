@@ -1,16 +1,22 @@
-"""What a reply cost, in the words of the wire: ``usage`` and ``timings``."""
+"""What replies have in common on OpenAI's wire, and what they cost: ``usage`` and ``timings``."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from app import __version__
-from core.values.messages import LoadedModel, Logprob, PromptRead, Receipt, TokenLogprob
+from app.server.calls.call import Call
+from app.server.calls.schemas import GenerationBody
+from app.server.calls.speed import marks
+from app.server.http.sse import DONE, encode_event
+from core.values.messages import Ended, LoadedModel, Logprob, PromptRead, Receipt, TokenLogprob
 
 
 def usage(receipts: Sequence[Receipt], n_prompts: int = 1) -> dict[str, Any]:
@@ -192,3 +198,72 @@ def fingerprint(model: LoadedModel) -> str:
     """Return a short name for the version, the model and the options: equal where a seed gives the same text."""
     facts = (__version__, model.description, model.n_bytes, model.n_ctx, model.kv_type, model.devices, model.n_threads)
     return "fp_" + hashlib.sha256(repr(facts).encode()).hexdigest()[:12]
+
+
+class ReplyChoice(Protocol):
+    """What has come of one choice so far."""
+
+    end: Ended | None
+
+
+_Choice = TypeVar("_Choice", bound=ReplyChoice)
+
+
+def identity(call: Call[Any], id_prefix: str, kind: str, model: LoadedModel, request_id: str) -> Identity:
+    """Return what every object of the answer repeats; its id is that of the first request, with another beginning."""
+    served = marks(model, call.body.wanted_speed, call.body.service_tier)
+    return Identity(f"{id_prefix}-{request_id.partition('-')[2]}", kind, call.host.name, fingerprint(model), served)
+
+
+class Reply(ABC, Generic[_Choice]):
+    """Puts the choices of one call into OpenAI's shapes."""
+
+    def __init__(self, body: GenerationBody, who: Identity, choices: Sequence[_Choice]) -> None:
+        self._identity = who
+        self._choices = choices
+        self._n_prompts = len(choices) // body.n_choices
+        self._includes_usage = body.includes_usage
+        # Most chunks are put together by hand: that runs for every token of every stream.
+        self._head = "data: " + json.dumps(who.head(), separators=(",", ":"))[:-1]
+        rest = ',"usage":null' if body.includes_usage else ""
+        self._tail = f',"logprobs":null,"finish_reason":null}}]{rest}'
+
+    def whole(self) -> dict[str, Any]:
+        """Return the object of a call that does not stream."""
+        choices = [self._wire(index, choice) for index, choice in enumerate(self._choices)]
+        return self._identity.head() | {"choices": choices, **self._cost()}
+
+    def closing(self) -> bytes:
+        """Return the end of the stream."""
+        if not self._includes_usage:
+            return DONE
+        return encode_event(self._identity.head() | {"choices": [], **self._cost()}) + DONE
+
+    def _progress(self, index: int, content: dict[str, Any], read: PromptRead | None) -> bytes:
+        """Return a chunk with how much of the prompt was read; nothing where that is not new."""
+        return b"" if read is None else self._chunk(index, content, prompt_progress=prompt_progress(read))
+
+    @abstractmethod
+    def _wire(self, index: int, choice: _Choice) -> dict[str, Any]: ...
+
+    def _cost(self) -> dict[str, Any]:
+        receipts = [choice.end.receipt for choice in self._choices if choice.end is not None]
+        return {"usage": self._usage(receipts), "timings": self._timings(receipts)}
+
+    def _usage(self, receipts: list[Receipt]) -> dict[str, Any]:
+        return usage(receipts, self._n_prompts)
+
+    def _timings(self, receipts: list[Receipt]) -> dict[str, Any]:
+        return timings(receipts)
+
+    def _chunk(
+        self,
+        index: int,
+        content: dict[str, Any],
+        logprobs: dict[str, Any] | None = None,
+        finish_reason: str | None = None,
+        **more: Any,
+    ) -> bytes:
+        choice = {"index": index, **content, "logprobs": logprobs, "finish_reason": finish_reason}
+        null_usage = {"usage": None} if self._includes_usage else {}
+        return encode_event(self._identity.head() | {"choices": [choice]} | null_usage | more)

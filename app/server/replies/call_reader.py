@@ -8,8 +8,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.server.replies.argument_values import is_text_by, value_of
-from app.server.replies.json_text import quoted, stream_gemma, stream_json, stream_python, stream_string
+from app.server.replies.json_text import (
+    is_text_by,
+    quoted,
+    stream_gemma,
+    stream_json,
+    stream_python,
+    stream_string,
+    value_of,
+)
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded
 from app.server.replies.reply_format import (
     ANY,

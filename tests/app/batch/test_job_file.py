@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from app.jobs.batch import job_file
-from app.jobs.batch.job import BadBatchLine, BatchRequest, parse
-from app.jobs.batch.job_file import JobFile
+from app.jobs.batch.job_file import BadBatchLine, BatchRequest, JobFile, parse
 from core.values.errors import BadRequest
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.hub.grouping import choose, group, quantisation_of, role_of, with_projector
-from models.hub.repository import FileRole, RemoteFile
+from models.hub.repository import FileRole, RemoteFile, choose, group, quantisation_of, role_of, with_projector
 
 
 def files(*paths: str) -> list[RemoteFile]:

@@ -10,8 +10,16 @@ from keyring.backend import KeyringBackend
 from keyring.errors import NoKeyringError, PasswordDeleteError
 
 from models.hub.errors import BadHubSetting
-from models.hub.settings import DEFAULT_ADDRESS, HubSettings, read_settings, save_settings, saved_settings
-from models.hub.token import find_token, forget_token, keep_token
+from models.hub.settings import (
+    DEFAULT_ADDRESS,
+    HubSettings,
+    find_token,
+    forget_token,
+    keep_token,
+    read_settings,
+    save_settings,
+    saved_settings,
+)
 
 
 class Kept(KeyringBackend):
