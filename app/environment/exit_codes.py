@@ -35,7 +35,7 @@ _MEANINGS = {
     ExitCode.PORT_TAKEN: "the port is taken by another program",
     ExitCode.NO_DISPLAY: "the desktop app needs a display",
     ExitCode.MODEL: "the model is unknown or cannot be loaded",
-    ExitCode.UNREACHABLE: "no server or worker that can be used answers at that address",
+    ExitCode.UNREACHABLE: "no usable server or worker answers at the address",
     ExitCode.TEXT_CHANGED: "drafting changed a text by more than rounding",
     ExitCode.LINES_FAILED: "some lines of the batch failed; the output says why",
     ExitCode.SLOWER: "drafting made replies slower",

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from models.formatting.sentence import Sentence
 from models.gguf.byte_source import ByteSource, FileSource
 from models.gguf.errors import BadGguf, GgufError, NotGguf, TruncatedGguf, UnreadableFile
-from models.gguf.tensor_types import BY_ID, REMOVED, GgmlType
+from models.gguf.tensor_types import BY_ID, REMOVED, GgmlType, odd_rows
 
 __all__ = [
     "BadGguf",
@@ -503,13 +503,7 @@ class _HeaderReader:
         if max(shape, default=1) >= 1 << 63 or n_elements >= 1 << 63:
             raise cursor.bad(Sentence("its tensor {name} has more elements than can be counted", name=_quoted(name)))
         if (shape[0] if shape else 1) % type_.block_size:
-            raise cursor.bad(
-                Sentence(
-                    "the rows of its tensor {name} are no whole blocks of {type}",
-                    name=_quoted(name),
-                    type=type_.name,
-                )
-            )
+            raise cursor.bad(odd_rows(Sentence("its tensor {name}", name=_quoted(name)), type_.name))
         return TensorInfo(name, shape, type_, cursor.u64(), type_.bytes_for(n_elements))
 
     def _tensor_type(self, name: str) -> GgmlType:

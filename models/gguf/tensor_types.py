@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models.formatting.sentence import Sentence
+
 
 @dataclass(frozen=True, slots=True)
 class GgmlType:
@@ -100,6 +102,11 @@ _FILE_TYPES = {
     40: "Q1_0",
     41: "Q2_0",
 }
+
+
+def odd_rows(what: str, type_name: str) -> Sentence:
+    """Return what is wrong with rows whose length is no multiple of a type's block length, as a part of a sentence."""
+    return Sentence("the rows of {what} cannot be divided into whole blocks of {type}", what=what, type=type_name)
 
 
 def file_type_name(file_type: int) -> str | None:

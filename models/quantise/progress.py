@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from models.formatting.sentence import Sentence
+from models.gguf.tensor_types import odd_rows
 
 
 class QuantisePhase(StrEnum):
@@ -51,10 +52,11 @@ class Quantised:
         if not self.n_fallback:
             return None
         return Sentence(
-            "{n_fallback} of {n_tensors} tensors have rows that are no whole blocks of this type: they "
-            "got a larger one, so the file is larger than usual.",
-            n_fallback=self.n_fallback,
-            n_tensors=self.n_tensors,
+            "The file is larger than usual: {rows}, so they got a larger one.",
+            rows=odd_rows(
+                Sentence("{n_fallback} of {n_tensors} tensors", n_fallback=self.n_fallback, n_tensors=self.n_tensors),
+                Sentence("this type"),
+            ),
         )
 
 

@@ -75,7 +75,7 @@ def test_what_cannot_be_quantised_says_why(models, f16):
     assert (code, "already" in err) == (ExitCode.USAGE, True)
     code, out, _ = models("quantize", "ember-q8_0", "Q4_0", "--allow-requantize", "--output", "tiny é")
     assert (code, "tiny é" in out) == (ExitCode.OK, True)
-    assert "rows that are no whole blocks" in out
+    assert "cannot be divided into whole blocks of this type" in out
 
 
 def quantising(**options: Any) -> subprocess.Popen[str]:

@@ -21,6 +21,7 @@ from models.files.errors import DownloadError, Stopped, as_download_errors
 from models.files.provenance import FileOrigin, write_record
 from models.files.safe_path import PARTIAL_FOLDER
 from models.formatting.sentence import Sentence
+from models.gguf.tensor_types import odd_rows
 from models.quantise.plan import FOLDER, QuantiseCancelled, QuantiseError, QuantiseFailed, QuantisePlan, QuantiseRefused
 from models.quantise.progress import Quantised, QuantisePhase, QuantiseProgress, seconds_left
 
@@ -160,11 +161,9 @@ class QuantiseJob:
         if n_bytes >= self._plan.weight_bytes:
             raise QuantiseRefused(
                 Sentence(
-                    "{source_name} has rows that are no whole blocks of {name}: they would get a larger type, "
-                    "and the result would be no smaller than the {source_type} it is. Choose a smaller type, or "
-                    "one like Q4_0 with short blocks.",
-                    source_name=self._plan.source_name,
-                    name=self._plan.type.name,
+                    "The result would be no smaller than the {source_type} it is made from: {rows}, so they would get "
+                    "a larger type. Choose a smaller type, or one with short blocks such as Q4_0.",
+                    rows=odd_rows(self._plan.source_name, self._plan.type.name),
                     source_type=self._plan.source_type,
                 )
             )

@@ -1,4 +1,4 @@
-"""``/slipstream/remotes`` and ``/slipstream/workers``: other servers, and devices of other machines. Keys go in only."""
+"""``/slipstream/remotes`` and ``/slipstream/workers``: other servers and lent devices. Keys and tokens go in only."""
 
 from __future__ import annotations
 
