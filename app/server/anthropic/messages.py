@@ -14,7 +14,7 @@ from app.server.anthropic.message_body import SENT_FIELDS, Block, MessageBody
 from app.server.calls.generation import new_id
 from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
 from app.server.http.errors import renamed
-from app.server.http.sse import EventStream, while_connected
+from app.server.http.sse import EventStream, encode_named, while_connected
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece
 
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "stop": "end_turn"}
@@ -64,15 +64,9 @@ async def _stream(call: ChatCall) -> AsyncGenerator[bytes, None]:
         reply = MessageReply(call, run)
         async with aclosing(run.updates()) as batches:
             async for batch in batches:
-                events = [event for update in batch for event in reply.events(update)]
-                if events:
-                    yield _encoded(events)
-        yield _encoded(reply.end())
-
-
-def _encoded(events: list[Block]) -> bytes:
-    parts = (f"event: {event['type']}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n" for event in events)
-    return "".join(parts).encode()
+                if said := b"".join(encode_named(event) for update in batch for event in reply.events(update)):
+                    yield said
+        yield b"".join(map(encode_named, reply.end()))
 
 
 class MessageReply:

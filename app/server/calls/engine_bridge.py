@@ -14,14 +14,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from app.server.calls.request_totals import RequestTotals
-from app.server.http.errors import RequestFailed, refuse
+from app.server.http.errors import refuse
 from app.server.http.keys import caller
 from core.values.engine_options import EngineOptions
 from core.values.messages import (
-    Answer,
     AnyRequest,
     Ended,
     EnginePhase,
@@ -328,21 +327,3 @@ def _of_reply(receipt: Receipt, while_running: Snapshot) -> Snapshot:
         n_accepted=receipt.n_accepted,
         speedup=receipt.speedup,
     )
-
-
-_Answer = TypeVar("_Answer", bound=Answer)
-
-
-async def ask(bridge: EngineBridge, request: AnyRequest, kind: type[_Answer]) -> _Answer:
-    """Return the engine's answer, which is of ``kind``; raises RequestFailed. Cancelled when the caller is."""
-    channel = bridge.open([request], streams=False)
-    try:
-        *answers, ended = await channel.take()
-    finally:
-        bridge.close(channel)
-    assert isinstance(ended, Ended)
-    if ended.failure is not None:
-        raise RequestFailed(ended.failure)
-    if ended.reason is FinishReason.CANCELLED:
-        raise refuse(503, "The request was cancelled.", code="cancelled")
-    return next(answer for answer in answers if isinstance(answer, kind))

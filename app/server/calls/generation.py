@@ -1,4 +1,4 @@
-"""One call's run through the engine: takes the model, submits the requests, and gives each choice's news."""
+"""One call's run through the engine: its requests, and each choice's news; and questions that generate no text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import itertools
 import os
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from app.server.calls.engine_bridge import EngineBridge
-from app.server.http.errors import RequestFailed
+from app.server.http.errors import RequestFailed, refuse
 from core.values.messages import (
+    Answer,
+    AnyRequest,
     Ended,
     FinishReason,
     PromptRead,
@@ -19,8 +22,9 @@ from core.values.messages import (
     Token,
     TokenLogprob,
 )
-from core.values.request import Request
+from core.values.request import Detokenized, DetokenizeRequest, Request, Tokenized, TokenizeRequest
 
+_Answer = TypeVar("_Answer", bound=Answer)
 _numbers = itertools.count()
 _process = os.urandom(4).hex()
 
@@ -104,3 +108,31 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ch
     for index, parts in texts.items():
         news[index].text = "".join(parts)
     return list(news.values())
+
+
+async def ask(bridge: EngineBridge, request: AnyRequest, kind: type[_Answer]) -> _Answer:
+    """Return the engine's answer, which is of ``kind``; raises RequestFailed. Cancelled when the caller is."""
+    channel = bridge.open([request], streams=False)
+    try:
+        *answers, ended = await channel.take()
+    finally:
+        bridge.close(channel)
+    assert isinstance(ended, Ended)
+    if ended.failure is not None:
+        raise RequestFailed(ended.failure)
+    if ended.reason is FinishReason.CANCELLED:
+        raise refuse(503, "The request was cancelled.", code="cancelled")
+    return next(answer for answer in answers if isinstance(answer, kind))
+
+
+async def tokens_of(
+    bridge: EngineBridge, *parts: str | int, add_special: bool = False, parse_special: bool = True
+) -> tuple[int, ...]:
+    """Return the tokens of ``parts``, as TokenizeRequest has them; raises RequestFailed."""
+    request = TokenizeRequest(new_id("tokens"), parts, add_special, parse_special)
+    return (await ask(bridge, request, Tokenized)).tokens
+
+
+async def text_of(bridge: EngineBridge, tokens: tuple[int, ...]) -> str:
+    """Return the text of tokens; raises RequestFailed."""
+    return (await ask(bridge, DetokenizeRequest(new_id("text"), tokens), Detokenized)).text

@@ -16,8 +16,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from app.server.calls.call import Begun, Call, ReplyShape
-from app.server.calls.engine_bridge import ask
-from app.server.calls.generation import ChoiceUpdate, new_id
+from app.server.calls.generation import ChoiceUpdate, tokens_of
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.deep import DeepReply, DeepReplyProgress
@@ -38,7 +37,7 @@ from app.server.replies.reply_parser import ReplyParser
 from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.messages import Ended, FinishReason, LoadedModel, PromptRead, Receipt, Started, TokenLogprob
-from core.values.request import Constraint, PromptImage, ReplySpeed, ThinkingBudget, Tokenized, TokenizeRequest
+from core.values.request import Constraint, PromptImage, ReplySpeed, ThinkingBudget
 
 # A budget that no thoughts spend: they can be ended by the client.
 ENDLESS = 2**31 - 1
@@ -71,8 +70,7 @@ class ChatCall(Call[ChatCompletionBody]):
             prompt = begun.requests[0].prompt
             if not isinstance(prompt, str):
                 return len(prompt)
-            request = TokenizeRequest(new_id("tokens"), (prompt,), add_special=True)
-            return len((await ask(self.host.bridge, request, Tokenized)).tokens)
+            return len(await tokens_of(self.host.bridge, prompt, add_special=True))
 
     async def prompts(self, model: LoadedModel) -> Sequence[str]:
         """Return the messages as the model's template renders them."""

@@ -62,6 +62,11 @@ def encode_event(data: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
 
 
+def encode_named(event: dict[str, Any]) -> bytes:
+    """Return one event with a JSON object, under the name that its ``type`` is."""
+    return f"event: {event['type']}\n".encode() + encode_event(event)
+
+
 class EventStream(Response):
     """Sends what a generator yields.
 

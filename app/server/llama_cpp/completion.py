@@ -13,15 +13,14 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field, field_validator, model_validator
 
 from app.server.calls.call import Begun, Call
-from app.server.calls.engine_bridge import ask
-from app.server.calls.generation import ChoiceUpdate, new_id
+from app.server.calls.generation import ChoiceUpdate, tokens_of
 from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text
 from app.server.http.sse import EventStream, encode_event, while_connected
 from app.server.llama_cpp.properties import settings_of
 from app.server.openai.timings import LOWEST, prompt_progress, timings
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, Receipt, TokenLogprob
-from core.values.request import MAX_TOP_LOGPROBS, ReplySpeed, Tokenized, TokenizeRequest
+from core.values.request import MAX_TOP_LOGPROBS, ReplySpeed
 
 _NEVER = -100.0  # a logit bias that leaves a token no chance
 
@@ -173,8 +172,7 @@ class LlamaCall(Call[LlamaBody]):
         ids = tuple(part for part in prompt if isinstance(part, int))
         if len(ids) == len(prompt):
             return ids
-        request = TokenizeRequest(new_id("tokens"), prompt, add_special=True)
-        return (await ask(self.host.bridge, request, Tokenized)).tokens
+        return await tokens_of(self.host.bridge, *prompt, add_special=True)
 
 
 async def _answer(call: LlamaCall) -> Any:

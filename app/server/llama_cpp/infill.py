@@ -9,15 +9,13 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 from pydantic import Field
 
-from app.server.calls.engine_bridge import ask
-from app.server.calls.generation import new_id
+from app.server.calls.generation import tokens_of
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import PromptInput, Text
 from app.server.http.body import LenientBody
 from app.server.llama_cpp.completion import LlamaBody, LlamaCall, respond
 from core.values.errors import BadRequest
 from core.values.messages import FillInTheMiddle, LoadedModel
-from core.values.request import Tokenized, TokenizeRequest
 
 # Tokens around the cursor that are read, as many as llama-server reads (``format_prompt_infill``): three quarters of
 # them before it. Each key that is pressed reads them anew, so more would not be there in time.
@@ -93,5 +91,5 @@ class InfillCall(LlamaCall):
         """Return the tokens of a text; a file may have special tokens written out, which are no tokens there."""
         if not text and not add_special:
             return []
-        request = TokenizeRequest(new_id("tokens"), (text,), add_special, parse_special)
-        return list((await ask(self.host.bridge, request, Tokenized)).tokens)
+        found = await tokens_of(self.host.bridge, text, add_special=add_special, parse_special=parse_special)
+        return list(found)

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.engine_bridge import ask
-from app.server.calls.generation import new_id
+from app.server.calls.generation import ask, new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody, Text
 from app.server.chat.call import ChatCall

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
@@ -17,7 +16,7 @@ from app.server.calls.schemas import MAX_MESSAGES, ChatCompletionBody, Text
 from app.server.chat.call import ChatCall, ChatChoice, ChatUpdate, RunningChat, Updates
 from app.server.http.body import LenientBody, WholeNumbers, valid
 from app.server.http.errors import from_exception, refuse, renamed
-from app.server.http.sse import EventStream, while_connected
+from app.server.http.sse import EventStream, encode_named, while_connected
 from app.server.openai.response_body import Item, ToolNames, messages_of
 from app.server.openai.response_store import ResponseStore, StoredResponse, new_number
 from app.server.openai.responses import earlier_items
@@ -288,5 +287,4 @@ _PATH = "/api/v1/chat"
 
 
 def _event(kind: str, **told: Any) -> bytes:
-    data = json.dumps({"type": kind, **told}, separators=(",", ":"))
-    return f"event: {kind}\ndata: {data}\n\n".encode()
+    return encode_named({"type": kind, **told})

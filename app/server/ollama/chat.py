@@ -14,8 +14,7 @@ from typing import Any, Literal
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.engine_bridge import ask
-from app.server.calls.generation import new_id
+from app.server.calls.generation import text_of, tokens_of
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatUpdate, Updates
@@ -30,7 +29,6 @@ from app.server.replies.pieces import CallArguments, CallBegun, ContentText, Pie
 from app.server.templates.chat_template import TemplateRenderer, Turn
 from core.values.errors import SlipstreamError
 from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, TokenLogprob
-from core.values.request import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
 Line = dict[str, Any]
 Kind = Literal["chat", "generate"]
@@ -101,8 +99,7 @@ class PromptCall(ChatCall):
         """Return what was said earlier and then the message."""
         (prompt,) = await super().prompts(model)
         if self._context:
-            request = DetokenizeRequest(new_id("context"), self._context)
-            self._earlier = (await ask(self.host.bridge, request, Detokenized)).text
+            self._earlier = await text_of(self.host.bridge, self._context)
         return [self._joined(prompt, model)]
 
     async def context_after(self, model: LoadedModel, answer: str) -> list[int]:
@@ -110,8 +107,7 @@ class PromptCall(ChatCall):
         told = {"role": "assistant", "content": answer}
         variables = self.body.template_variables()
         text = await self.renderer.render(model, variables | {"messages": [*variables["messages"], told]}, Turn.NONE)
-        request = TokenizeRequest(new_id("context"), (self._joined(text, model),))
-        return list((await ask(self.host.bridge, request, Tokenized)).tokens)
+        return list(await tokens_of(self.host.bridge, self._joined(text, model)))
 
     def _joined(self, text: str, model: LoadedModel) -> str:
         return self._earlier + text.removeprefix(model.bos) if self._earlier else text

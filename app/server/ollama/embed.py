@@ -9,8 +9,7 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 
-from app.server.calls.engine_bridge import ask
-from app.server.calls.generation import new_id
+from app.server.calls.generation import ask, new_id, text_of, tokens_of
 from app.server.calls.model_host import ModelHost
 from app.server.calls.model_pool import ModelPool
 from app.server.http.errors import ApiError, renamed
@@ -22,7 +21,7 @@ from app.server.remotes.chat import ModelAtRemote, Unanswered, fallback_of, mode
 from app.server.remotes.exchange import BAD_GATEWAY
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
-from core.values.request import Detokenized, DetokenizeRequest, Embedded, EmbedRequest, Tokenized, TokenizeRequest
+from core.values.request import Embedded, EmbedRequest
 
 # Room for the tokens that a model wants before and behind a text.
 _AROUND = 8
@@ -107,7 +106,5 @@ async def _of_remote(there: ModelAtRemote, texts: list[str], dimensions: int | N
 async def _cut(host: ModelHost, model: LoadedModel, text: str) -> str:
     """Return as much of a text as the context has room for."""
     limit = model.n_ctx - _AROUND
-    tokens = (await ask(host.bridge, TokenizeRequest(new_id("embd"), (text,)), Tokenized)).tokens
-    if len(tokens) <= limit:
-        return text
-    return (await ask(host.bridge, DetokenizeRequest(new_id("embd"), tokens[:limit]), Detokenized)).text
+    tokens = await tokens_of(host.bridge, text)
+    return text if len(tokens) <= limit else await text_of(host.bridge, tokens[:limit])

@@ -11,14 +11,13 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.call import Begun, Call
-from app.server.calls.engine_bridge import ask
-from app.server.calls.generation import ChoiceUpdate, new_id
+from app.server.calls.generation import ChoiceUpdate, text_of
 from app.server.calls.schemas import MAX_CHOICES, CompletionBody
 from app.server.http.sse import EventStream, encode_text, while_connected
 from app.server.openai.timings import Reply, identity, text_logprobs
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
-from core.values.request import Detokenized, DetokenizeRequest, ReplySpeed
+from core.values.request import ReplySpeed
 
 
 async def completions(body: CompletionBody, http: HttpRequest) -> Response:
@@ -95,7 +94,7 @@ class CompletionCall(Call[CompletionBody]):
     async def _text(self, prompt: str | tuple[int, ...]) -> str:
         if isinstance(prompt, str):
             return prompt
-        return (await ask(self.host.bridge, DetokenizeRequest(new_id("echo"), prompt), Detokenized)).text
+        return await text_of(self.host.bridge, prompt)
 
     def _around(self, prompt: str | tuple[int, ...], model: LoadedModel) -> str | tuple[int, ...]:
         """Return the prompt, with the suffix by the model's fill-in-the-middle tokens where one is given."""

@@ -12,8 +12,7 @@ from fastapi.responses import Response
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import to_json
 
-from app.server.calls.engine_bridge import ask
-from app.server.calls.generation import new_id
+from app.server.calls.generation import ask, new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import HINTS, PromptInput
 from app.server.calls.speed import wanted_speed

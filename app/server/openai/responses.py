@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +17,7 @@ from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
 from app.server.chat.images import data_url
 from app.server.http.body import query_number
 from app.server.http.errors import ApiError, from_exception, refuse, renamed
-from app.server.http.sse import EventStream, while_connected
+from app.server.http.sse import EventStream, encode_named, while_connected
 from app.server.openai.response_body import (
     SENT_FIELDS,
     Item,
@@ -377,7 +376,7 @@ class ResponseReply:
     def _encoded(self, event: Item) -> bytes:
         event["sequence_number"] = self._n_events
         self._n_events += 1
-        return f"event: {event['type']}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n".encode()
+        return encode_named(event)
 
 
 # The stored ones
