@@ -39,7 +39,7 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
 
     Where llama.cpp has a GPU, only the engine knows what is free: the room is unknown.
     """
-    has_gpu = settings.n_gpu_layers != 0 and bool(gpu_backends())
+    has_gpu = settings.engine.n_gpu_layers != 0 and bool(gpu_backends())
     free = free_memory()
     machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, free, free)])
     wanted = fit_request_of(facts, settings.engine_options("any"), None, uses_heads=why_no_mtp(facts) is None)
@@ -49,7 +49,7 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
     device = next(iter(measured.gpus), None) if has_gpu else 0
     return PairingConditions(
         n_cells=plan.setting.n_ctx,
-        n_slots=settings.n_slots,
+        n_slots=settings.engine.n_slots,
         room=None if has_gpu else int(free * USABLE_SHARE) - plan.total,
         row_cost=row_cost(measured, device) if device is not None else GPU_ROW,
         pace=pace_of(facts, measured, device) if device is not None else None,

@@ -320,7 +320,7 @@ def _add(
 
 
 def _n_slots(host: ModelHost) -> int:
-    return host.model.n_slots if host.model is not None else host.settings.n_slots
+    return host.model.n_slots if host.model is not None else host.settings.engine.n_slots
 
 
 def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origins: AllowedOrigins) -> list[Middleware]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.settings.worker_tokens import tokens_for
-from core.values.engine_options import DEFAULT_SLOTS, EngineOptions, FlashAttention, KvType, Pooling, Speculation
+from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption
 from core.values.model_settings import ModelSettings
 from core.values.request import ReasoningFormat
@@ -18,11 +18,13 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_MODELS = 4  # as many as llama-server's router holds
 DEFAULT_PORT = 8642
 _RECOMMENDED = ModelSettings()
+USUAL_ENGINE = EngineOptions("any", cache_disk=None)
+"""The engine's options where nothing is said; a model's file takes the place of ``any``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Settings of one server; the engine's part as in ``EngineOptions``.
+    """Settings of one server. ``engine`` are the options with which it loads a model, whichever that is.
 
     ``host`` and ``more_hosts`` are addresses to listen on, or paths of Unix sockets. ``port`` 0 takes any free port.
     ``model`` is a catalogued name, a title or a path of a GGUF file; None is the bundled starter model, or with
@@ -32,14 +34,13 @@ class ServerSettings:
     ``uses_projector`` is False. Images in the web are fetched if ``allows_remote_images``. ``sampling`` is what
     requests get that do not say, by the fields of their bodies; it goes before the settings of a model. ``n_predict``
     bounds the tokens of a reply that does not say its limit, ``reasoning_budget`` those of its thoughts (-1: any
-    number), which are part of its text where ``reasoning_format`` is none. ``chat_template`` replaces that of the
-    model, and ``template_variables`` are what a template reads unless a request says otherwise. ``pooling`` replaces
-    the one that a model's file names. ``strict_models`` refuses names that no model has, which the loaded one answers
-    otherwise. With ``on_demand`` the first model is loaded by the first request that needs it. A model that answered
-    nobody for ``idle_unload`` seconds leaves memory until the next call (None: never). At most ``models_max`` are
-    loaded at once. ``aliases`` are other names of models, "" that of the start. ``lora`` are LoRA adapters of the first
-    model that is loaded, each with its scale. ``allowed_hosts`` are names that requests may give this server besides
-    its own; ``cors`` origins of web pages that may use it. ``announce`` prints one line with the address once
+    number), which are part of its text where ``reasoning_format`` is none. ``template_variables`` are what a template
+    reads unless a request says otherwise. ``strict_models`` refuses names that no model has, which the loaded one
+    answers otherwise. With ``on_demand`` the first model is loaded by the first request that needs it. A model that
+    answered nobody for ``idle_unload`` seconds leaves memory until the next call (None: never). At most ``models_max``
+    are loaded at once. ``aliases`` are other names of models, "" that of the start. ``lora`` are LoRA adapters of the
+    first model that is loaded, each with its scale. ``allowed_hosts`` are names that requests may give this server
+    besides its own; ``cors`` origins of web pages that may use it. ``announce`` prints one line with the address once
     connections are accepted. ``exit_with_stdin`` ends the server when its standard input reaches its end.
     """
 
@@ -48,33 +49,17 @@ class ServerSettings:
     port: int = DEFAULT_PORT
     model: str | None = None
     last_model: bool = False
-    n_slots: int = DEFAULT_SLOTS
-    n_ctx: int | None = None
-    n_threads: int | None = None
-    n_gpu_layers: int | None = None
-    n_cpu_moe: int | None = None
-    flash_attention: FlashAttention = "auto"
-    kv_type: KvType | None = None
-    mmap: bool = True
-    mlock: bool = False
-    devices: tuple[str, ...] = ()
-    worker_tokens: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    engine: EngineOptions = USUAL_ENGINE
     draft: str | None = None
     uses_draft: bool = True
     mmproj: str | None = None
     uses_projector: bool = True
     allows_remote_images: bool = False
-    speculation: Speculation = "auto"
-    cache_ram: int | None = None
-    cache_disk: int | None = None
-    calibrates: bool = True
     sampling: Mapping[str, Any] = field(default_factory=dict)
     n_predict: int | None = None
     reasoning_budget: int = -1
     reasoning_format: ReasoningFormat = "auto"
-    chat_template: str | None = None
     template_variables: Mapping[str, Any] = field(default_factory=dict)
-    pooling: Pooling | None = None
     strict_models: bool = False
     allowed_hosts: tuple[str, ...] = ()
     cors: tuple[str, ...] = ()
@@ -112,7 +97,6 @@ class ServerSettings:
             raise BadOption("--draft names a draft model and --no-draft wants none: leave out one of them.")
         if self.mmproj is not None and not self.uses_projector:
             raise BadOption("--mmproj names a projector and --no-mmproj wants none: leave out one of them.")
-        self.engine_options("any")
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -134,31 +118,21 @@ class ServerSettings:
 
         ``own`` are the settings of that model: they stand where this server was started without the option.
         """
-        return EngineOptions(
+        engine = self.engine
+        return replace(
+            engine,
             model_path=model_path,
-            n_ctx=_first(self.n_ctx, own.ctx),
-            n_slots=self.n_slots,
-            n_threads=_first(self.n_threads, own.threads),
-            n_gpu_layers=_first(self.n_gpu_layers, own.gpu_layers),
-            n_cpu_moe=self.n_cpu_moe,
-            flash_attention=self.flash_attention,
-            kv_type=self.kv_type or own.kv_type,
-            mmap=self.mmap,
-            mlock=self.mlock,
-            devices=self.devices,
+            n_ctx=_first(engine.n_ctx, own.ctx),
+            n_threads=_first(engine.n_threads, own.threads),
+            n_gpu_layers=_first(engine.n_gpu_layers, own.gpu_layers),
+            kv_type=engine.kv_type or own.kv_type,
             also_worker=own.worker,
             worker_tokens=self._tokens_with(own.worker),
             uses_heads=self.uses_draft,
-            speculation=self.speculation,
-            cache_ram=self.cache_ram,
-            cache_disk=self.cache_disk,
-            calibrates=self.calibrates,
-            chat_template=self.chat_template,
-            pooling=self.pooling,
         )
 
     def _tokens_with(self, worker: str | None) -> tuple[tuple[str, str], ...]:
-        known = self.worker_tokens
+        known = self.engine.worker_tokens
         is_missing = worker is not None and worker not in dict(known)
         return (*known, *tokens_for((worker,))) if worker is not None and is_missing else known
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from app.cli.terminal.text import parse_size
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import HOME_VARIABLE
-from app.settings.server_settings import ServerSettings
+from app.settings.server_settings import USUAL_ENGINE
 from core.values.errors import BadOption
 from models.formatting.figures import size
 from tests.app.conftest import Typed
@@ -33,7 +34,7 @@ def test_bad_sizes_are_refused_before_anything_is_loaded(typed: Typed) -> None:
     code, _, err = typed("serve", "--cache-disk", "lots")
     assert (code, "'lots' is no size for --cache-disk" in err) == (ExitCode.USAGE, True)
     with pytest.raises(BadOption, match="cache in RAM"):
-        ServerSettings(cache_ram=-1)
+        replace(USUAL_ENGINE, cache_ram=-1)
 
 
 def test_stored_texts_are_shown_and_deleted(home: Path, typed: Typed) -> None:

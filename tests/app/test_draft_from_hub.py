@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from app.cli import main as cli
 from app.environment.exit_codes import ExitCode
 from app.library.find_model import catalog, find_model
 from app.pairing.service import draft_for
-from app.settings.server_settings import ServerSettings
+from app.settings.server_settings import USUAL_ENGINE, ServerSettings
 from core.engine.engine import Engine
 from core.values.messages import Ended
 from core.values.request import SamplingParams
@@ -38,7 +39,10 @@ def pull(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def paired(name: str) -> AbstractContextManager[Engine]:
     """The model loaded with what a server would choose for it, and nothing else that drafts."""
-    models, settings = catalog(), ServerSettings(n_slots=1, n_ctx=512, speculation="draft")
+    models, settings = (
+        catalog(),
+        ServerSettings(engine=replace(USUAL_ENGINE, n_slots=1, n_ctx=512, speculation="draft")),
+    )
     entry = find_model(name, models)
     draft = draft_for(entry, models, settings)
     return open_engine(

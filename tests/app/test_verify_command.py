@@ -62,7 +62,7 @@ def test_the_json_has_what_is_promised(verify: Typed, prompts: Path) -> None:
     assert "llama-cpp-python" in report["versions"]
     assert (report["model"]["name"], report["model"]["draft"]) == ("ember-q8_0", "ember-draft-q8_0")
     assert report["model"]["n_threads"] == 1
-    assert report["model"]["n_slots"] == ServerSettings().n_slots, "attention and kernels as they are served"
+    assert report["model"]["n_slots"] == ServerSettings().engine.n_slots, "attention and kernels as they are served"
     assert report["settings"]["depth"] == 3
     assert [(row["prompt"], row["line"], row["kind"], row["mode"], row["seed"]) for row in report["rows"]] == [
         (prompt, line, kind, mode, seed)

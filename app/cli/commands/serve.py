@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -196,7 +196,7 @@ def serve(
     """
     from app.cli.terminal.text import parse_size
     from app.settings.api_keys import KeyStore
-    from app.settings.server_settings import DEFAULT_HOST, ServerSettings
+    from app.settings.server_settings import DEFAULT_HOST, USUAL_ENGINE, ServerSettings
     from app.settings.worker_tokens import tokens_for
 
     hosts = [one for several in host or () for one in several.split(",")] or [DEFAULT_HOST]
@@ -211,33 +211,36 @@ def serve(
         port=port,
         model=llama_server.model(model),
         last_model=last_model,
-        n_slots=parallel,
-        n_ctx=llama_server.n_ctx(engine.n_ctx, parallel),
-        n_threads=engine.n_threads if (engine.n_threads or 0) > 0 else None,
-        n_gpu_layers=0 if devices is None else engine.layers,
-        n_cpu_moe=engine.n_cpu_moe,
-        flash_attention=engine.flash_attention,
-        kv_type=llama_server.kv_type(engine.kv_type),
-        mmap=mmap,
-        mlock=mlock,
+        engine=replace(
+            USUAL_ENGINE,
+            n_slots=parallel,
+            n_ctx=llama_server.n_ctx(engine.n_ctx, parallel),
+            n_threads=engine.n_threads if (engine.n_threads or 0) > 0 else None,
+            n_gpu_layers=0 if devices is None else engine.layers,
+            n_cpu_moe=engine.n_cpu_moe,
+            flash_attention=engine.flash_attention,
+            kv_type=llama_server.kv_type(engine.kv_type),
+            mmap=mmap,
+            mlock=mlock,
+            speculation=llama_server.speculates(engine.speculation),
+            cache_ram=cache_size(engine.cache_ram),
+            cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
+            calibrates=not engine.no_calibration,
+            devices=devices or (),
+            worker_tokens=tokens_for(devices or (), engine.worker_token_file),
+            chat_template=llama_server.template(),
+            pooling=llama_server.pooling_kind(),
+        ),
         draft=llama_server.draft(engine.draft),
         uses_draft=not engine.no_draft,
         mmproj=engine.mmproj,
         uses_projector=not engine.no_mmproj,
         allows_remote_images=allow_remote_images,
-        speculation=llama_server.speculates(engine.speculation),
-        cache_ram=cache_size(engine.cache_ram),
-        cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
-        calibrates=not engine.no_calibration,
-        devices=devices or (),
-        worker_tokens=tokens_for(devices or (), engine.worker_token_file),
         sampling=defaults_of(sampling),
         n_predict=None if llama_server.n_predict == -1 else llama_server.n_predict,
         reasoning_budget=llama_server.thinking_budget,
         reasoning_format=llama_server.reasoning_format,
-        chat_template=llama_server.template(),
         template_variables=llama_server.template_variables(),
-        pooling=llama_server.pooling_kind(),
         strict_models=strict_models,
         allowed_hosts=tuple(allow_host or ()),
         cors=llama_server.origins(cors or ()),

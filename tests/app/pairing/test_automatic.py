@@ -14,7 +14,7 @@ from app.library.find_model import UnknownModel, catalog, find_model
 from app.pairing.decision import decide
 from app.pairing.service import CannotPair, choose, choose_automatically, draft_for, pairing, partners
 from app.settings.model_settings_store import ModelSettingsStore
-from app.settings.server_settings import ServerSettings
+from app.settings.server_settings import USUAL_ENGINE, ServerSettings
 from core.machine.host import this_machine
 from core.machine.known_machine import (
     MachineProbe,
@@ -55,7 +55,7 @@ def test_the_bundled_model_has_the_bundled_partner(home):
     assert (found.path, found.name, found.notices) == (EMBER_DRAFT, "ember-draft-q8_0", ())
     assert "× expected" in found.why
     assert drafts(ModelEntry("draft", EMBER_DRAFT)).path is None
-    for none in (ServerSettings(uses_draft=False), ServerSettings(speculation="off")):
+    for none in (ServerSettings(uses_draft=False), ServerSettings(engine=replace(USUAL_ENGINE, speculation="off"))):
         assert drafts(STARTER, none).path is None
     with pytest.raises(BadOption, match="leave out one"):
         ServerSettings(draft="x", uses_draft=False)
@@ -155,7 +155,7 @@ def test_where_memory_is_short_nobody_drafts_but_as_wished(library, monkeypatch)
     assert "ember-q8_0 may not help. It needs" in found.notices[0]
     choose_automatically(entry)
     monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: entry.facts.weight_bytes * 2)
-    found = drafts(entry, ServerSettings(n_ctx=1024, n_slots=1))
+    found = drafts(entry, ServerSettings(engine=replace(USUAL_ENGINE, n_ctx=1024, n_slots=1)))
     refused = {one.name: one.problem for one in pairing(entry).partners}
     assert all("of memory beside the model" in str(refused[name]) for name in ("ember-q8_0",))
     assert found.path in (None, EMBER_DRAFT)
@@ -167,7 +167,7 @@ def test_with_a_gpu_only_the_engine_knows_what_fits(library, monkeypatch):
     monkeypatch.setattr("app.pairing.conditions.gpu_backends", lambda: ("cuda",))
     monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: 1_000_000)
     assert drafts(deep()).path == EMBER_DRAFT
-    assert drafts(deep(), ServerSettings(n_gpu_layers=0)).path is None
+    assert drafts(deep(), ServerSettings(engine=replace(USUAL_ENGINE, n_gpu_layers=0))).path is None
 
 
 def test_a_model_that_cannot_be_loaded_has_no_partner_and_raises_nothing(library):

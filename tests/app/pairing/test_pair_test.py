@@ -59,7 +59,7 @@ def test_a_pair_is_measured_with_as_many_slots_as_are_served(monkeypatch):
     monkeypatch.setattr("app.jobs.verify.verification.load_verifier", load)
     with pytest.raises(LoadFailed):
         trial.measure(TrialTask("model.gguf", None))
-    assert [options.n_slots for options in asked] == [ServerSettings().n_slots]
+    assert [options.n_slots for options in asked] == [ServerSettings().engine.n_slots]
 
 
 def test_a_pair_is_measured_and_kept(library):

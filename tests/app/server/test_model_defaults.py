@@ -11,7 +11,7 @@ import pytest
 from app.server.calls.call import with_defaults
 from app.server.calls.schemas import ChatCompletionBody, CompletionBody
 from app.settings.model_settings_store import ModelSettingsStore, UsageStore
-from app.settings.server_settings import ServerSettings
+from app.settings.server_settings import USUAL_ENGINE, ServerSettings
 from core.values.model_settings import (
     BadSetting,
     ModelSettings,
@@ -57,7 +57,7 @@ def test_a_default_speed_that_cannot_be_is_not_an_error():
 
 def test_options_of_the_server_stand_before_those_of_the_model():
     own = ModelSettings(ctx=512, kv_type="q8_0", threads=1, gpu_layers=0)
-    options = ServerSettings(n_ctx=256, kv_type="f16").engine_options("m.gguf", own)
+    options = ServerSettings(engine=replace(USUAL_ENGINE, n_ctx=256, kv_type="f16")).engine_options("m.gguf", own)
     assert (options.n_ctx, options.kv_type, options.n_threads, options.n_gpu_layers) == (256, "f16", 1, 0)
     assert ServerSettings().engine_options("m.gguf", own).kv_type == "q8_0"
     options = ServerSettings().engine_options("m.gguf")
