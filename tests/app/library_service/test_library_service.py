@@ -18,6 +18,7 @@ from models.files.errors import Stopped
 from models.library import requests as ask
 from models.library.values import Download
 from tests.support.library_client import LibraryClient
+from tests.support.waiting import until
 from tools.stand_ins.hub_server import TOKEN, Fault, HubServer
 
 EMBER = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
@@ -126,13 +127,6 @@ def test_what_was_paused_stays_so_in_the_next_one(open_library, fox: HubServer) 
 
 
 TELLING_SECONDS = 0.3  # more than the pause between two pieces of news
-
-
-def until(reached: Callable[[], object]) -> None:
-    end = time.monotonic() + 10.0
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_what_is_told_last_is_how_downloads_are(open_library, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import random
-import threading
 
 import pytest
 
 from models.download.model_download import DownloadRequest
 from models.download.progress import DownloadOptions, DownloadPhase, TransferRate
 from models.download.queue import DownloadQueue
+from tests.support.waiting import until
 from tools.stand_ins.hub_server import Fault
 
 CONTENT = random.Random(3).randbytes(800_000)
@@ -43,12 +43,7 @@ def slow(server, name: str) -> None:
 
 
 def wait_for(queue: DownloadQueue, reached) -> None:
-    done = threading.Event()
-    for _ in range(3_000):
-        if reached(queue.jobs):
-            return
-        done.wait(0.02)
-    raise AssertionError(queue.jobs)
+    until(lambda: reached(queue.jobs))
 
 
 def phases(queue: DownloadQueue) -> list[DownloadPhase]:
