@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from app.environment.paths import make_private, runtime_folder
+from models.formatting.json_values import value_of
 
 UNLISTED_VARIABLE = "SLIPSTREAM_UNLISTED"
 
@@ -111,10 +112,7 @@ def _read(path: Path) -> RunningServer | None:
     if not _is_ours(path):
         return None
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        server = RunningServer(**{name: fields[name] for name in RunningServer.__dataclass_fields__})
-        if not (isinstance(server.pid, int) and isinstance(server.started, int | float) and str(server.url)):
-            return None
+        server: RunningServer = value_of(RunningServer, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError):
         return None
     if not is_alive(server.pid):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from models.formatting.sentence import Sentence, as_object, from_object
+
+_Value = TypeVar("_Value")
+_MISFITS = (TypeError, ValueError, KeyError)
 
 
 def plain(value: Any) -> Any:
@@ -40,8 +43,21 @@ def value_of(kind: Any, found: Any) -> Any:
     return _reader(kind)(found)
 
 
+def fitting(kind: type[_Value], found: Any) -> _Value | None:
+    """Convert ``found`` as far as it fits, for what other versions and programs have written.
+
+    Fields of another type take their defaults, and entries of another type are left out of tuples. None if ``found`` is
+    no object, or lacks a field without a default.
+    """
+    try:
+        value: _Value = _reader(kind, is_lenient=True)(found)
+    except _MISFITS:
+        return None
+    return value
+
+
 @cache
-def _reader(kind: Any) -> Callable[[Any], Any]:
+def _reader(kind: Any, *, is_lenient: bool = False) -> Callable[[Any], Any]:
     """Return a function that reads values of a type.
 
     It is made once per type, because lists have thousands of values.
@@ -49,17 +65,17 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         (inner,) = (argument for argument in arguments if argument is not type(None))
-        read = _reader(inner)
+        read = _reader(inner, is_lenient=is_lenient)
         return lambda found: None if found is None else read(found)
     if origin is tuple:
-        return _tuple_reader(arguments)
+        return _tuple_reader(arguments, is_lenient)
     if origin in (Mapping, dict):
-        item = _reader(arguments[1])
+        item = _reader(arguments[1], is_lenient=is_lenient)
         return lambda found: {name: item(one) for name, one in _checked(dict, found).items()}
     if origin is Literal:
         return lambda found: arguments[arguments.index(found)]
     if is_dataclass(kind):
-        return _object_reader(kind)
+        return _object_reader(kind, is_lenient)
     if kind is Any:
         return lambda found: found
     if kind is str:
@@ -73,21 +89,34 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     return _number if kind is float else lambda found: _checked(kind, found)
 
 
-def _tuple_reader(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+def _tuple_reader(arguments: tuple[Any, ...], is_lenient: bool) -> Callable[[Any], Any]:
     if arguments[-1] is Ellipsis:
-        item = _reader(arguments[0])
-        return lambda found: tuple(item(one) for one in _checked(list, found))
-    items = [_reader(argument) for argument in arguments]
+        item = _reader(arguments[0], is_lenient=is_lenient)
+        return lambda found: tuple(_each(item, _checked(list, found), is_lenient))
+    items = [_reader(argument, is_lenient=is_lenient) for argument in arguments]
     return lambda found: tuple(item(one) for item, one in zip(items, _checked(list, found), strict=True))
 
 
-def _object_reader(kind: Any) -> Callable[[Any], Any]:
+def _each(read: Callable[[Any], Any], found: Iterable[Any], is_lenient: bool) -> Iterator[Any]:
+    """Yield what is read of each; one that does not fit is left out where ``is_lenient``."""
+    for one in found:
+        try:
+            yield read(one)
+        except _MISFITS:
+            if not is_lenient:
+                raise
+
+
+def _object_reader(kind: Any, is_lenient: bool) -> Callable[[Any], Any]:
     hints = get_type_hints(kind)
-    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+    readers = {field.name: _reader(hints[field.name], is_lenient=is_lenient) for field in fields(kind)}
 
     def read(found: Any) -> Any:
         known = _checked(dict, found)
-        return kind(**{name: reader(known[name]) for name, reader in readers.items() if name in known})
+        if not is_lenient:
+            return kind(**{name: reader(known[name]) for name, reader in readers.items() if name in known})
+        names = (name for name in readers if name in known)
+        return kind(**dict(_each(lambda name: (name, readers[name](known[name])), names, is_lenient)))
 
     return read
 
@@ -99,6 +128,6 @@ def _number(found: Any) -> Any:
 
 
 def _checked(kind: Any, found: Any) -> Any:
-    if not isinstance(found, kind):
+    if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
         raise TypeError(f"{type(found).__name__} where {kind} belongs")
     return found

@@ -12,8 +12,9 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
 from core.values.messages import Bottleneck, Snapshot
+from models.formatting.json_values import fitting
 from tools.stand_ins.fake_openai import FakeServer
-from ui.client.api import ServerState, snapshot_from
+from ui.client.api import ServerState
 from ui.client.server_watch import CALM_MS, LIVE_MS
 from ui.gauges import faces
 from ui.gauges.sparkline import Sparkline
@@ -39,10 +40,10 @@ def sent(snapshot: Snapshot) -> dict[str, object]:
 
 
 def test_what_the_server_sends_is_read_back_and_odd_values_keep_their_defaults() -> None:
-    assert snapshot_from(sent(WORKING)) == WORKING
-    assert [snapshot_from(found) for found in (None, [], "x", 3)] == [None] * 4
+    assert fitting(Snapshot, sent(WORKING)) == WORKING
+    assert [fitting(Snapshot, found) for found in (None, [], "x", 3)] == [None] * 4
     odd = {"bound": "magic", "decode_rate": "fast", "drafted_at": 3, "is_idle": "no", "future": 1, "peak": None}
-    assert snapshot_from(odd) == Snapshot()
+    assert fitting(Snapshot, odd) == Snapshot()
 
 
 class TestFaces:

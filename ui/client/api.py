@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +32,8 @@ from PySide6.QtNetwork import (
     QNetworkRequest,
 )
 
-from core.values.messages import Bottleneck, Snapshot
+from core.values.messages import Snapshot
+from models.formatting.json_values import fitting
 from models.formatting.sentence import said_in
 from ui.client.chat_records import Timings
 from ui.client.problems import code_of, sentence_of
@@ -68,27 +69,6 @@ class SseParser:
         data = b"\n".join(self._data).decode("utf-8", "replace")
         self._data.clear()
         return data
-
-
-_NAMES = frozenset(field.name for field in fields(Snapshot))
-
-
-def snapshot_from(found: object) -> Snapshot | None:
-    """Read the server's object; None where it is not one. What has another type keeps its default."""
-    if not isinstance(found, dict):
-        return None
-    known = {name: value for name, value in found.items() if name in _NAMES}
-    return Snapshot(**{name: kept for name, value in known.items() if (kept := _fitting(name, value)) is not None})
-
-
-def _fitting(name: str, value: object) -> Any:
-    if name == "bound":
-        return next((bound for bound in Bottleneck if bound.value == value), None)
-    if name.endswith("_at"):
-        return tuple(int(count) for count in value) if isinstance(value, list) else None
-    if name.startswith("is_"):
-        return value if isinstance(value, bool) else None
-    return value if isinstance(value, int | float) else None
 
 
 CALL_TIMEOUT_MS = 10_000
@@ -138,29 +118,6 @@ class ServerState:
     # Changes many times a second, which is no change of where the server stands.
     snapshot: Snapshot | None = field(default=None, compare=False)
     last_reply: Snapshot | None = field(default=None, compare=False)  # what the gauges said of it
-
-    @classmethod
-    def from_object(cls, found: dict[str, Any]) -> ServerState:
-        """Read the server's object; what is missing keeps its default."""
-        return cls(
-            phase=str(found.get("phase") or "unknown"),
-            progress=float(found.get("progress") or 0.0),
-            problem=found.get("problem"),
-            model=found.get("model"),
-            n_ctx=found.get("n_ctx"),
-            n_ctx_train=found.get("n_ctx_train"),
-            n_params=found.get("n_params"),
-            n_threads=found.get("n_threads"),
-            devices=tuple(str(name) for name in found.get("devices") or ()),
-            is_toy=bool(found.get("is_toy")),
-            n_slots=found.get("n_slots"),
-            spark=found.get("spark"),
-            why_no_spark=str(found.get("why_no_spark") or ""),
-            notices=tuple(str(notice) for notice in found.get("notices") or ()),
-            left_out=tuple(str(notice) for notice in found.get("left_out") or ()),
-            snapshot=snapshot_from(found.get("snapshot")),
-            last_reply=snapshot_from(found.get("last_reply")),
-        )
 
 
 class Api(QObject):
@@ -339,7 +296,7 @@ class Api(QObject):
 
     def state(self, done: Callable[[ServerState], None], failed: Callable[[str], None]) -> None:
         """Ask where the server stands."""
-        self._call("/slipstream/state", None, lambda body: done(ServerState.from_object(body)), failed)
+        self._call("/slipstream/state", None, lambda body: done(fitting(ServerState, body) or ServerState()), failed)
 
     def load(
         self,
@@ -554,7 +511,7 @@ class ReplyStream(QObject):
             return sentence_of(event) or tr("The server reported an error without saying which."), code_of(event)
         timings = Timings.from_object(event.get("timings"))
         self._answered_by = event.get("answered_by") or self._answered_by
-        progress = DeepProgress.from_object(event.get("progress"))
+        progress = fitting(DeepProgress, event.get("progress"))
         if progress is not None:
             self.progressed.emit(progress)
         for choice in event.get("choices") or ():

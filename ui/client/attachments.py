@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
+
+from models.formatting.json_values import fitting
 
 
 class Choice(StrEnum):
@@ -27,8 +29,8 @@ FOUND = (Choice.PASSAGES, Choice.BY_WORDS, Choice.BY_MEANING)
 class Part:
     """A piece of a text, as it follows the one before; several can have one label, as those of a long page."""
 
-    label: str
-    text: str
+    label: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Attachment:
     """
 
     name: str
-    n_bytes: int
+    n_bytes: int = 0
     parts: tuple[Part, ...] = ()
     image: str = ""
     choice: Choice = Choice.ALL
@@ -122,21 +124,7 @@ def from_json(text: str) -> tuple[Attachment, ...]:
 
 def from_object(found: object) -> Attachment | None:
     """Read one attachment, None where it is not one."""
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
-        return None
-    parts = [part for part in found.get("parts") or () if isinstance(part, dict)]
-    sent, choice = found.get("sent"), found.get("choice")
-    return Attachment(
-        found["name"],
-        _whole(found.get("n_bytes")),
-        tuple(Part(str(part.get("label") or ""), str(part.get("text") or "")) for part in parts),
-        str(found.get("image") or ""),
-        Choice(choice) if choice in set(Choice) else Choice.ALL,
-        tuple(at for at in sent if isinstance(at, int) and 0 <= at < len(parts)) if isinstance(sent, list) else None,
-        _whole(found.get("n_tokens")),
-        found.get("is_counted") is True,
-    )
-
-
-def _whole(number: object) -> int:
-    return number if isinstance(number, int) and number > 0 else 0
+    one = fitting(Attachment, found)
+    if one is None or one.sent is None:
+        return one
+    return replace(one, sent=tuple(at for at in one.sent if 0 <= at < len(one.parts)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
+from models.formatting.json_values import fitting
 from ui.client.attachments import Attachment
-from ui.client.speeds import DeepReceipt, Speed, speed_of
+from ui.client.speeds import DeepReceipt, Speed
 from ui.client.tool_calls import ToolCall
 from ui.language import tr
 
@@ -59,29 +59,7 @@ class ChatSettings:
             found = json.loads(text)
         except ValueError:
             return cls()
-        if not isinstance(found, dict):
-            return cls()
-        return cls(**_fitting(cls, found) | {"speed": speed_of(found.get("speed"), Speed.AUTO)})
-
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    "model": (str, type(None)),
-    "system_prompt": (str,),
-    "temperature": (int, float, type(None)),
-    "top_k": (int, type(None)),
-    "top_p": (int, float, type(None)),
-    "min_p": (int, float, type(None)),
-    "repeat_penalty": (int, float, type(None)),
-    "max_tokens": (int, type(None)),
-    "seed": (int, type(None)),
-    "speed": (str,),
-    "begins_at": (int,),
-}
-
-
-def _fitting(cls: type, found: dict[str, Any]) -> dict[str, Any]:
-    names = {f.name for f in fields(cls)}
-    return {k: v for k, v in found.items() if k in names and isinstance(v, _KINDS[k]) and not isinstance(v, bool)}
+        return fitting(cls, found) or cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +133,8 @@ class Timings:
     @classmethod
     def from_object(cls, found: object) -> Timings | None:
         """Read the server's object; None where it is not one."""
-        if not isinstance(found, dict):
-            return None
-        names = {f.name for f in fields(cls)}
-        known: dict[str, Any] = {k: v for k, v in found.items() if k in names and isinstance(v, int | float)}
-        kv_type = found.get("kv_type")
-        known["kv_type"] = kv_type if isinstance(kv_type, str) else ""
-        timings = cls(**known, deep=DeepReceipt.from_object(found.get("deep")))
-        return timings if timings.has_possible_speedup else replace(timings, speedup=None)
+        timings = fitting(cls, found)
+        return timings if timings is None or timings.has_possible_speedup else replace(timings, speedup=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from models.formatting.figures import count
 from ui.language import of_data, tr
@@ -60,21 +59,6 @@ class DeepProgress:
     seconds: float = 0.0
     reason: str | None = None
 
-    @classmethod
-    def from_object(cls, found: object) -> DeepProgress | None:
-        """Read the server's object; None where it is not one."""
-        if not isinstance(found, dict) or not isinstance(found.get("stage"), str):
-            return None
-        reason = found.get("reason")
-        counts = {name: _count(found.get(name)) for name in ("drafts", "drafts_done", "tokens")}
-        seconds = found.get("seconds")
-        return cls(
-            found["stage"],
-            **counts,
-            seconds=float(seconds) if isinstance(seconds, int | float) else 0.0,
-            reason=reason if isinstance(reason, str) else None,
-        )
-
 
 STAGES = {"drafting": tr("Drafting"), "distilling": tr("Distilling"), "refining": tr("Writing the answer")}
 
@@ -111,8 +95,8 @@ class DeepStage:
     """What one stage of a deep reply took: milliseconds and generated tokens."""
 
     stage: str
-    ms: float
-    completion_tokens: int
+    ms: float = 0.0
+    completion_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,26 +107,3 @@ class DeepReceipt:
     drafts_used: int = 0
     stages: tuple[DeepStage, ...] = ()
     reason: str | None = None
-
-    @classmethod
-    def from_object(cls, found: object) -> DeepReceipt | None:
-        """Read the server's object, or what the store kept of it; None where it is not one."""
-        if not isinstance(found, dict):
-            return None
-        reason = found.get("reason")
-        stages = tuple(_stage(one) for one in found.get("stages") or () if isinstance(one, dict))
-        counts = {name: _count(found.get(name)) for name in ("drafts", "drafts_used")}
-        return cls(**counts, stages=stages, reason=reason if isinstance(reason, str) else None)
-
-
-def _stage(found: dict[str, Any]) -> DeepStage:
-    ms = found.get("ms")
-    return DeepStage(
-        str(found.get("stage")),
-        float(ms) if isinstance(ms, int | float) else 0.0,
-        _count(found.get("completion_tokens")),
-    )
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 from typing import Any
+
+from models.formatting.json_values import value_of
 
 
 class CallStatus(StrEnum):
@@ -70,8 +72,7 @@ def to_json(calls: Sequence[ToolCall]) -> str:
 def from_json(text: str) -> tuple[ToolCall, ...]:
     """Read what ``to_json`` wrote; what was open is over."""
     try:
-        found = json.loads(text)
-        calls = [ToolCall(**one | {"status": CallStatus(one["status"])}) for one in found]
+        calls: tuple[ToolCall, ...] = value_of(tuple[ToolCall, ...], json.loads(text))
     except (ValueError, TypeError, KeyError):
         return ()
     return tuple(closed(call) if call.status in OPEN else call for call in calls)
@@ -79,7 +80,4 @@ def from_json(text: str) -> tuple[ToolCall, ...]:
 
 def closed(call: ToolCall) -> ToolCall:
     """Return a call that was not made, as one that is over."""
-    return ToolCall(
-        call.id, call.name, call.arguments, call.server, call.tool, "It was stopped.", CallStatus.REFUSED, call.at,
-        call.round,
-    )  # fmt: skip
+    return replace(call, result="It was stopped.", status=CallStatus.REFUSED)

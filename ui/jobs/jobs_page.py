@@ -15,6 +15,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration
+from models.formatting.json_values import fitting
 from models.formatting.system_error import system_reason
 from ui.chat.markdown.text_tools import TextTools
 from ui.client.api import Api
@@ -340,7 +341,7 @@ class JobsPage(PageColumn):
             if texts := texts_behind(answer):
                 DraftsDialog(title_of(job), texts, self._tools, self).open()
                 return
-            receipt = DeepReceipt.from_object((answer.get("timings") or {}).get("deep"))
+            receipt = fitting(DeepReceipt, (answer.get("timings") or {}).get("deep"))
             why = receipt.reason if receipt is not None else None
             self._say(
                 tr("It was answered without drafts: {reason}.", reason=of_data(why))
@@ -441,7 +442,7 @@ def job_row(job: dict[str, Any], time_left: str = "", problem: str = "") -> Acti
     n_failed = int((job.get("request_counts") or {}).get("failed") or 0)
     status, is_paused = str(job.get("status")), bool(job.get("paused"))
     is_open = status in OPEN
-    replies = [one for found in job.get("deep") or () if (one := DeepProgress.from_object(found)) is not None]
+    replies = [one for found in job.get("deep") or () if (one := fitting(DeepProgress, found)) is not None]
     share = n_over / total if total else 0.0
     if _is_question(job):
         said = _question_words(job, is_open and is_paused, replies)

@@ -13,9 +13,10 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVB
 
 from core.values.messages import Snapshot
 from models.formatting.figures import in_marks, rate, size
+from models.formatting.json_values import fitting
 from models.library import requests as ask
 from models.library.values import Choosing, ModelFitReport, Partners, QuantiseOffer, Trouble
-from ui.client.api import Api, ServerState, snapshot_from
+from ui.client.api import Api, ServerState
 from ui.client.library_link import LibraryLink
 from ui.client.live_events import LiveEvents
 from ui.client.server_watch import ServerWatch
@@ -203,7 +204,7 @@ class SpeedPage(PageColumn):
     # What came.
 
     def _on_event(self, found: dict[str, Any]) -> None:
-        now, last = snapshot_from(found.get("snapshot")), snapshot_from(found.get("last_reply"))
+        now, last = fitting(Snapshot, found.get("snapshot")), fitting(Snapshot, found.get("last_reply"))
         self._history.add(time.monotonic(), now)
         draft = found.get("draft")
         self._why = str(draft.get("why") or "") if isinstance(draft, dict) else ""

@@ -10,6 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
+from models.formatting.json_values import fitting
 from tests.support.chat_window import ask, reply_view
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.storage.store import MIGRATIONS, ChatStore
@@ -181,7 +182,7 @@ def test_what_a_reply_was_is_kept(tmp_path: Path) -> None:
     assert store.messages(1) == [kept]
     assert store.chat(1).settings.speed is Speed.SPARK  # type: ignore[union-attr]
     store.close()
-    assert [DeepProgress.from_object(found) for found in (None, [], {}, {"stage": 3})] == [None] * 4
+    assert [fitting(DeepProgress, found) for found in (None, [], {}, {"stage": 3})] == [None] * 4
     unknown = ('{"speed": "warp"}', '{"speed": 3}', "{}")
     assert {ChatSettings.from_json(text).speed for text in unknown} == {Speed.AUTO}, "that of the model"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from models.formatting.json_values import value_of
 from ui.client.server_watch import ModelChoice
 from ui.language import tr
 from ui.platform.helper_process import HelperProcess
@@ -237,10 +238,7 @@ def _function(server: str, tool: str) -> str:
 
 def _read(path: Path) -> tuple[ToolServer, ...]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return tuple(
-            ToolServer(**one | {"allowed": tuple(one["allowed"]), "extra": tuple(map(tuple, one.get("extra", ())))})
-            for one in found
-        )
+        servers: tuple[ToolServer, ...] = value_of(tuple[ToolServer, ...], json.loads(path.read_text(encoding="utf-8")))
+        return servers
     except (OSError, ValueError, TypeError, KeyError):
         return ()
