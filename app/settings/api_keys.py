@@ -23,7 +23,6 @@ _NAMES = re.compile(r"[\w][\w .@-]{0,63}")
 # The use of a key is noted so often at most: each note writes the file.
 _NOTE_SECONDS = 600.0
 PREFIX = "slip-"  # tells what a key in a configuration belongs to
-_NO_FILE = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,10 @@ class KeyStore:
 
     def __init__(self, path: Path | None = None) -> None:
         """``path`` None is the file of this user."""
-        self._path = path or config_folder() / "api-keys.json"
-        self._store = JsonStore(self._path, what=Sentence("The API keys"), is_private=True)
+        self._store = JsonStore(
+            path or config_folder() / "api-keys.json", what=Sentence("The API keys"), is_private=True
+        )
         self._lock = threading.Lock()
-        self._read_at: tuple[int, int] | None = None
         self._problem: str | None = None
         self._hashes: dict[str, bytes] = {}
         self._entries: dict[str, Any] = {}
@@ -127,20 +126,16 @@ class KeyStore:
             self._store.update(change)
         except StoreRefused as error:
             raise SlipstreamError(str(error)) from None
-        self._read_at = None
 
     def _look(self) -> None:
         with self._lock:
-            stamp = _stamp(self._path)
-            if stamp == self._read_at:
+            if (entries := self._store.changed()) is None:
                 return
-            entries = self._store.read()
             # A damaged file is set aside, and then there is none: that must not open a server that runs.
             if self._store.problem is not None or entries:
                 self._problem = self._store.problem
             self._entries = {name: entry for name, entry in entries.items() if _is_key(entry)}
             self._hashes = {name: bytes.fromhex(entry["sha256"]) for name, entry in self._entries.items()}
-            self._read_at = stamp
 
 
 def endpoint_key(*, anew: bool = False) -> str:
@@ -175,11 +170,3 @@ def _is_key(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str):
         return False
     return re.fullmatch(r"[0-9a-f]{64}", entry["sha256"]) is not None and isinstance(entry.get("made", 0), int | float)
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return _NO_FILE
-    return status.st_mtime_ns, status.st_ino

@@ -28,10 +28,8 @@ class ModelSettingsStore:
 
     def __init__(self, path: Path) -> None:
         self._store = JsonStore(path, what=Sentence("The settings of models"))
-        self._path = path
         self._lock = threading.Lock()
         self._entries: dict[str, Any] = {}
-        self._read_at: _Stamp | None = (-1, -1)
         self._identities = Identities()
         self._made: dict[tuple[Path, _Stamp | None], ModelSettings] = {}
 
@@ -43,9 +41,8 @@ class ModelSettingsStore:
     def of(self, model: Path) -> ModelSettings:
         """The settings of the model that begins at ``model``; a model that cannot be read has none."""
         with self._lock:
-            stamp = _stamp(self._path)
-            if stamp != self._read_at:
-                self._entries, self._read_at = self._store.read(), stamp
+            if (entries := self._store.changed()) is not None:
+                self._entries = entries
                 self._made.clear()
                 if self._store.problem:
                     _log.warning("%s", self._store.problem)

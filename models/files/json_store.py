@@ -36,12 +36,26 @@ class JsonStore:
         self.path, self._what, self._version, self._is_private = path, what, version, is_private
         self.problem: str | None = None
         self._lock = threading.Lock()
+        self._seen: object = ()  # what file ``changed`` saw; nothing yet
 
     def read(self) -> dict[str, Any]:
         """The entries; none if there is no file. A damaged file is set aside, and ``problem`` says so."""
         with self._lock:
             self.problem = None
             return self._read()
+
+    def changed(self) -> dict[str, Any] | None:
+        """The entries, if the file is another one than at the last call of this; else None."""
+        try:
+            status = os.stat(self.path)
+            stamp: object = (status.st_mtime_ns, status.st_size, status.st_ino)
+        except OSError:
+            stamp = None
+        if stamp == self._seen:
+            return None
+        entries = self.read()
+        self._seen = stamp
+        return entries
 
     def update(self, change: Callable[[dict[str, Any]], None]) -> None:
         """Let ``change`` alter the entries and write them; raises StoreRefused."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,23 +56,17 @@ class RemoteStore:
     """The remotes in one file. A key is kept for a name *and* its address: it cannot be sent anywhere else."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path = path or config_folder() / "remotes.json"
-        self._store = JsonStore(self._path, what=Sentence("The remote servers"))
-        self._read_at: tuple[int, int] | None = None
+        self._store = JsonStore(path or config_folder() / "remotes.json", what=Sentence("The remote servers"))
+        self._lock = threading.Lock()
         self._remotes: dict[str, Remote] = {}
 
     def all(self) -> dict[str, Remote]:
         """Return the remotes by name; the file is read again where it has changed."""
-        try:
-            status = os.stat(self._path)
-        except OSError:
-            self._read_at, self._remotes = None, {}
+        with self._lock:
+            if (entries := self._store.changed()) is not None:
+                read = (_remote(name, entry) for name, entry in entries.items())
+                self._remotes = {remote.name: remote for remote in read if remote is not None}
             return self._remotes
-        stamp = status.st_mtime_ns, status.st_size
-        if stamp != self._read_at:
-            read = (_remote(name, entry) for name, entry in self._store.read().items())
-            self._remotes, self._read_at = {remote.name: remote for remote in read if remote is not None}, stamp
-        return self._remotes
 
     def add(
         self, name: str, url: str, *, key: str | None = None, fallback: str | None = None, models: Sequence[str] = ()
@@ -132,7 +127,6 @@ class RemoteStore:
             self._store.update(change)
         except StoreRefused as error:
             raise SlipstreamError(str(error)) from error
-        self._read_at = None
 
 
 def key_of(remote: Remote) -> str | None:
