@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QSizePolicy, QVB
 from ui.chat.attachments.shelf import Shelf
 from ui.chat.speed_picker import SpeedPicker
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton
@@ -54,11 +55,7 @@ class Composer(QFrame):
         row.addWidget(self.field, 1, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.speed, 0, Qt.AlignmentFlag.AlignBottom)
         row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.S + 1, Space.S + 1, Space.S + 1, Space.S + 1)
-        column.setSpacing(Space.XS)
-        column.addWidget(self.shelf)
-        column.addLayout(row)
+        fill(QVBoxLayout(self), self.shelf, row, spacing=Space.XS, margins=Space.S + 1)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusProxy(self.field)
         self._show_button()

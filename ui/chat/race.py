@@ -33,6 +33,7 @@ from ui.chat.messages.receipts import receipt_facts
 from ui.client.api import Api, ReplyEnd, ReplyStream
 from ui.client.chat_records import Timings
 from ui.language import tr
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import ChoiceField
@@ -140,8 +141,7 @@ class RaceDialog(QDialog):
         title.setProperty("tone", "title")
         self._title = title
         self.note = plain_label(IN_TURNS, "caption")
-        row = QHBoxLayout()
-        row.setSpacing(Space.XL)
+        row = fill(QHBoxLayout(), spacing=Space.XL)
         for lane in self.lanes:
             row.addWidget(lane, 1)
         inside = QVBoxLayout(self.picture)
@@ -155,21 +155,11 @@ class RaceDialog(QDialog):
         foot.addWidget(self.copy)
         foot.addWidget(self.save)
         foot.addStretch()
-        head = QHBoxLayout()
-        head.setContentsMargins(Space.XL, 0, Space.XL, 0)
-        head.addWidget(self.prompt, 1)
-        head.addWidget(self.order)
-        head.addWidget(self.start)
-        trouble = QHBoxLayout()
-        trouble.setContentsMargins(Space.XL, 0, Space.XL, 0)
-        trouble.addWidget(self.problem)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, Space.L, 0, Space.L)
-        column.setSpacing(Space.S)
-        column.addLayout(head)
-        column.addLayout(trouble)
-        column.addWidget(self.picture, 1)
-        column.addLayout(foot)
+        head = fill(QHBoxLayout(), (self.prompt, 1), self.order, self.start, margins=(Space.XL, 0, Space.XL, 0))
+        trouble = fill(QHBoxLayout(), self.problem, margins=(Space.XL, 0, Space.XL, 0))
+        fill(
+            QVBoxLayout(self), head, trouble, (self.picture, 1), foot, spacing=Space.S, margins=(0, Space.L, 0, Space.L)
+        )
         self.prompt.textChanged.connect(lambda text: self._show_state())
 
     @property
@@ -355,22 +345,10 @@ class _Lane(QWidget):
         self.view = MarkdownView(tools)
         self.view.setAccessibleName(tr("Reply"))
         inner = QWidget()
-        text = QVBoxLayout(inner)
-        text.setContentsMargins(0, 0, Space.S, 0)
-        text.addWidget(self.view)
-        text.addStretch()
-        line = QHBoxLayout()
-        line.setSpacing(Space.M)
-        line.addWidget(self.words)
-        line.addWidget(self.details, 1)
+        fill(QVBoxLayout(inner), self.view, STRETCH, margins=(0, 0, Space.S, 0))
+        line = fill(QHBoxLayout(), self.words, (self.details, 1), spacing=Space.M)
         self.words.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(Space.S)
-        column.addWidget(self.choice)
-        column.addWidget(self.figure)
-        column.addLayout(line)
-        column.addWidget(ScrollColumn(inner), 1)
+        fill(QVBoxLayout(self), self.choice, self.figure, line, (ScrollColumn(inner), 1), spacing=Space.S, margins=0)
 
     @property
     def racer(self) -> Racer:

@@ -23,6 +23,7 @@ from ui.client.chat_records import ChatSettings
 from ui.client.server_watch import ModelChoice
 from ui.client.speeds import CHOICES, Speed
 from ui.language import tr
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import PANEL, TOP_BAR, Palette, Space
 from ui.widgets.fields import ChoiceField, DecimalField, NoWheelSlider, WholeField
@@ -134,10 +135,7 @@ class TuningPanel(QFrame):
         top = QFrame()
         top.setObjectName("panelHead")
         top.setFixedHeight(TOP_BAR)
-        head = QHBoxLayout(top)
-        head.setContentsMargins(Space.L, 0, Space.S, 0)
-        head.addWidget(title, 1)
-        head.addWidget(self.close_button)
+        fill(QHBoxLayout(top), (title, 1), self.close_button, margins=(Space.L, 0, Space.S, 0))
         body = QWidget()
         form = QVBoxLayout(body)
         form.setContentsMargins(Space.L, Space.M, Space.L, Space.L)
@@ -146,9 +144,7 @@ class TuningPanel(QFrame):
         form.addWidget(self.model)
         form.addWidget(self.speed)
         form.addSpacing(Space.S)
-        form.addWidget(_section(tr("System prompt")))
-        form.addWidget(self.prompt)
-        form.addWidget(self.prompts, 0, Qt.AlignmentFlag.AlignLeft)
+        fill(form, _section(tr("System prompt")), self.prompt, (self.prompts, 0, Qt.AlignmentFlag.AlignLeft))
         form.addSpacing(Space.S)
         form.addWidget(_section(tr("Sampling")))
         for row in self.rows.values():
@@ -158,15 +154,8 @@ class TuningPanel(QFrame):
         form.addSpacing(Space.S)
         form.addWidget(self.reset)
         form.addSpacing(Space.S)
-        form.addWidget(_section(tr("Tools")))
-        form.addWidget(self.tools, 0, Qt.AlignmentFlag.AlignLeft)
-        form.addWidget(self.no_tools)
-        form.addStretch()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(top)
-        column.addWidget(ScrollColumn(body), 1)
+        fill(form, _section(tr("Tools")), (self.tools, 0, Qt.AlignmentFlag.AlignLeft), self.no_tools, STRETCH)
+        fill(QVBoxLayout(self), top, (ScrollColumn(body), 1), spacing=0, margins=0)
 
     def show_settings(self, settings: ChatSettings) -> None:
         """Show the settings of another chat."""
@@ -294,14 +283,8 @@ class _DialRow(QWidget):
         self.slider.setRange(0, round((dial.high - dial.low) / dial.step))
         self.field.valueChanged.connect(lambda value: self._on_field())
         self.slider.valueChanged.connect(self._on_slider)
-        head = QHBoxLayout()
-        head.addWidget(QLabel(dial.label), 1)
-        head.addWidget(self.field)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(Space.XS)
-        column.addLayout(head)
-        column.addWidget(self.slider)
+        head = fill(QHBoxLayout(), (QLabel(dial.label), 1), self.field)
+        fill(QVBoxLayout(self), head, self.slider, spacing=Space.XS, margins=0)
 
     @property
     def value(self) -> float | None:
@@ -342,7 +325,5 @@ def _section(text: str) -> QLabel:
 
 
 def _labelled(text: str, field: QWidget) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.addWidget(QLabel(text), 1)
-    row.addWidget(field)
+    row = fill(QHBoxLayout(), (QLabel(text), 1), field)
     return row

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVB
 
 from ui.language import tr
 from ui.theme.icons import pixmap
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import COLUMN, Palette, Space
 from ui.widgets.page_layout import ScrollColumn
 
@@ -63,9 +64,7 @@ class Welcome(ScrollColumn):
         self.models.setProperty("kind", "flat")
         self.models.clicked.connect(self.models_wanted)
         self.models.hide()
-        column = QVBoxLayout(body)
-        column.addStretch(2)
-        column.addWidget(self.mark)
+        column = fill(QVBoxLayout(body), (STRETCH, 2), self.mark)
         column.addSpacing(Space.S)
         column.addWidget(title)
         column.addSpacing(Space.S)
@@ -163,9 +162,5 @@ class _Example(QPushButton):
         head.setProperty("tone", "caption")
         for label in (head, text):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.M + 2, Space.S, Space.M, Space.S)
-        column.setSpacing(2)
-        column.addWidget(head)
-        column.addWidget(text)
+        fill(QVBoxLayout(self), head, text, spacing=2, margins=(Space.M + 2, Space.S, Space.M, Space.S))
         self.clicked.connect(lambda: self.tried.emit(self.prompt))

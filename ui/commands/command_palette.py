@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLineEdit, QVBoxLayo
 
 from ui.commands.command import Command, ranked
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.row_list import ListRow, RowList
@@ -46,13 +47,7 @@ class CommandPalette(QFrame):
         self.hint.setProperty("tone", "caption")
         self.hint.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.hint.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.S, Space.S, Space.S, Space.S)
-        column.setSpacing(Space.S)
-        column.addWidget(self.field)
-        column.addWidget(self.list)
-        column.addWidget(self.nothing)
-        column.addWidget(self.hint)
+        fill(QVBoxLayout(self), self.field, self.list, self.nothing, self.hint, spacing=Space.S, margins=Space.S)
         self.field.textChanged.connect(lambda text: self._fill())
         self.list.opened.connect(self._on_opened)
         self.list.chosen.connect(lambda key: self._place())

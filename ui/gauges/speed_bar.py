@@ -14,6 +14,7 @@ from ui.gauges.faces import GaugeFace
 from ui.gauges.gauge import Gauge
 from ui.gauges.sparkline import Sparkline
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, Palette, Space
 
@@ -54,8 +55,7 @@ class SpeedBar(QFrame):
         self.gauges = (self.speed, self.bandwidth, self.bound, self.drafts, self.requests)
         self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.bound, self.minute, self.requests)
         self._fastest: dict[str | None, float] = {}
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2)
+        self._row = fill(QHBoxLayout(self), margins=(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2))
         self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         self._row.addWidget(self.when)
         for gauge in self.gauges:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.reading_dialog import ReadingDialog
 
@@ -21,9 +22,7 @@ class DraftsDialog(ReadingDialog):
 
     def __init__(self, question: str, texts: list[tuple[str, str]], tools: TextTools, parent: QWidget) -> None:
         super().__init__(tr("Drafts"), question, SIZE, parent)
-        inside = QVBoxLayout(self.form)
-        inside.setContentsMargins(Space.XL, Space.M, Space.XL, Space.M)
-        inside.setSpacing(Space.S)
+        inside = fill(QVBoxLayout(self.form), spacing=Space.S, margins=(Space.XL, Space.M, Space.XL, Space.M))
         self.views: list[MarkdownView] = []
         for name, text in texts:
             label, view = QLabel(name), MarkdownView(tools)

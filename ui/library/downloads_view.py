@@ -21,6 +21,7 @@ from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.library.labels import download_line, share, size
 from ui.library.quantise_rows import QuantiseRows
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import COLUMN, LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel, in_tip
@@ -69,20 +70,9 @@ class DownloadRow(QFrame):
         self.show_download(download)
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(0)
-        head.addWidget(self.title, 1)
-        for button in (self.up, self.down, self.toggle, self.cancel, self.use):
-            head.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.L, Space.S, Space.S, Space.M)
-        column.setSpacing(Space.XS + 2)
-        column.addLayout(head)
-        inner = QVBoxLayout()
-        inner.setContentsMargins(0, 0, Space.S, 0)
-        inner.setSpacing(Space.XS + 2)
-        for widget in (self.bar, self.line, self.problem):
-            inner.addWidget(widget)
+        head = fill(QHBoxLayout(), (self.title, 1), self.up, self.down, self.toggle, self.cancel, self.use, spacing=0)
+        column = fill(QVBoxLayout(self), head, spacing=Space.XS + 2, margins=(Space.L, Space.S, Space.S, Space.M))
+        inner = fill(QVBoxLayout(), self.bar, self.line, self.problem, spacing=Space.XS + 2, margins=(0, 0, Space.S, 0))
         column.addLayout(inner)
 
     def show_download(self, download: Download) -> None:
@@ -162,25 +152,16 @@ class DownloadsView(QWidget):
 
     def _lay_out(self) -> None:
         body = QWidget()
-        self._body = QVBoxLayout(body)
-        self._body.setSpacing(Space.S)
-        self._body.addWidget(self.copies)
-        self._column = QVBoxLayout()
-        self._column.setSpacing(Space.S)
+        self._body = fill(QVBoxLayout(body), self.copies, spacing=Space.S)
+        self._column = fill(QVBoxLayout(), spacing=Space.S)
         self._body.addLayout(self._column)
-        foot = QHBoxLayout()
-        foot.addStretch()
-        foot.addWidget(self.clear)
+        foot = fill(QHBoxLayout(), STRETCH, self.clear)
         self._column.addLayout(foot)
         self._column.addStretch()
         self.area = ScrollColumn(body)
         self.stack.addWidget(self.area)
         self.stack.addWidget(self.state)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addWidget(self.banner)
-        whole.addWidget(self.stack, 1)
+        fill(QVBoxLayout(self), self.banner, (self.stack, 1), spacing=0, margins=0)
 
     def show_downloads(self, downloads: tuple[Download, ...]) -> None:
         """Show where all downloads stand."""

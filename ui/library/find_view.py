@@ -29,6 +29,7 @@ from ui.language import day, of_data, tr
 from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
 from ui.theme.icons import icon
+from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.row_list import ListRow, RowList
@@ -92,27 +93,20 @@ class FindView(QWidget):
         self.look()
 
     def _lay_out(self) -> None:
-        tools = QHBoxLayout()
-        tools.setContentsMargins(Space.L, Space.M, Space.L, Space.S)
-        tools.setSpacing(Space.S)
-        tools.addWidget(self.field, 1)
-        tools.addWidget(self.order)
+        tools = fill(
+            QHBoxLayout(), (self.field, 1), self.order, spacing=Space.S, margins=(Space.L, Space.M, Space.L, Space.S)
+        )
         self.stack.addWidget(self.list)
         self.stack.addWidget(self.state)
         listed = QWidget()
-        column = QVBoxLayout(listed)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(tools)
+        column = fill(QVBoxLayout(listed), tools, spacing=0, margins=0)
         self.head.setContentsMargins(Space.L + Space.XS, Space.XS, Space.L, Space.XS)
         column.addWidget(self.head)
         column.addWidget(self.stack, 1)
         self.foot.setContentsMargins(Space.L, Space.XS, Space.L, Space.S)
         column.addWidget(self.foot)
         self.panes = TwoPanes(listed, self.pane, tr("All results"))
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.panes)
+        fill(QVBoxLayout(self), self.panes, margins=0)
         self.setFocusProxy(self.field)
 
     def _connect_signals(self) -> None:

@@ -32,6 +32,7 @@ from models.library.values import (
 from ui.client.library_link import LibraryLink
 from ui.language import of_data, tr
 from ui.library.labels import about, download_line, joined, share, size
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
@@ -88,18 +89,13 @@ class FirstStart(QFrame):
         for label in (self.machine, self.speed, self.note):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
-        top = QHBoxLayout()
-        top.addWidget(head, 1)
-        top.addWidget(self.close_button)
+        top = fill(QHBoxLayout(), (head, 1), self.close_button)
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._row.setSpacing(Space.S)
         for offer in self.offers:
             self._row.addWidget(offer, 1)
             offer.hide()
-        foot = QHBoxLayout()
-        foot.addWidget(self.note, 1)
-        foot.addWidget(self.file)
-        foot.addWidget(self.more)
+        foot = fill(QHBoxLayout(), (self.note, 1), self.file, self.more)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.L, Space.S, Space.M, Space.M)
         column.setSpacing(Space.XS)

@@ -13,6 +13,7 @@ from models.library import requests as ask
 from models.library.values import HubFacts, Trouble
 from ui.client.library_link import LibraryLink
 from ui.language import tr
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 
@@ -78,18 +79,10 @@ class HubDialog(QDialog):
             field.setAccessibleName(words)
             column.addWidget(label)
             column.addWidget(field)
-        row = QHBoxLayout()
-        row.addWidget(self.who, 1)
-        row.addWidget(self.log_in)
-        row.addWidget(self.log_out)
-        column.addLayout(row)
-        column.addWidget(note)
-        column.addWidget(self.problem)
+        row = fill(QHBoxLayout(), (self.who, 1), self.log_in, self.log_out)
+        fill(column, row, note, self.problem)
         column.addSpacing(Space.S)
-        ends = QHBoxLayout()
-        ends.addStretch()
-        ends.addWidget(self.close_button)
-        ends.addWidget(self.save)
+        ends = fill(QHBoxLayout(), STRETCH, self.close_button, self.save)
         column.addLayout(ends)
         link.ask(ask.ShowHub(), self._on_first_facts, self._on_trouble, asker=self)
 

@@ -11,6 +11,7 @@ from ui.library.downloads_view import DownloadsView
 from ui.library.find_view import FindView, downloads_at_work
 from ui.library.hub_dialog import HubDialog
 from ui.library.models_view import ModelsView
+from ui.theme.layouts import fill
 from ui.theme.tokens import Palette
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import PageTabs
@@ -62,11 +63,7 @@ class LibraryPage(QWidget):
             self.stack.addWidget(holder)
         self._top.chosen.connect(self.show_tab)
         self._top.row.addWidget(self.settings_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._top)
-        column.addWidget(self.stack, 1)
+        fill(QVBoxLayout(self), self._top, (self.stack, 1), spacing=0, margins=0)
 
     @property
     def models(self) -> ModelsView:

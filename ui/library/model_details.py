@@ -16,6 +16,7 @@ from ui.language import tr
 from ui.library.labels import header_facts, model_facts
 from ui.library.machine_card import MachineCard
 from ui.library.partners_card import PartnersCard
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import WARNING, NoteCard
@@ -69,21 +70,13 @@ class ModelDetailsPane(ScrollColumn):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self.body)
-        column.setContentsMargins(Space.L, Space.L, Space.L, Space.L)
-        column.setSpacing(Space.XS)
-        column.addWidget(self.title)
-        column.addWidget(self.name)
+        column = fill(QVBoxLayout(self.body), self.title, self.name, spacing=Space.XS, margins=Space.L)
         column.addSpacing(Space.XS)
         column.addWidget(self.note)
         column.addSpacing(Space.S)
         column.addWidget(self.mending)
         column.addSpacing(Space.XS)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(Space.S)
-        for button in (self.use, self.reveal, self.remove):
-            buttons.addWidget(button)
-        buttons.addStretch()
+        buttons = fill(QHBoxLayout(), self.use, self.reveal, self.remove, STRETCH, spacing=Space.S)
         column.addLayout(buttons)
         column.addSpacing(Space.XS)
         column.addLayout(self._lay_out_dialogs())
@@ -99,11 +92,7 @@ class ModelDetailsPane(ScrollColumn):
         column.addStretch()
 
     def _lay_out_dialogs(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(Space.S)
-        row.addWidget(self.settings)
-        row.addWidget(self.smaller)
-        row.addStretch()
+        row = fill(QHBoxLayout(), self.settings, self.smaller, STRETCH, spacing=Space.S)
         return row
 
     def show_row(self, row: ModelRow, is_used: bool) -> None:

@@ -27,6 +27,7 @@ from ui.library.model_details import ModelDetailsPane
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
 from ui.theme.icons import icon
+from ui.theme.layouts import fill
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel
@@ -95,22 +96,11 @@ class ModelsView(QWidget):
         self.stack.addWidget(self.list)
         self.stack.addWidget(self.state)
         listed = QWidget()
-        column = QVBoxLayout(listed)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(tools)
-        column.addWidget(self.banner)
-        column.addWidget(self.notice)
-        column.addWidget(self.stack, 1)
-        foot = QHBoxLayout()
-        foot.setContentsMargins(Space.L, Space.XS, Space.M, Space.S)
-        foot.addWidget(self.foot, 1)
-        foot.addWidget(self.folders_button)
+        column = fill(QVBoxLayout(listed), tools, self.banner, self.notice, (self.stack, 1), spacing=0, margins=0)
+        foot = fill(QHBoxLayout(), (self.foot, 1), self.folders_button, margins=(Space.L, Space.XS, Space.M, Space.S))
         column.addLayout(foot)
         self.panes = TwoPanes(listed, self.details, tr("All models"))
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.panes)
+        fill(QVBoxLayout(self), self.panes, margins=0)
         self.setFocusProxy(self.list)
 
     def _connect_signals(self) -> None:

@@ -22,6 +22,7 @@ from models.quantise.progress import QuantisePhase
 from ui.client.library_link import LOST, LibraryLink
 from ui.language import tr
 from ui.library.labels import joined, quantise_line, share, size
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
@@ -50,20 +51,9 @@ class QuantiseRow(QFrame):
         self.bar.setTextVisible(False)
         self.cancel = IconButton("close", tr("Cancel"), size=16)
         self.cancel.clicked.connect(lambda: self.cancel_wanted.emit(self.quantising.number))
-        head = QHBoxLayout()
-        head.setSpacing(0)
-        head.addWidget(self.title, 1)
-        head.addWidget(self.cancel)
-        inner = QVBoxLayout()
-        inner.setContentsMargins(0, 0, Space.S, 0)
-        inner.setSpacing(Space.XS + 2)
-        for widget in (self.bar, self.line, self.problem):
-            inner.addWidget(widget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.L, Space.S, Space.S, Space.M)
-        column.setSpacing(Space.XS + 2)
-        column.addLayout(head)
-        column.addLayout(inner)
+        head = fill(QHBoxLayout(), (self.title, 1), self.cancel, spacing=0)
+        inner = fill(QVBoxLayout(), self.bar, self.line, self.problem, spacing=Space.XS + 2, margins=(0, 0, Space.S, 0))
+        fill(QVBoxLayout(self), head, inner, spacing=Space.XS + 2, margins=(Space.L, Space.S, Space.S, Space.M))
         self.show_quantising(quantising)
 
     def show_quantising(self, quantising: Quantising) -> None:
@@ -176,25 +166,13 @@ class QuantiseDialog(QDialog):
         choosing.addWidget(name_label)
         choosing.addWidget(self.name)
         choosing.addWidget(self.room)
-        following = QVBoxLayout(self.follower)
-        following.setContentsMargins(0, 0, 0, 0)
-        following.setSpacing(Space.M)
-        following.addWidget(self.row)
-        following.addWidget(self.goes_on)
-        following.addStretch()
+        fill(QVBoxLayout(self.follower), self.row, self.goes_on, STRETCH, spacing=Space.M, margins=0)
         self.stack.addWidget(self.chooser)
         self.stack.addWidget(self.follower)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(Space.S)
-        buttons.addWidget(self.stop)
-        buttons.addStretch()
-        for button in (self.close_button, self.make, self.show_it):
-            buttons.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
-        column.setSpacing(Space.S)
-        column.addWidget(self.title)
-        column.addWidget(self.about)
+        buttons = fill(QHBoxLayout(), self.stop, STRETCH, self.close_button, self.make, self.show_it, spacing=Space.S)
+        column = fill(
+            QVBoxLayout(self), self.title, self.about, spacing=Space.S, margins=(Space.XL, Space.L, Space.XL, Space.L)
+        )
         column.addSpacing(Space.XS)
         column.addWidget(self.stack, 1)
         column.addWidget(self.problem)

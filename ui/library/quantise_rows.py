@@ -9,6 +9,7 @@ from models.library import requests as ask
 from models.library.values import Quantising
 from ui.client.library_link import LibraryLink
 from ui.library.quantise_dialog import QuantiseRow
+from ui.theme.layouts import fill
 from ui.theme.tokens import LIGHT, Palette, Space
 
 
@@ -21,9 +22,7 @@ class QuantiseRows(QWidget):
         super().__init__(parent)
         self._link, self._palette = link, LIGHT
         self.rows: dict[int, QuantiseRow] = {}
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(Space.S)
+        self._column = fill(QVBoxLayout(self), spacing=Space.S, margins=0)
         link.quantisings_changed.connect(self.show_quantisings)
         self.show_quantisings(link.quantisings)
 

@@ -24,6 +24,7 @@ from models.library.values import (
 )
 from ui.language import tr
 from ui.library.labels import FITS, joined, judged_facts, offer_line, size
+from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
@@ -96,29 +97,17 @@ class RepositoryPane(QWidget):
         inner.addWidget(self.draft)
         inner.addWidget(self.download)
         body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(0, Space.L, 0, 0)
-        column.setSpacing(Space.XS)
-        head = QVBoxLayout()
-        head.setContentsMargins(Space.L, 0, Space.L, Space.XS)
-        head.setSpacing(Space.XS)
-        row = QHBoxLayout()
-        row.addWidget(self.title, 1)
-        row.addWidget(self.page_button, 0, Qt.AlignmentFlag.AlignTop)
-        head.addLayout(row)
-        head.addWidget(self.line)
-        head.addWidget(self.note)
+        column = fill(QVBoxLayout(body), spacing=Space.XS, margins=(0, Space.L, 0, 0))
+        head = fill(QVBoxLayout(), spacing=Space.XS, margins=(Space.L, 0, Space.L, Space.XS))
+        row = fill(QHBoxLayout(), (self.title, 1), (self.page_button, 0, Qt.AlignmentFlag.AlignTop))
+        fill(head, row, self.line, self.note)
         head.addSpacing(Space.XS)
         head.addWidget(self.recommendation)
-        column.addLayout(head)
-        column.addWidget(self.list, 1)
-        column.addWidget(self.card)
+        fill(column, head, (self.list, 1), self.card)
         self._body = ScrollColumn(body)  # large text in a low window has no room for all of it
         self.stack.addWidget(self._body)
         self.stack.addWidget(self.state)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.stack)
+        fill(QVBoxLayout(self), self.stack, margins=0)
 
     def show_loading(self, repo_id: str, wanted: str = "") -> None:
         """Say that a repository is on its way; ``wanted`` is the quantisation to begin with."""

@@ -13,6 +13,7 @@ from models.formatting.program import PROGRAM
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CopyLine
@@ -68,13 +69,8 @@ class MachinesView(PageColumn):
         self.add.clicked.connect(self._on_add)
         self.problem = plain_label(tone="problem")
         self.problem.hide()
-        foot = QHBoxLayout()
-        foot.addWidget(self.add)
-        foot.addStretch()
-        section.addWidget(self.remotes)
-        section.addLayout(grid)
-        section.addWidget(self.problem)
-        section.addLayout(foot)
+        foot = fill(QHBoxLayout(), self.add, STRETCH)
+        fill(section, self.remotes, grid, self.problem, foot)
         section = self.add_section(tr("Workers"), HOW_TO_LEND)
         self.lend = CopyLine(tr("Command for the worker"))
         self.lend.show_text(LEND)
@@ -101,14 +97,8 @@ class MachinesView(PageColumn):
         self.add_worker.clicked.connect(self._on_add_worker)
         self.worker_problem = plain_label(tone="problem")
         self.worker_problem.hide()
-        foot = QHBoxLayout()
-        foot.addWidget(self.add_worker)
-        foot.addStretch()
-        for widget in (self.lend, plain_label(HOW_TO_USE), self.workers):
-            section.addWidget(widget)
-        section.addLayout(form)
-        section.addWidget(self.worker_problem)
-        section.addLayout(foot)
+        foot = fill(QHBoxLayout(), self.add_worker, STRETCH)
+        fill(section, self.lend, plain_label(HOW_TO_USE), self.workers, form, self.worker_problem, foot)
         self._remotes: list[dict[str, Any]] = []
         self._found: list[dict[str, Any]] = []
         self._lent: list[str] = []  # devices of workers that the loaded model uses

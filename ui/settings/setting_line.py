@@ -9,6 +9,7 @@ from PySide6.QtGui import QIcon, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.safe_text import one_line
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import CheckField, ChoiceField
@@ -29,14 +30,9 @@ class SettingLine(QWidget):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
         self.help.setVisible(bool(help))
-        words = QVBoxLayout()
-        words.setSpacing(2)
-        words.addWidget(self.name)
-        words.addWidget(self.help)
+        words = fill(QVBoxLayout(), self.name, self.help, spacing=2)
         self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
-        self._row.setContentsMargins(0, Space.S, 0, Space.S)
-        self._row.setSpacing(Space.XL)
-        self._row.addLayout(words, 1)
+        fill(self._row, (words, 1), spacing=Space.XL, margins=(0, Space.S, 0, Space.S))
         if control is not None:
             self._row.addWidget(control, 0, Qt.AlignmentFlag.AlignVCenter)
             self.name.setBuddy(control)
@@ -79,10 +75,7 @@ class SettingSection(QWidget):
         self.lines: list[SettingLine] = []
         head = QLabel(title)
         head.setProperty("tone", "title")
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, Space.XL)
-        self.column.setSpacing(0)
-        self.column.addWidget(head)
+        self.column = fill(QVBoxLayout(self), head, spacing=0, margins=(0, 0, 0, Space.XL))
         self.column.addSpacing(Space.XS)
 
     def add(self, line: SettingLine) -> SettingLine:

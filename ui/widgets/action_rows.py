@@ -10,6 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QFrame, QProgressBar, QVBoxLayout, QWidget
 
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.flow_layout import FlowLayout
@@ -44,9 +45,7 @@ class ActionRows(QWidget):
         super().__init__(parent)
         self.setAccessibleName(name)
         self.rows: dict[str, _RowView] = {}
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
+        self._column = fill(QVBoxLayout(self), spacing=0, margins=0)
         self.empty = plain_label(empty, "caption")
         self._column.addWidget(self.empty)
 
@@ -96,18 +95,12 @@ class _RowView(QFrame):
         self._row.setSpacing(0)
         self._side = QWidget()
         self._flow = FlowLayout(self._side)
-        words = QVBoxLayout()
-        words.setSpacing(Space.XS)
-        words.addWidget(self.title)
-        words.addWidget(self.line)
+        words = fill(QVBoxLayout(), self.title, self.line, spacing=Space.XS)
         self._row.addLayout(words, 1)
         self._row.addWidget(self._side, 0, Qt.AlignmentFlag.AlignVCenter)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, Space.S, 0, Space.S)
-        column.setSpacing(Space.XS + 2)
-        column.addLayout(self._row)
-        column.addWidget(self.bar)
-        column.addWidget(self.problem)
+        fill(
+            QVBoxLayout(self), self._row, self.bar, self.problem, spacing=Space.XS + 2, margins=(0, Space.S, 0, Space.S)
+        )
 
     def show_row(self, row: ActionRow) -> None:
         if row == self._shown:

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
 
@@ -185,12 +186,7 @@ class CopyLine(QWidget):
             self.reveal.hide()
         else:
             self.field.setEchoMode(QLineEdit.EchoMode.Password)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(Space.XS)
-        row.addWidget(self.field, 1)
-        row.addWidget(self.reveal)
-        row.addWidget(self.copy)
+        fill(QHBoxLayout(self), (self.field, 1), self.reveal, self.copy, spacing=Space.XS, margins=0)
 
     def show_text(self, text: str) -> None:
         """Show another text, from its beginning."""

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QPushButton, QVBoxLayout, QWidget
 
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
 
@@ -31,9 +32,5 @@ class ReadingDialog(QDialog):
         foot.setContentsMargins(Space.XL, 0, Space.XL, 0)
         head.addWidget(plain_label(title, "title"))
         foot.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, Space.L, 0, Space.L)
-        column.addLayout(head)
-        column.addWidget(self.area, 1)
-        column.addLayout(foot)
+        fill(QVBoxLayout(self), head, (self.area, 1), foot, margins=(0, Space.L, 0, Space.L))
         close.setFocus()

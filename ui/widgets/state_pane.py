@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QV
 
 from ui.language import tr
 from ui.theme.icons import pixmap
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import LIGHT, Palette, Space
 
 WIDTH = 440
@@ -36,21 +37,13 @@ class StatePane(QWidget):
         self.button.clicked.connect(self._on_button)
         middle = QWidget()
         middle.setMaximumWidth(WIDTH)
-        words = QVBoxLayout(middle)
-        words.setContentsMargins(0, 0, 0, 0)
-        words.setSpacing(Space.S)
+        words = fill(QVBoxLayout(middle), spacing=Space.S, margins=0)
         for label in (self._icon, self.title, self.text):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
             label.setWordWrap(label is not self._icon)
             words.addWidget(label)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(middle, 100)
-        row.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.XL, Space.XL, Space.XL, Space.XL)
-        column.addStretch(2)
-        column.addLayout(row)
+        row = fill(QHBoxLayout(), (STRETCH, 1), (middle, 100), (STRETCH, 1))
+        column = fill(QVBoxLayout(self), (STRETCH, 2), row, margins=Space.XL)
         column.addSpacing(Space.L)
         column.addWidget(self.bar, 0, Qt.AlignmentFlag.AlignHCenter)
         column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignHCenter)

@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import TextButton
 
@@ -28,21 +29,11 @@ class TwoPanes(QWidget):
         self.line = QFrame()
         self.line.setObjectName("paneLine")
         self.line.setFixedWidth(1)
-        column = QVBoxLayout(self.side)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        head = QHBoxLayout()
-        head.setContentsMargins(Space.S, Space.XS, 0, 0)
-        head.addWidget(self.back_button)
-        head.addStretch()
+        column = fill(QVBoxLayout(self.side), spacing=0, margins=0)
+        head = fill(QHBoxLayout(), self.back_button, STRETCH, margins=(Space.S, Space.XS, 0, 0))
         column.addLayout(head)
         column.addWidget(details, 1)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(listed, 1)
-        row.addWidget(self.line)
-        row.addWidget(self.side)
+        fill(QHBoxLayout(self), (listed, 1), self.line, self.side, spacing=0, margins=0)
         self._show()
 
     def show_details(self, is_shown: bool, by_hand: bool = False) -> None:

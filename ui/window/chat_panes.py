@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QWidget
 
 from ui.chat.chat_page import ChatPage
 from ui.chat.chat_sessions import ChatSessions, OpenChat
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 
@@ -31,11 +32,7 @@ class ChatPanes(QWidget):
         self._line.setObjectName("paneLine")
         self._line.setFixedWidth(1)
         self._line.hide()
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(0)
-        self._row.addWidget(self.pages[0], 1)
-        self._row.addWidget(self._line)
+        self._row = fill(QHBoxLayout(self), (self.pages[0], 1), self._line, spacing=0, margins=0)
         self._used = self.pages[0]
         desk.current_changed.connect(lambda session: self._show())
         QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]

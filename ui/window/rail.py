@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from ui.language import tr
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.icon_button import IconButton
 
@@ -43,16 +44,12 @@ class NavigationRail(QFrame):
         self.setObjectName("rail")
         self.setFixedWidth(WIDTH)
         self.buttons = {page: _PageButton(page, _tip(page)) for page in PAGES}
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.S, Space.S, Space.S, Space.S)
-        column.setSpacing(Space.XS)
+        column = fill(QVBoxLayout(self), spacing=Space.XS, margins=Space.S)
         above, below = QVBoxLayout(), QVBoxLayout()
         for page, button in self.buttons.items():
             button.clicked.connect(lambda checked=False, page=page: self.chosen.emit(page))
             (below if page in AT_THE_FOOT else above).addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
-        column.addLayout(above)
-        column.addStretch()
-        column.addLayout(below)
+        fill(column, above, STRETCH, below)
 
     def show_page(self, page: str) -> None:
         """Mark the page that is shown."""

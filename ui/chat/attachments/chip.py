@@ -10,6 +10,7 @@ from models.formatting.figures import size as bytes_in_words
 from ui.client.attachments import FOUND, Attachment, Choice, spans
 from ui.language import tr
 from ui.theme.icons import icon
+from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.icon_button import IconButton
@@ -79,11 +80,7 @@ class Chip(QFrame):
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.remove = IconButton("close", tr("Remove {name}", name=name), size=12)
         self.remove.clicked.connect(self.removed)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(Space.XS, 2, 2, 2)
-        row.setSpacing(0)
-        row.addWidget(self.button)
-        row.addWidget(self.remove)
+        fill(QHBoxLayout(self), self.button, self.remove, spacing=0, margins=(Space.XS, 2, 2, 2))
         self.show_progress(0.0)
 
     def show_progress(self, share: float) -> None:

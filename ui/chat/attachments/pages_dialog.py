@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from ui.client.attachments import Attachment
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.fields import TickDelegate
 from ui.widgets.page_layout import open_size
@@ -84,10 +85,7 @@ class PagesDialog(QDialog):
         self.field.textEdited.connect(self._on_typed)
         self.ok.clicked.connect(self._on_ok)
         self.cancel.clicked.connect(self.reject)
-        foot = QHBoxLayout()
-        foot.addWidget(self.total, 1)
-        foot.addWidget(self.cancel)
-        foot.addWidget(self.ok)
+        foot = fill(QHBoxLayout(), (self.total, 1), self.cancel, self.ok)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
         column.setSpacing(Space.M)

@@ -14,6 +14,7 @@ from ui.chat.attachments.chip import facts, how_chosen, short
 from ui.client.attachments import Attachment
 from ui.language import tr
 from ui.theme.icons import icon
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import in_tip, on_button
@@ -32,9 +33,7 @@ class SentFiles(QWidget):
         self._attachments = tuple(attachments)
         self.buttons: list[QToolButton] = []
         self._unfolded: dict[int, QWidget] = {}
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(Space.XS)
+        self._column = fill(QVBoxLayout(self), spacing=Space.XS, margins=0)
         for number, one in enumerate(self._attachments):
             self._column.addWidget(self._button(number, one), 0, Qt.AlignmentFlag.AlignRight)
         self.setVisible(bool(self._attachments))

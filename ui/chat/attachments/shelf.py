@@ -18,6 +18,7 @@ from ui.chat.attachments.file_reading import FileReading
 from ui.chat.attachments.pages_dialog import PagesDialog
 from ui.client.attachments import Attachment, Choice
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import IconButton
@@ -51,18 +52,11 @@ class Shelf(QWidget):
         self.dismiss = IconButton("close", tr("Dismiss"), size=12)
         self.dismiss.clicked.connect(lambda: self.tell(""))
         self._problem_row = QWidget()
-        row = QHBoxLayout(self._problem_row)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.problem, 1)
-        row.addWidget(self.dismiss)
+        fill(QHBoxLayout(self._problem_row), (self.problem, 1), self.dismiss, margins=0)
         body = QWidget()
         self._flow = FlowLayout(body, spacing=Space.S)
         self._area = ScrollColumn(body)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, Space.XS)
-        column.setSpacing(Space.XS)
-        column.addWidget(self._area)
-        column.addWidget(self._problem_row)
+        fill(QVBoxLayout(self), self._area, self._problem_row, spacing=Space.XS, margins=(0, 0, 0, Space.XS))
         self._show()
 
     @property

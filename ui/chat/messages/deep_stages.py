@@ -8,6 +8,7 @@ from ui.chat.markdown.text_tools import TextTools
 from ui.client.speeds import STAGES, DeepProgress
 from ui.language import tr
 from ui.theme.icons import pixmap
+from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 
 ICON = 14
@@ -22,9 +23,7 @@ class DeepStages(QWidget):
         self._stage = ""
         self._marks = {name: QLabel() for name in STAGES}
         self._names = {name: QLabel(words) for name, words in STAGES.items()}
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, Space.XS, 0, Space.XS)
-        row.setSpacing(Space.XS)
+        row = fill(QHBoxLayout(self), spacing=Space.XS, margins=(0, Space.XS, 0, Space.XS))
         for name in STAGES:
             self._marks[name].setFixedSize(ICON, ICON)
             row.addWidget(self._marks[name])

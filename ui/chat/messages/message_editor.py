@@ -7,6 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout
 
 from ui.language import tr
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.growing_edit import GrowingEdit
 
@@ -29,14 +30,8 @@ class MessageEditor(QFrame):
         send = QPushButton(action)
         send.setProperty("kind", "primary")
         send.clicked.connect(lambda: self.sent.emit(self.field.toPlainText()))
-        row = QHBoxLayout()
-        row.addStretch()
-        row.addWidget(leave)
-        row.addWidget(send)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.M, Space.S, Space.M, Space.M)
-        column.addWidget(self.field)
-        column.addLayout(row)
+        row = fill(QHBoxLayout(), STRETCH, leave, send)
+        fill(QVBoxLayout(self), self.field, row, margins=(Space.M, Space.S, Space.M, Space.M))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Escape leaves the message as it is."""

@@ -10,6 +10,7 @@ from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
 from ui.client.chat_records import Message
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton
 
@@ -26,11 +27,7 @@ class Versions(QWidget):
         self.forth = IconButton("right", tr("Later version"), size=16)
         self.label = QLabel(f"{self._at + 1} / {len(ids)}")
         self.label.setProperty("tone", "caption")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        for widget in (self.back, self.label, self.forth):
-            row.addWidget(widget)
+        fill(QHBoxLayout(self), self.back, self.label, self.forth, spacing=0, margins=0)
         self.back.setEnabled(self._at > 0)
         self.forth.setEnabled(self._at < len(ids) - 1)
         self.back.setToolTip(tr("Earlier version (Alt+Left)"))
@@ -67,11 +64,8 @@ class MessageView(QWidget):
         self._tools = tools
         self._is_last = False
         self._has_attention = False
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(Space.XS)
-        self.footer = QHBoxLayout()
-        self.footer.setSpacing(2)
+        self.column = fill(QVBoxLayout(self), spacing=Space.XS, margins=0)
+        self.footer = fill(QHBoxLayout(), spacing=2)
         self.copy = IconButton("copy", tr("Copy message"), size=16)
         self.copy.clicked.connect(self._on_copy)
         self.versions = Versions(versions, message.id, self)  # it would be a window of its own without a parent

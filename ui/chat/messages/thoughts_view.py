@@ -12,6 +12,7 @@ from ui.chat.markdown.markdown_view import MarkdownView
 from ui.chat.markdown.text_tools import TextTools
 from ui.language import tr
 from ui.theme.icons import icon
+from ui.theme.layouts import fill
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import Space, Type
 
@@ -38,16 +39,12 @@ class ThoughtsView(QWidget):
         self._view: MarkdownView | None = None
         self._body = QFrame()
         self._body.setObjectName("thoughtsBody")
-        self._inner = QHBoxLayout(self._body)
-        self._inner.setContentsMargins(Space.S + 2, 0, 0, 0)
+        self._inner = fill(QHBoxLayout(self._body), margins=(Space.S + 2, 0, 0, 0))
         self._body.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, Space.S)
-        column.setSpacing(Space.XS)
-        column.addWidget(self.head, 0, Qt.AlignmentFlag.AlignLeft)
-        inset = QHBoxLayout()
-        inset.setContentsMargins(INDENT, 0, 0, 0)
-        inset.addWidget(self._body)
+        column = fill(
+            QVBoxLayout(self), (self.head, 0, Qt.AlignmentFlag.AlignLeft), spacing=Space.XS, margins=(0, 0, 0, Space.S)
+        )
+        inset = fill(QHBoxLayout(), self._body, margins=(INDENT, 0, 0, 0))
         column.addLayout(inset)
         self.hide()
 

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLa
 from ui.chat.prompts.variables import filled, variables_of
 from ui.client.chat_records import Prompt
 from ui.language import tr
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.growing_edit import GrowingEdit
@@ -33,9 +34,7 @@ class PromptForm(QDialog):
         title.setWordWrap(True)
         self.fields: dict[str, GrowingEdit] = {}
         body = QWidget()
-        form = QVBoxLayout(body)
-        form.setContentsMargins(0, 0, Space.S, 0)
-        form.setSpacing(Space.XS)
+        form = fill(QVBoxLayout(body), spacing=Space.XS, margins=(0, 0, Space.S, 0))
         for name in variables_of(prompt.text):
             label, field = ElidedLabel(name), GrowingEdit(lambda text: self._on_enter(), MOST_LINES)
             label.setToolTip(in_tip(name))
@@ -52,10 +51,7 @@ class PromptForm(QDialog):
         cancel.setAutoDefault(False)
         self.ok.clicked.connect(self._on_ok)
         cancel.clicked.connect(self.reject)
-        foot = QHBoxLayout()
-        foot.addStretch()
-        foot.addWidget(cancel)
-        foot.addWidget(self.ok)
+        foot = fill(QHBoxLayout(), STRETCH, cancel, self.ok)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.XL, Space.L, Space.L, Space.L)
         column.setSpacing(Space.M)

@@ -24,6 +24,7 @@ from ui.chat.prompts.prompt_library import PromptLibrary
 from ui.chat.prompts.variables import variables_of
 from ui.client.chat_records import Prompt
 from ui.language import tr
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
@@ -104,21 +105,10 @@ class PromptsDialog(QDialog):
             layout.setSpacing(Space.S)
         left.addWidget(self.new)
         left.addWidget(self.list, 1)
-        for widget in (self.name, self.kind, self.model):
-            right.addWidget(widget)
-        right.addWidget(self.text, 1)
-        right.addWidget(self.note)
-        foot.addWidget(self.delete)
-        foot.addWidget(self.undo)
-        foot.addStretch()
-        foot.addWidget(self.close_button)
-        foot.addWidget(self.save)
+        fill(right, self.name, self.kind, self.model, (self.text, 1), self.note)
+        fill(foot, self.delete, self.undo, STRETCH, self.close_button, self.save)
         right.addLayout(foot)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
-        row.setSpacing(Space.L)
-        row.addLayout(left)
-        row.addLayout(right, 1)
+        fill(QHBoxLayout(self), left, (right, 1), spacing=Space.L, margins=(Space.XL, Space.L, Space.XL, Space.L))
 
     @property
     def written(self) -> Prompt:

@@ -22,6 +22,7 @@ from models.formatting.safe_text import one_line
 from ui.client.tool_calls import CallStatus, ToolCall
 from ui.language import tr
 from ui.theme.icons import icon
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import on_button
@@ -43,9 +44,7 @@ class CallsView(QWidget):
         super().__init__(parent)
         self.rows: dict[str, CallRow] = {}
         self._palette: Palette | None = None
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, Space.XS)
-        self._column.setSpacing(Space.XS)
+        self._column = fill(QVBoxLayout(self), spacing=Space.XS, margins=(0, 0, 0, Space.XS))
         self.hide()
 
     def show_calls(self, calls: Sequence[ToolCall]) -> None:
@@ -110,14 +109,8 @@ class CallRow(QFrame):
             button.clicked.connect(lambda checked=False, allow=allow, always=always: self._answer(allow, always))
         self._ask = QFrame()
         self._ask.setObjectName("calmNote")
-        buttons = QHBoxLayout()
-        for button in (self.once, self.always, self.no):
-            buttons.addWidget(button)
-        buttons.addStretch()
-        inside = QVBoxLayout(self._ask)
-        inside.setContentsMargins(Space.M, Space.S + 2, Space.M, Space.S + 2)
-        inside.addWidget(self.question)
-        inside.addLayout(buttons)
+        buttons = fill(QHBoxLayout(), self.once, self.always, self.no, STRETCH)
+        fill(QVBoxLayout(self._ask), self.question, buttons, margins=(Space.M, Space.S + 2, Space.M, Space.S + 2))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(Space.XS)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from models.formatting.safe_text import one_line
 from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of, text_of
 from ui.language import tr
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
@@ -49,9 +50,7 @@ class ToolsDialog(QDialog):
         title.setProperty("tone", "title")
         self.rows: dict[str, ServerRow] = {}
         body = QWidget()
-        self._list = QVBoxLayout(body)
-        self._list.setContentsMargins(0, 0, Space.S, 0)
-        self._list.setSpacing(Space.M)
+        self._list = fill(QVBoxLayout(body), spacing=Space.M, margins=(0, 0, Space.S, 0))
         self.empty = plain_label(tr("None yet: add one below, by its command or its address."), "caption")
         self._list.addWidget(self.empty)
         self._list.addStretch()
@@ -79,21 +78,12 @@ class ToolsDialog(QDialog):
         self.problem = plain_label(tone="field problem")
         self.problem.hide()
         form, foot = QVBoxLayout(), QHBoxLayout()
-        form.setSpacing(Space.S)
-        form.addWidget(self.name)
-        form.addWidget(self.at)
-        foot.addWidget(self.more)
-        foot.addStretch()
-        foot.addWidget(self.close_button)
-        foot.addWidget(self.add)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
-        column.setSpacing(Space.M)
+        fill(form, self.name, self.at, spacing=Space.S)
+        fill(foot, self.more, STRETCH, self.close_button, self.add)
+        column = fill(QVBoxLayout(self), spacing=Space.M, margins=(Space.XL, Space.L, Space.XL, Space.L))
         for part in (title, note, area, self.problem):
             column.addWidget(part, 1 if part is area else 0)
-        column.addLayout(form)
-        column.addWidget(self.extra)
-        column.addLayout(foot)
+        fill(column, form, self.extra, foot)
         self.more.clicked.connect(self._on_more)
         self.add.clicked.connect(self._on_add)
         self.close_button.clicked.connect(self.accept)
@@ -174,16 +164,8 @@ class ServerRow(QWidget):
         self.forget = TextButton(tr("Ask again"), tr("Ask again before {name} is called", name=name))
         self.forget.setToolTip(tr("Take back what you have allowed for good"))
         self.remove = TextButton(tr("Remove"), tr("Remove {name}", name=name))
-        head = QHBoxLayout()
-        head.addWidget(self.is_on)
-        head.addWidget(self.at, 1)
-        for button in (self.retry, self.forget, self.remove):
-            head.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(Space.XS)
-        column.addLayout(head)
-        column.addWidget(self.state)
+        head = fill(QHBoxLayout(), self.is_on, (self.at, 1), self.retry, self.forget, self.remove)
+        fill(QVBoxLayout(self), head, self.state, spacing=Space.XS, margins=0)
         self.is_on.clicked.connect(lambda is_on: box.save(replace(self._server, is_on=is_on)))
         self.retry.clicked.connect(lambda: box.open(self._server))
         self.forget.clicked.connect(lambda: box.save(replace(self._server, allowed=())))

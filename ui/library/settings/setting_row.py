@@ -9,6 +9,7 @@ from core.values.model_settings import BadSetting, ModelSettings
 from models.library.values import SettingValue
 from ui.language import tr
 from ui.library.settings.setting_words import AUTOMATIC, CHOICES, HEADS, SettingWords
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import ChoiceField
@@ -138,27 +139,19 @@ class SettingRow(QWidget):
         self._show_reset()
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(Space.S)
+        row = fill(QHBoxLayout(), spacing=Space.S)
         is_tall = isinstance(self.field, PromptField)
         self.label.setContentsMargins(0, Space.S if is_tall else 0, 0, 0)
         row.addWidget(self.label, 0, Qt.AlignmentFlag.AlignTop if is_tall else Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.field, 1)
-        place = QHBoxLayout()
-        place.addWidget(self.reset)
+        place = fill(QHBoxLayout(), self.reset)
         holder = QWidget()
         holder.setFixedWidth(scaled(RESET_WIDTH))
         place.setContentsMargins(0, 0, 0, 0)
         holder.setLayout(place)
         row.addWidget(holder, 0, Qt.AlignmentFlag.AlignTop if is_tall else Qt.AlignmentFlag.AlignVCenter)
-        below = QHBoxLayout()
-        below.setContentsMargins(scaled(LABEL_WIDTH) + Space.S, 0, scaled(RESET_WIDTH), 0)
-        below.addWidget(self.problem)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(Space.XS)
-        column.addLayout(row)
-        column.addLayout(below)
+        below = fill(QHBoxLayout(), self.problem, margins=(scaled(LABEL_WIDTH) + Space.S, 0, scaled(RESET_WIDTH), 0))
+        fill(QVBoxLayout(self), row, below, spacing=Space.XS, margins=0)
 
     @property
     def value(self) -> str | None:

@@ -14,6 +14,7 @@ from ui.client.library_link import LibraryLink
 from ui.language import tr
 from ui.library.settings.setting_row import SettingRow
 from ui.library.settings.setting_words import LOADING, REPLIES, SettingWords
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
@@ -59,9 +60,7 @@ class SettingsDialog(QDialog):
         link.ask(ask.GetSettings(model), self._on_sheet, self._on_trouble, asker=self)
 
     def _lay_out(self) -> None:
-        form = QVBoxLayout(self.form)
-        form.setContentsMargins(Space.XL, Space.M, Space.L, Space.L)
-        form.setSpacing(Space.S)
+        form = fill(QVBoxLayout(self.form), spacing=Space.S, margins=(Space.XL, Space.M, Space.L, Space.L))
         self._add_section(form, tr("Loading"), LOADING_NOTE, LOADING)
         form.addSpacing(Space.M)
         self._add_section(form, tr("Replies"), REPLIES_NOTE, REPLIES)
@@ -69,24 +68,9 @@ class SettingsDialog(QDialog):
         head, foot = QVBoxLayout(), QVBoxLayout()
         head.setContentsMargins(Space.XL, Space.L, Space.XL, Space.M)
         head.addWidget(self.title)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(Space.S)
-        buttons.addWidget(self.reset_all)
-        buttons.addStretch()
-        buttons.addWidget(self.cancel)
-        buttons.addWidget(self.save)
-        foot.setContentsMargins(Space.L, Space.M, Space.XL, Space.L)
-        foot.setSpacing(Space.S)
-        foot.addWidget(self.problem)
-        foot.addLayout(buttons)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(_line())
-        column.addWidget(self.area, 1)
-        column.addWidget(_line())
-        column.addLayout(foot)
+        buttons = fill(QHBoxLayout(), self.reset_all, STRETCH, self.cancel, self.save, spacing=Space.S)
+        fill(foot, self.problem, buttons, spacing=Space.S, margins=(Space.L, Space.M, Space.XL, Space.L))
+        fill(QVBoxLayout(self), head, _line(), (self.area, 1), _line(), foot, spacing=0, margins=0)
 
     def _add_section(self, form: QVBoxLayout, title: str, note: str, words: Mapping[str, SettingWords]) -> None:
         name, what = QLabel(title), plain_label(note, "caption")
