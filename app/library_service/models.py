@@ -17,14 +17,13 @@ from app.library.repair import repair_plan
 from app.library.trouble import as_library_errors
 from app.pairing.service import ListedModels
 from models.catalog.catalog import ModelEntry
-from models.catalog.imported_folders import ImportedFolder, read_folders
+from models.catalog.imported_folders import ImportedFolder, known_places, read_folders, recognise, write_folders
 from models.formatting.program import PROGRAM
 from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 from models.library.values import FolderPlace, ModelRow, ModelRows, RowReport
 
 if TYPE_CHECKING:
-    from models.catalog.imported_folders import ImportedFolder
     from models.download.model_download import DownloadRequest
 
 
@@ -153,8 +152,6 @@ def _place(folder: ImportedFolder, *, is_imported: bool) -> FolderPlace:
 
 def import_folder(folder: Path) -> ImportedFolder:
     """Use the models below ``folder`` from now on; raises LibraryError."""
-    from models.catalog.imported_folders import read_folders, recognise
-
     with as_library_errors():
         chosen = recognise(folder)
     known = read_folders(folders_file())
@@ -189,8 +186,6 @@ def link_model(file: Path) -> None:
 
 def forget_folder(folder: Path) -> Path:
     """No longer look through an imported folder; raises LibraryError where it is not on the list."""
-    from models.catalog.imported_folders import read_folders
-
     known = read_folders(folders_file())
     path = Path(folder.expanduser().absolute())
     others = tuple(other for other in known if path not in (other.path, other.path.parent))
@@ -202,15 +197,11 @@ def forget_folder(folder: Path) -> Path:
 
 def places() -> tuple[tuple[ImportedFolder, ...], tuple[ImportedFolder, ...]]:
     """Return the folders that are imported, and those of other programs on this machine that are not."""
-    from models.catalog.imported_folders import known_places, read_folders
-
     known = read_folders(folders_file())
     return known, tuple(place for place in known_places() if place not in known)
 
 
 def _save(folders: tuple[ImportedFolder, ...]) -> None:
-    from models.catalog.imported_folders import write_folders
-
     try:
         write_folders(folders_file(), folders)
     except OSError as error:

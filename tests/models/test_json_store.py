@@ -63,6 +63,15 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(tmp_path):
     assert one.path.read_text() == content
 
 
+def test_it_tells_each_reader_once_that_the_file_is_another(tmp_path):
+    reader, writer = store(tmp_path), store(tmp_path)
+    assert (reader.changed(), reader.changed()) == ({}, None)
+    writer.update(lambda entries: entries.update({"a": 1}))
+    assert (reader.changed(), reader.changed()) == ({"a": 1}, None)
+    writer.path.unlink()
+    assert (reader.changed(), reader.changed()) == ({}, None)
+
+
 def test_a_change_that_fails_changes_nothing(tmp_path):
     one = store(tmp_path)
     one.update(lambda entries: entries.update({"a": 1}))

@@ -16,7 +16,7 @@ import pytest
 
 from core.values.errors import LoadFailed, ModelDoesNotFit
 from models.formatting import sentence
-from models.formatting.json_values import plain, value_of
+from models.formatting.json_values import fitting, plain, value_of
 from models.formatting.sentence import Sentence, joined, said_in, without_facts
 from models.formatting.system_error import system_reason
 
@@ -91,6 +91,20 @@ def test_what_another_program_sends_breaks_nothing(facts: object) -> None:
     found = {"said": "What it said.", "text": "{needed:size} are needed in {folder}.", "facts": facts}
     assert said_in(found) == "What it said."
     assert said_in({"facts": facts}) == {"facts": facts}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({"problem": None, "notes": ["a", 1, None, "b"]}, Answer(None, ("a", "b"))),
+        ({"problem": "no", "notes": True, "of a newer version": 1}, Answer("no")),
+        ({"problem": 1, "notes": []}, None),
+        ([], None),
+    ],
+    ids=["odd entries", "odd field", "odd field without a default", "no object"],
+)
+def test_what_fits_of_what_another_version_wrote_is_kept(found: object, expected: Answer | None) -> None:
+    assert fitting(Answer, found) == expected
 
 
 def test_holes_reach_nothing_of_a_fact() -> None:
