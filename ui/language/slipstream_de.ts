@@ -6675,8 +6675,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/jobs/quantise/job.py" />
-      <source>{source_name} has rows that are no whole blocks of {name}: they would get a larger type, and the result would be no smaller than the {source_type} it is. Choose a smaller type, or one like Q4_0 with short blocks.</source>
-      <translation>{source_name} hat Zeilen, die keine ganzen Blöcke von {name} sind: Sie bekämen einen größeren Typ, und das Ergebnis wäre nicht kleiner als das {source_type}, das es ist. Wähle einen kleineren Typ oder einen mit kurzen Blöcken wie Q4_0.</translation>
+      <source>The result would be no smaller than the {source_type} it is made from: {rows}, so they would get a larger type. Choose a smaller type, or one with short blocks such as Q4_0.</source>
+      <translation>Das Ergebnis wäre nicht kleiner als das {source_type}, aus dem es entsteht: {rows}, sie bekämen also einen größeren Typ. Wähle einen kleineren Typ oder einen mit kurzen Blöcken wie Q4_0.</translation>
     </message>
     <message>
       <location filename="../../app/jobs/quantise/job.py" />
@@ -6697,11 +6697,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/jobs/quantise/worker.py" />
       <source>It loads, but computes what are no numbers: the source may be damaged.</source>
       <translation>Es lädt, aber rechnet etwas aus, das keine Zahlen sind: Die Quelle ist vielleicht beschädigt.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library/file_changes.py" />
-      <source>{sentence} It can be downloaded again.</source>
-      <translation>{sentence} Es kann noch einmal heruntergeladen werden.</translation>
     </message>
     <message>
       <location filename="../../app/library/find_model.py" />
@@ -6749,19 +6744,14 @@ Klicke für mehr.</translation>
       <translation>Modelle: {names}.</translation>
     </message>
     <message>
-      <location filename="../../app/library/imported_folders.py" />
-      <source>{name} cannot be linked in {place}: {reason}. Import its folder in the library.</source>
-      <translation>{name} kann in {place} nicht verknüpft werden: {reason}. Importiere den Ordner in der Bibliothek.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library/imported_folders.py" />
-      <source>{file} cannot be written: {reason}.</source>
-      <translation>{file} kann nicht geschrieben werden: {reason}.</translation>
-    </message>
-    <message>
       <location filename="../../app/library/model_rows.py" />
       <source>quantised here from {name}</source>
       <translation>hier aus {name} quantisiert</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/model_rows.py" />
+      <source>{sentence} It can be downloaded again.</source>
+      <translation>{sentence} Es kann noch einmal heruntergeladen werden.</translation>
     </message>
     <message>
       <location filename="../../app/library/moving.py" />
@@ -6899,6 +6889,11 @@ Klicke für mehr.</translation>
       <translation>Das ist kein Zugangs-Token. Erzeuge eines in den Einstellungen deines Kontos auf dem Hub.</translation>
     </message>
     <message>
+      <location filename="../../app/library_service/hub.py" />
+      <source>{file} cannot be written: {reason}.</source>
+      <translation>{file} kann nicht geschrieben werden: {reason}.</translation>
+    </message>
+    <message>
       <location filename="../../app/library_service/machine.py" />
       <source>This machine could not be measured. {problem}</source>
       <translation>Dieser Rechner konnte nicht gemessen werden. {problem}</translation>
@@ -6927,6 +6922,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/library_service/models.py" />
       <source>There is no model called {name} any more. Its file may have been moved or deleted.</source>
       <translation>Es gibt kein Modell namens {name} mehr. Vielleicht wurde die Datei verschoben oder gelöscht.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library_service/models.py" />
+      <source>{name} cannot be linked in {place}: {reason}. Import its folder in the library.</source>
+      <translation>{name} kann in {place} nicht verknüpft werden: {reason}. Importiere den Ordner in der Bibliothek.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
@@ -6987,21 +6987,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/library_service/service.py" />
       <source>A model is being downloaded or made smaller: wait until that has ended, or pause it.</source>
       <translation>Ein Modell wird heruntergeladen oder kleiner gemacht: Warte, bis das fertig ist, oder halte es an.</translation>
-    </message>
-    <message>
-      <location filename="../../app/pairing/automatic.py" />
-      <source>No draft is asked for.</source>
-      <translation>Es ist kein Entwurf gewünscht.</translation>
-    </message>
-    <message>
-      <location filename="../../app/pairing/automatic.py" />
-      <source>It turns texts into vectors and writes nothing.</source>
-      <translation>Es macht aus Texten Vektoren und schreibt nichts.</translation>
-    </message>
-    <message>
-      <location filename="../../app/pairing/automatic.py" />
-      <source>No partner was looked for: {error}</source>
-      <translation>Nach keinem Partner wurde gesucht: {error}</translation>
     </message>
     <message>
       <location filename="../../app/pairing/decision.py" />
@@ -7125,8 +7110,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/service.py" />
+      <source>No draft is asked for.</source>
+      <translation>Es ist kein Entwurf gewünscht.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
       <source>Those that can draft for {entry_name}: {names}.</source>
       <translation>Entwürfe für {entry_name} können machen: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
+      <source>It turns texts into vectors and writes nothing.</source>
+      <translation>Es macht aus Texten Vektoren und schreibt nichts.</translation>
+    </message>
+    <message>
+      <location filename="../../app/pairing/service.py" />
+      <source>No partner was looked for: {error}</source>
+      <translation>Nach keinem Partner wurde gesucht: {error}</translation>
     </message>
     <message>
       <location filename="../../app/server/calls/call.py" />
@@ -7319,6 +7319,21 @@ Klicke für mehr.</translation>
       <translation>einem Inhalt ohne Typ</translation>
     </message>
     <message>
+      <location filename="../../app/server/remotes/routes.py" />
+      <source>This system has no keyring that could keep the worker's token, so the worker was not added. On Linux, a desktop session with GNOME Keyring or KWallet has one.</source>
+      <translation>Dieses System hat keinen Schlüsselbund für das Token des Workers, er wurde also nicht hinzugefügt. Unter Linux hat eine Sitzung mit GNOME-Schlüsselbund oder KWallet einen.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/routes.py" />
+      <source>Its token is not in this system's keyring any more: add the worker again.</source>
+      <translation>Das Token ist nicht mehr im Schlüsselbund dieses Systems: Füge den Worker noch einmal hinzu.</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/routes.py" />
+      <source>The address of a worker is as it is shown there, as rpc://192.168.1.20:8643.</source>
+      <translation>Die Adresse eines Workers ist die, die dort steht, etwa rpc://192.168.1.20:8643.</translation>
+    </message>
+    <message>
       <location filename="../../app/server/remotes/store.py" />
       <source>The remote servers</source>
       <translation>Die Liste der entfernten Server</translation>
@@ -7352,21 +7367,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/remotes/upstream.py" />
       <source>What answers at {url}/models lists no models: the address of an OpenAI-style server ends with /v1.</source>
       <translation>Was unter {url}/models antwortet, nennt keine Modelle: Die Adresse eines Servers wie OpenAI endet auf /v1.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/remotes/workers.py" />
-      <source>This system has no keyring that could keep the worker's token, so the worker was not added. On Linux, a desktop session with GNOME Keyring or KWallet has one.</source>
-      <translation>Dieses System hat keinen Schlüsselbund für das Token des Workers, er wurde also nicht hinzugefügt. Unter Linux hat eine Sitzung mit GNOME-Schlüsselbund oder KWallet einen.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/remotes/workers.py" />
-      <source>Its token is not in this system's keyring any more: add the worker again.</source>
-      <translation>Das Token ist nicht mehr im Schlüsselbund dieses Systems: Füge den Worker noch einmal hinzu.</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/remotes/workers.py" />
-      <source>The address of a worker is as it is shown there, as rpc://192.168.1.20:8643.</source>
-      <translation>Die Adresse eines Workers ist die, die dort steht, etwa rpc://192.168.1.20:8643.</translation>
     </message>
     <message>
       <location filename="../../app/server/templates/chat_template.py" />
@@ -8890,11 +8890,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/header.py" />
-      <source>the rows of its tensor {name} are no whole blocks of {type}</source>
-      <translation>die Zeilen seines Tensors {name} sind keine ganzen Blöcke von {type}</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/header.py" />
       <source>Get a newer file of this model, for example in Q4_0.</source>
       <translation>Hole eine neuere Datei dieses Modells, zum Beispiel in Q4_0.</translation>
     </message>
@@ -8922,6 +8917,16 @@ Klicke für mehr.</translation>
       <location filename="../../models/gguf/header.py" />
       <source>its tensor {name} {where}</source>
       <translation>sein Tensor {name} {where}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/header.py" />
+      <source>its tensor {name}</source>
+      <translation>seinem Tensor {name}</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/tensor_types.py" />
+      <source>the rows of {what} cannot be divided into whole blocks of {type}</source>
+      <translation>die Zeilen von {what} lassen sich nicht in ganze Blöcke von {type} teilen</translation>
     </message>
     <message>
       <location filename="../../models/hub/client.py" />
@@ -9030,6 +9035,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/hub/settings.py" />
+      <source>This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in a desktop session). Set the environment variable HF_TOKEN instead.</source>
+      <translation>Dieses System hat keinen Schlüsselbund für das Token (unter Linux: GNOME-Schlüsselbund oder KWallet in einer Sitzung). Setze stattdessen die Umgebungsvariable HF_TOKEN.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/settings.py" />
       <source>The Hub's {what} {shown} is no web address. It looks like https://example.org:8080.</source>
       <translation>Beim Hub ist {what} {shown} keine Webadresse. Sie sieht aus wie https://example.org:8080.</translation>
     </message>
@@ -9037,11 +9047,6 @@ Klicke für mehr.</translation>
       <location filename="../../models/hub/settings.py" />
       <source>The Hub's settings in {file} cannot be read. Correct or delete the file.</source>
       <translation>Die Einstellungen des Hubs in {file} können nicht gelesen werden. Berichtige oder lösche die Datei.</translation>
-    </message>
-    <message>
-      <location filename="../../models/hub/token.py" />
-      <source>This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in a desktop session). Set the environment variable HF_TOKEN instead.</source>
-      <translation>Dieses System hat keinen Schlüsselbund für das Token (unter Linux: GNOME-Schlüsselbund oder KWallet in einer Sitzung). Setze stattdessen die Umgebungsvariable HF_TOKEN.</translation>
     </message>
     <message>
       <location filename="../../models/pairing/head_offers.py" />
@@ -9219,11 +9224,6 @@ Klicke für mehr.</translation>
       <translation>{token} ist {its} statt {mine}</translation>
     </message>
     <message>
-      <location filename="../../models/quantise/errors.py" />
-      <source>Cancelled. Nothing of it is left on the disk.</source>
-      <translation>Abgebrochen. Auf der Platte bleibt nichts davon.</translation>
-    </message>
-    <message>
       <location filename="../../models/quantise/plan.py" />
       <source>{name} is {source_type} with {bits:.1f} bits per weight: as {type} it would be neither smaller nor better. {what_to_do}</source>
       <translation>{name} ist {source_type} mit {bits:.1f} Bit je Gewicht: Als {type} wäre es weder kleiner noch besser. {what_to_do}</translation>
@@ -9280,6 +9280,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />
+      <source>Cancelled. Nothing of it is left on the disk.</source>
+      <translation>Abgebrochen. Auf der Platte bleibt nichts davon.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
       <source>{name} is a head that drafts for a larger model: it is small as it is. Quantise the model it belongs to.</source>
       <translation>{name} ist ein Kopf, der für ein größeres Modell Entwürfe macht: Er ist schon klein. Quantisiere das Modell, zu dem er gehört.</translation>
     </message>
@@ -9310,8 +9315,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/progress.py" />
-      <source>{n_fallback} of {n_tensors} tensors have rows that are no whole blocks of this type: they got a larger one, so the file is larger than usual.</source>
-      <translation>{n_fallback} von {n_tensors} Tensoren haben Zeilen, die keine ganzen Blöcke dieses Typs sind: Sie bekamen einen größeren, die Datei ist also größer als üblich.</translation>
+      <source>The file is larger than usual: {rows}, so they got a larger one.</source>
+      <translation>Die Datei ist größer als üblich: {rows}, sie bekamen also einen größeren.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/progress.py" />
+      <source>{n_fallback} of {n_tensors} tensors</source>
+      <translation>{n_fallback} von {n_tensors} Tensoren</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/progress.py" />
+      <source>this type</source>
+      <translation>diesem Typ</translation>
     </message>
     <message>
       <location filename="../../models/recommend/fit_report.py" />
