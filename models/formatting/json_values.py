@@ -1,7 +1,5 @@
 """Converts frozen values to JSON and back. Input is checked, since any program may have written it."""
 
-from __future__ import annotations
-
 import math
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +8,7 @@ from datetime import datetime
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from models.formatting.sentence import Sentence, as_object, from_object
 
@@ -50,7 +48,7 @@ def fitting(kind: type[_Value], found: Any) -> _Value | None:
     no object, or lacks a field without a default.
     """
     try:
-        value: _Value = _reader(kind, is_lenient=True)(found)
+        value: _Value = _reader(cast("Any", kind), is_lenient=True)(found)
     except _MISFITS:
         return None
     return value

@@ -1,7 +1,5 @@
 """The speed model: what it knows before a run, how runs move it, the file that keeps them, and peaks of devices."""
 
-from __future__ import annotations
-
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -236,8 +234,8 @@ FIRST, SECOND = 0, 1
 def machine(*, cpu: float | None = 20 * GB, gpu: Probe | None = None) -> Machine:
     return machine_of(
         [
-            MachineDevice("FIRST", DeviceKind.FIRST, 16 * GB, 16 * GB, cpu),
-            MachineDevice("CUDA0", DeviceKind.SECOND, 8 * GB, 8 * GB, None, gpu),
+            MachineDevice("CPU", DeviceKind.CPU, 16 * GB, 16 * GB, cpu),
+            MachineDevice("CUDA0", DeviceKind.GPU, 8 * GB, 8 * GB, None, gpu),
         ]
     )
 

@@ -1,7 +1,5 @@
 """How soon the reply is wanted: a button beside the field, and a small card with one line on each choice."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
@@ -9,7 +7,6 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QToolBut
 from ui.client.speeds import CHOICE_OF, CHOICES, Speed, SpeedChoice
 from ui.language import tr
 from ui.theme.icons import icon, pixmap
-from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.page_layout import plain_label
@@ -142,7 +139,9 @@ class _Row(QPushButton):
         grid.setContentsMargins(Space.S, Space.XS + 2, Space.S, Space.XS + 2)
         grid.setHorizontalSpacing(Space.S)
         grid.setVerticalSpacing(1)
-        fill(grid, (self._mark, 0, 0), (self._name, 0, 1), (self._line, 1, 1))
+        grid.addWidget(self._mark, 0, 0)
+        grid.addWidget(self._name, 0, 1)
+        grid.addWidget(self._line, 1, 1)
         grid.setColumnStretch(1, 1)
         for label in (self._name, self._line, self._mark):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
