@@ -1,7 +1,5 @@
 """``python -m app``: the command line."""
 
-from __future__ import annotations
-
 import sys
 
 

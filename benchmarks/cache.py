@@ -1,7 +1,5 @@
 """Time to the first token when the beginning of a prompt is cached: a second turn, sub-agents, after a restart."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

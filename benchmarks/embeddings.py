@@ -5,8 +5,6 @@ of clients, each with texts of one length in every request. The peer is llama-se
 slots as the largest request has texts. A ratio is the median over all turns, and above 1 if Slipstream is faster.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Engine against a bare llama_decode loop, and HTTP against the engine, on Ember and deep Ember."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os

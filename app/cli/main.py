@@ -1,7 +1,5 @@
 """The command line: every command, and what becomes of an error."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Sequence

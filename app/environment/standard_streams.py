@@ -1,7 +1,5 @@
 """Standard input and output, also where whoever started the command had closed them or they cannot be written."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,7 +1,5 @@
 """The benchmarks of this project: each is a program in benchmarks/, found without importing it."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The server writes them, with fields that it has checked: {"id": 3, "ask": "ShowModel", "with": {"name": "..."}}
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

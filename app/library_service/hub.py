@@ -1,7 +1,5 @@
 """What the Hub has, as the library shows it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from app.environment.exit_codes import ExitCode

@@ -1,7 +1,5 @@
 """The slots of a context: which slot a request gets, and how much of its prompt is in the cache."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

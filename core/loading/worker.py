@@ -1,7 +1,5 @@
 """The engine process: reads commands from stdin, steps the model, writes events to stdout."""
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import gc

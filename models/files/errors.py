@@ -12,8 +12,6 @@ DownloadError
 └── Stopped          paused or cancelled by the user
 """
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

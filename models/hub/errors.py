@@ -17,8 +17,6 @@ HubError
     └── GatedForToken
 """
 
-from __future__ import annotations
-
 from models.formatting.sentence import Sentence
 
 

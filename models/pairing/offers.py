@@ -1,7 +1,5 @@
 """Draft models to download for a model: from this project's list, and from the Hub."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace

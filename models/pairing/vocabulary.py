@@ -1,7 +1,5 @@
 """Compares vocabularies: a model can draft for another only if the same token ids mean the same text."""
 
-from __future__ import annotations
-
 import os
 from functools import lru_cache
 from pathlib import Path

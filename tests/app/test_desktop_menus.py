@@ -1,7 +1,5 @@
 """``slipstream desktop --install`` and ``--uninstall``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

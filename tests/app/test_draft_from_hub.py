@@ -1,7 +1,5 @@
 """From the Hub to drafted tokens: what comes with a model is chosen by itself, drafts, and changes no text."""
 
-from __future__ import annotations
-
 import json
 from contextlib import AbstractContextManager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``slipstream worker``: what it prints, whom it lets in, and how others see it."""
 
-from __future__ import annotations
-
 import io
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Figures as people read them, names that hide nothing, and this program called as it can be typed."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

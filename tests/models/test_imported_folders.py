@@ -1,7 +1,5 @@
 """Folders of other programs: recognised, listed in place, never followed out of the folder."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which quantisation to take: by quality among those that fit and are quick enough, with its reason."""
 
-from __future__ import annotations
-
 import pytest
 
 from models.catalog.curated import curated

@@ -1,7 +1,5 @@
 """Sentences that know their facts: as text, over pipes and routes, and in another language."""
 
-from __future__ import annotations
-
 import copy
 import errno
 import json

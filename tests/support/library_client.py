@@ -1,7 +1,5 @@
 """A client of the library's routes that waits for answers, for tests that are no window."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The bundled models, and what tests ask them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LoRA adapters for Ember, with random matrices."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import gguf

@@ -3,8 +3,6 @@
 What they say means nothing.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from pathlib import Path

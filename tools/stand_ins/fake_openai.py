@@ -1,7 +1,5 @@
 """A small server with the real server's HTTP API on a real socket; a test chooses every answer."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

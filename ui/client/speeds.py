@@ -1,7 +1,5 @@
 """How soon a reply is wanted: the choices of the chat, and how far a deep reply is. No Qt here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """One repository of the Hub: its quantisations, what one would be here, and the button that downloads it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from PySide6.QtCore import Qt, QUrl, Signal

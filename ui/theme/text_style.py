@@ -1,7 +1,5 @@
 """Fonts and colours of a document."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from PySide6.QtGui import (

@@ -1,7 +1,5 @@
 """Labels and values, one pair per line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from PySide6.QtGui import QResizeEvent

@@ -1,7 +1,5 @@
 """``slipstream bench``: the benchmarks of this project, each a program in benchmarks/."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``slipstream cache``: the texts that are kept on disk."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 

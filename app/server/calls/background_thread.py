@@ -1,7 +1,5 @@
 """A thread for slow work, one piece after the other. It does not keep the program from ending."""
 
-from __future__ import annotations
-
 import logging
 import queue
 import threading

@@ -1,7 +1,5 @@
 """GET /docs: the routes as a page that needs no script and nothing from elsewhere."""
 
-from __future__ import annotations
-
 from html import escape
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads tool calls: each form of them as JSON, piece by piece."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The file of requests: its lines, and what becomes of one."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """A home without a network."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is offered to download: where nothing here can draft, and along with a model of the Hub."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The end of a batch: whatever comes between, its results are given out once and no line runs twice."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

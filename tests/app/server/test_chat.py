@@ -1,7 +1,5 @@
 """Chat completions: the real client, a real socket, the real engine."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """`serve --lora`, /lora-adapters and the field ``lora``, over a real socket."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

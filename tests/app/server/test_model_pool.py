@@ -1,7 +1,5 @@
 """Several models at once: which engine loads a model, and which one leaves for it; engines that load on command."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from functools import partial

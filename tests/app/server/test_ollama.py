@@ -1,7 +1,5 @@
 """Ollama's routes with its own client, and what other programs look at: models, pulls, bodies without a type."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -3,8 +3,6 @@
 The replies are as the templates themselves write them. Where a template cannot, its replies are in ``WRITTEN``.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

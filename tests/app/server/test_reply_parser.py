@@ -1,7 +1,5 @@
 """What the parser makes of replies that are cut, malformed or unusual. test_real_templates.py has usual ones."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

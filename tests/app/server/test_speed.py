@@ -1,7 +1,5 @@
 """How soon a reply is wanted, over HTTP."""
 
-from __future__ import annotations
-
 import openai
 import pytest
 

@@ -1,7 +1,5 @@
 """Plans: who gets rows in the next step."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """One request while the engine works on it: its figures, and its text."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 

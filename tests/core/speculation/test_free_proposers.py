@@ -1,7 +1,5 @@
 """Prompt lookup, and what grammars force."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Acceptance tables and records of texts: what was seen decides."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """File names become models, sidecars and quantisations."""
 
-from __future__ import annotations
-
 import pytest
 
 from models.hub.repository import FileRole, RemoteFile, choose, group, quantisation_of, role_of, with_projector

@@ -1,7 +1,5 @@
 """What a drafted token costs, measured and not, and what drafting is expected to gain."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

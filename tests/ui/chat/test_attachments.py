@@ -1,7 +1,5 @@
 """Files that go with a message: read, shown, chosen from, sent and kept."""
 
-from __future__ import annotations
-
 import base64
 import io
 import zipfile

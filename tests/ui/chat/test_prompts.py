@@ -1,7 +1,5 @@
 """Prompts that are kept: their variables, the form, the library, the instructions of models."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 

@@ -1,7 +1,5 @@
 """The race: two ways to answer, in turns or at once, measured, and kept as a picture."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A model of the Hub is downloaded with what would draft for it, with the real process behind the window."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

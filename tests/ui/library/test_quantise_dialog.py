@@ -1,7 +1,5 @@
 """Smaller copies in the window, made by the real process."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Formulas in documents: drawn on a thread of their own, and painted in any colour and size."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """The prompts that are kept, as the window knows them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal

@@ -1,7 +1,5 @@
 """Where prompts are written, changed and deleted."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Numbers for new chats and messages, given without asking the disk."""
 
-from __future__ import annotations
-
 import threading
 import time
 

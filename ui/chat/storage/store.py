@@ -1,7 +1,5 @@
 """Chats in SQLite. No Qt here; one thread owns a store (see ``archive``)."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Which MCP servers the chats may use."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal
