@@ -6,7 +6,9 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import fields as fields_of
 from pathlib import Path
+from typing import Any
 
 import httpx
 import openai
@@ -169,6 +171,11 @@ def lines_of(name: str) -> list[list[str]]:
 LISTED = [name for line in lines_of("llama_server_options.txt") for name in line]
 
 
+def all_of(settings: ServerSettings) -> dict[str, Any]:
+    """Return the settings, with the engine's options among them."""
+    return {one.name: getattr(part, one.name) for part in (settings.engine, settings) for one in fields_of(part)}
+
+
 @pytest.fixture
 def served(monkeypatch) -> Callable[..., ServerSettings]:
     """Gives the settings of the server that ``serve`` with some options would run."""
@@ -257,7 +264,7 @@ def test_options_of_sampling_are_what_requests_get_that_say_nothing(served):
 )
 def test_options_have_their_meaning_from_there(served, options, fields):
     settings = served(*options.split())
-    assert {name: getattr(settings, name) for name in fields} == fields
+    assert {name: all_of(settings)[name] for name in fields} == fields
 
 
 @pytest.mark.parametrize(
@@ -316,7 +323,7 @@ def test_variables_are_options_that_nobody_typed(served, monkeypatch, variables,
         name, _, value = one.partition("=")
         monkeypatch.setenv(f"LLAMA_ARG_{name}", value)
     settings = served(*options.split())
-    assert {name: getattr(settings, name) for name in fields} == fields
+    assert {name: all_of(settings)[name] for name in fields} == fields
 
 
 def test_keys_of_variables_count_where_ours_is_not_set(served, monkeypatch, capsys):
