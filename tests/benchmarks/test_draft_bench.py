@@ -153,7 +153,7 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -
     ways = {(entry["draft"], entry["way"]) for entry in report["rows"]}
     assert {("perfect", "depth 2"), ("realistic", "auto"), ("random", "adaptive"), ("none", "lookup")} <= ways
     assert {entry["kind"] for entry in report["rows"]} == {"story", "code", "rename", "copy"}
-    assert report["settings"]["slots"] == ServerSettings().n_slots
+    assert report["settings"]["slots"] == ServerSettings().engine.n_slots
     # Two servers of one prompt, or two prompts of one server.
     assert all(entry["runs"] == 2 for entry in report["rows"] if entry["way"] != "plain")
     assert {entry["kind"] for entry in report["rows"] if entry.get("vs_best_part")} == set(prompts.KINDS)
