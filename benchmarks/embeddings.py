@@ -2,7 +2,9 @@
 
 The file is an encoder with the dimensions of bge-small (33 million parameters) and random weights. A case is a number
 of clients, each with texts of one length in every request. The peer is llama-server with ``--embeddings`` and as many
-slots as the largest request has texts. A ratio is the median over all turns, and above 1 if Slipstream is faster.
+slots as the largest request has texts. Both are started several times, because the place of a process's memory makes it
+faster or slower by several per cent for its whole life. A ratio is the median over all turns of all starts, and above 1
+if Slipstream is faster.
 """
 
 import argparse
@@ -12,7 +14,7 @@ import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -71,11 +73,17 @@ class EmbeddingSide:
             return bytes(answer.read())
 
 
-def measure_case(case: EmbeddingCase, sides: Mapping[str, EmbeddingSide], n_rounds: int) -> ReportRow:
-    """Return the texts per second of each side, and the smallest cosine between their vectors."""
+@dataclass
+class CaseTimes:
+    """Texts per second of each side in all turns, and the smallest cosine between their vectors."""
+
+    rates: dict[str, list[float]] = field(default_factory=lambda: {OURS: [], PEER: []})
+    cosine: float = 1.0
+
+
+def measure_case(case: EmbeddingCase, sides: Mapping[str, EmbeddingSide], n_rounds: int, times: CaseTimes) -> None:
+    """Add the turns of one start to ``times``."""
     noise = np.random.default_rng(1)
-    rates: dict[str, list[float]] = {name: [] for name in sides}
-    nearest = 1.0
     for round_ in range(n_rounds + 1):
         shape = (case.n_clients, case.n_texts, case.n_tokens)
         bodies = noise.integers(300, _N_VOCAB, shape).tolist()
@@ -83,18 +91,21 @@ def measure_case(case: EmbeddingCase, sides: Mapping[str, EmbeddingSide], n_roun
         for name in list(sides)[:: 1 if round_ % 2 else -1]:
             seconds, found[name] = sides[name].run(bodies)
             if round_:  # the first warms up
-                rates[name].append(case.n_clients * case.n_texts / seconds)
+                times.rates[name].append(case.n_clients * case.n_texts / seconds)
         ours, peers = (np.array(vectors) for vectors in (found[OURS], found[PEER]))
-        nearest = min(nearest, float((ours * peers).sum(axis=1).min()))
-    ratios = [ours / peer for ours, peer in zip(rates[OURS], rates[PEER], strict=True)]
+        times.cosine = min(times.cosine, float((ours * peers).sum(axis=1).min()))
+
+
+def row_of(case: EmbeddingCase, times: CaseTimes) -> ReportRow:
+    """Return the medians of a case."""
+    ratios = [ours / peer for ours, peer in zip(times.rates[OURS], times.rates[PEER], strict=True)]
     row: ReportRow = {"clients": case.n_clients, "texts": case.n_texts, "tokens": case.n_tokens}
-    row |= {f"{name} texts/s": median(found) for name, found in rates.items()}
-    say(f"{case}: {median(ratios):.2f}")
-    return row | {"ratio": median(ratios), "cosine": nearest}
+    row |= {f"{name} texts/s": median(found) for name, found in times.rates.items()}
+    return row | {"ratio": median(ratios), "cosine": times.cosine}
 
 
 def measure(options: argparse.Namespace) -> BenchReport:
-    """Start both servers and measure all cases."""
+    """Start both servers some times and measure all cases."""
     try:
         peer = find_peer(options.server)
     except PeerFailed as error:
@@ -103,15 +114,21 @@ def measure(options: argparse.Namespace) -> BenchReport:
         raise SystemExit("This bench needs a llama-server: build one with benchmarks/native_peer.sh, or name one.")
     n_threads = options.threads or core_count()
     path = gguf_factory.cached_file("bench-bert-small.gguf", lambda path: bert(path, "mean", _BGE_SMALL))
-    report = BenchReport("embeddings", settings={"threads": n_threads, "rounds": options.rounds})
-    with contextlib.ExitStack() as servers:
-        ours = servers.enter_context(ServerProcess(["--model", str(path), "--threads", str(n_threads)]))
-        arguments = ("--embeddings", "--pooling", "mean", "--batch-size", "512", "--ubatch-size", "512")
-        wanted = PeerOptions(str(path), _SLOTS, _BGE_SMALL.n_ctx, n_threads, server=peer.path, more=arguments)
-        theirs = servers.enter_context(PeerServer(wanted))
-        report.settings["peer"] = {"build": peer.build, **theirs.description}
-        sides = {OURS: EmbeddingSide(ours.wait_listening(), ours.api_key), PEER: EmbeddingSide(theirs.url)}
-        report.rows = [measure_case(case, sides, options.rounds) for case in CASES]
+    settings = {"threads": n_threads, "rounds": options.rounds, "starts": options.starts}
+    report = BenchReport("embeddings", settings=settings)
+    times = {case: CaseTimes() for case in CASES}
+    arguments = ("--embeddings", "--pooling", "mean", "--batch-size", "512", "--ubatch-size", "512")
+    wanted = PeerOptions(str(path), _SLOTS, _BGE_SMALL.n_ctx, n_threads, server=peer.path, more=arguments)
+    for start in range(options.starts):
+        with contextlib.ExitStack() as servers:
+            ours = servers.enter_context(ServerProcess(["--model", str(path), "--threads", str(n_threads)]))
+            theirs = servers.enter_context(PeerServer(wanted))
+            report.settings["peer"] = {"build": peer.build, **theirs.description}
+            sides = {OURS: EmbeddingSide(ours.wait_listening(), ours.api_key), PEER: EmbeddingSide(theirs.url)}
+            for case, taken in times.items():
+                measure_case(case, sides, options.rounds, taken)
+        say(f"start {start + 1} of {options.starts}")
+    report.rows = [row_of(case, taken) for case, taken in times.items()]
     report.summary = {
         "ratio": median([row["ratio"] for row in report.rows]),
         "lowest ratio": min(row["ratio"] for row in report.rows),
@@ -122,7 +139,8 @@ def measure(options: argparse.Namespace) -> BenchReport:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each case")
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each case after each start")
+    parser.add_argument("--starts", type=int, default=5, help="how often both servers are started")
     parser.add_argument("--threads", type=int, help="threads of both sides")
     parser.add_argument("--server", help="path of a llama-server to compare with")
     return run_bench("embeddings", measure, parser)

@@ -14,7 +14,7 @@ from benchmarks.api_agent import CONVERSATIONS, AgentTurn, reread, shares
 from benchmarks.api_client import PROTOCOLS
 from benchmarks.concurrency import ConcurrencySample, rows_of, summarise
 from benchmarks.contenders import AUTO, PLAIN, ContenderRun, ReplyOutcome
-from benchmarks.embeddings import OURS, PEER, EmbeddingCase, measure_case
+from benchmarks.embeddings import OURS, PEER, CaseTimes, EmbeddingCase, measure_case, row_of
 from benchmarks.lanes import LanePace
 from benchmarks.report import percentile
 from benchmarks.truth import StoppedClock, TruthSample
@@ -109,9 +109,13 @@ class FakeSide:
 
 def test_rates_ratio_and_cosine_are_those_of_the_same_texts() -> None:
     ours, peer = FakeSide(0.5, [1.0, 0.0]), FakeSide(1.0, [0.6, 0.8])
-    row = measure_case(EmbeddingCase(2, 3, 16), {OURS: ours, PEER: peer}, n_rounds=3)  # type: ignore[dict-item]
+    case, times = EmbeddingCase(2, 3, 16), CaseTimes()
+    for _ in range(2):
+        measure_case(case, {OURS: ours, PEER: peer}, 3, times)  # type: ignore[dict-item]
     assert set(ours.sizes) == set(peer.sizes) == {(2, 3, 16)}
-    assert len(ours.sizes) == 4
+    assert len(ours.sizes) == 8, "one turn of each start warms up"
+    assert len(times.rates[OURS]) == 6
+    row = row_of(case, times)
     assert (row[f"{OURS} texts/s"], row[f"{PEER} texts/s"], row["ratio"]) == (12.0, 6.0, 2.0)
     assert row["cosine"] == pytest.approx(0.6)
 
