@@ -1,5 +1,7 @@
 """``python -m app``: the command line."""
 
+from __future__ import annotations
+
 import sys
 
 

@@ -1,5 +1,7 @@
 """Benchmarks: what is compared runs side by side in one run, so that a busy machine does not distort the ratios."""
 
+from __future__ import annotations
+
 import sys
 from types import TracebackType
 

@@ -7,6 +7,8 @@ curves that are right and with ones that underestimate the cost of drafting. The
 themselves, and decisions that take time.
 """
 
+from __future__ import annotations
+
 import argparse
 import itertools
 import math

@@ -12,6 +12,8 @@ by this program over its pipe. Nothing is drafted. Parts:
 - agent: in an agent's conversation with tools, the share of the earlier text that a turn finds in the cache.
 """
 
+from __future__ import annotations
+
 import argparse
 import itertools
 import queue

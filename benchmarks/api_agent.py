@@ -3,6 +3,8 @@
 For each task of the user, the model must call a tool several times and gets the results. Then it answers.
 """
 
+from __future__ import annotations
+
 import itertools
 import json
 from abc import ABC, abstractmethod

@@ -1,5 +1,7 @@
 """Every protocol of the endpoint as a client sees it: a request's path and body, and the form of its stream."""
 
+from __future__ import annotations
+
 import http.client
 import json
 import time

@@ -1,5 +1,7 @@
 """The minimal decode loop: llama_decode and arg-max."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

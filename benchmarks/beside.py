@@ -6,6 +6,8 @@ decoding texts, the cost is the time of all steps until the prompt is read, less
 take, measured just before and after.
 """
 
+from __future__ import annotations
+
 import itertools
 import time
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Time to the first token when the beginning of a prompt is cached: a second turn, sub-agents, after a restart."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import tempfile

@@ -7,6 +7,8 @@ faster or slower by several per cent for its whole life. A feature is measured b
 beside the one with it.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import shutil

@@ -8,6 +8,8 @@ each way of decoding runs it once, from an empty cache. Ways take turns in an or
 Each ratio is to plain decoding of the same prompts in the same round.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 from collections.abc import Sequence

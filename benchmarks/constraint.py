@@ -10,6 +10,8 @@ length, with those drafts and without any, in turns; nothing else is drafted. Re
 to their last.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

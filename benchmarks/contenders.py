@@ -1,5 +1,7 @@
 """Ways to decode, compared on one loaded model. Each has its own learnt state, as a separate server would."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

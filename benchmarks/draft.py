@@ -19,6 +19,8 @@ to prompt, more than from server to server, so this comparison has more prompts,
 way, the control, is plain decoding: its distance from plain decoding says how much of any ratio is noise.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import statistics

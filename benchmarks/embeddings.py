@@ -7,6 +7,8 @@ faster or slower by several per cent for its whole life. A ratio is the median o
 if Slipstream is faster.
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import json

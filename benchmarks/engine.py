@@ -1,5 +1,7 @@
 """Engine against a bare llama_decode loop, and HTTP against the engine, on Ember and deep Ember."""
 
+from __future__ import annotations
+
 import argparse
 import itertools
 import os

@@ -1,5 +1,7 @@
 """Sends requests to an engine in this process, alone or together, and keeps the tokens, to compare texts."""
 
+from __future__ import annotations
+
 import itertools
 import time
 from collections.abc import Sequence

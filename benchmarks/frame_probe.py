@@ -1,5 +1,7 @@
 """A widget of one pixel that notes when it is painted. Apart, since benches import Qt only when they run."""
 
+from __future__ import annotations
+
 import time
 
 from PySide6.QtGui import QPaintEvent

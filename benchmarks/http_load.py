@@ -1,5 +1,7 @@
 """A lean streaming client: many completions at once against one server, counted and timed."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import time

@@ -5,6 +5,8 @@ number of threads in turns, first without the child, then with it; drafts are of
 The time to reduce the threads when the child starts, and to use all again when it ends, is reported too.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import subprocess

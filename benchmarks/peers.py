@@ -17,6 +17,8 @@ All servers of a part stay loaded, but only one works at a time; the order chang
 prompt twice, and all sides get the same prompts. A ratio is the median over all turns.
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import os

@@ -1,5 +1,7 @@
 """Plots of bench results: a sentence as the title, units on both axes, names next to the lines."""
 
+from __future__ import annotations
+
 import argparse
 import itertools
 from collections.abc import Mapping, Sequence

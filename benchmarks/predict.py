@@ -13,6 +13,8 @@ What a prediction may know:
 - ``few``: as ``learnt``, but only from runs of the six smallest models.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import random

@@ -5,6 +5,8 @@ tokens, a function of 41. Copying 200 tokens is therefore six prompts. Prompts f
 functions for which Ember repeats a line for ever are left out, since any draft would guess those lines.
 """
 
+from __future__ import annotations
+
 import functools
 import random
 from dataclasses import dataclass

@@ -6,6 +6,8 @@ over its rows (``simulation.py``). Each way is compared with the best fixed dept
 with the better of the two. The prompts come in several orders, because a way learns from each.
 """
 
+from __future__ import annotations
+
 import argparse
 import random
 import statistics

@@ -1,5 +1,7 @@
 """The one JSON object that every bench prints: bench, machine, versions, rows and summary."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import math

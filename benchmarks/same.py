@@ -19,6 +19,8 @@ become Q5_0 there), dense and as a mixture of experts. Every eleventh prompt is 
 Only ``--cost`` times anything: the cost of the measures that keep texts the same.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import tempfile

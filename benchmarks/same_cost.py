@@ -3,6 +3,8 @@
 A measure can be switched off by variables of the environment, which llama.cpp and the engine read when they are loaded.
 """
 
+from __future__ import annotations
+
 import multiprocessing
 import os
 import time

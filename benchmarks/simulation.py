@@ -4,6 +4,8 @@ The time of a step comes from a recorded curve over its rows. Proposers are righ
 decision shows exactly, while a real machine's noise would hide 5 %.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,5 +1,7 @@
 """From the command to the first token, and from the command to a visible window, with a warm disk."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import subprocess

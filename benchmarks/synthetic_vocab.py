@@ -1,5 +1,7 @@
 """Deep Ember with a vocabulary as large as those of recent models, made of words that a grammar must check."""
 
+from __future__ import annotations
+
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,5 +1,7 @@
 """A server that streams a given text at a given rate, so that the window is measured and not a model."""
 
+from __future__ import annotations
+
 import json
 import sys
 import time

@@ -12,6 +12,8 @@ which end before the first prompt. Replies whose receipt has no speed-up, becaus
 counted. The speed that the library predicts after one such reply is also compared with the plain speed.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import tempfile

@@ -1,5 +1,7 @@
 """What all tests stand on."""
 
+from __future__ import annotations
+
 import gc
 import os
 import signal

@@ -1,5 +1,7 @@
 """The rooms and their arrows, the rooms of the heavy libraries, and a docstring on top of every module."""
 
+from __future__ import annotations
+
 import ast
 import graphlib
 import re

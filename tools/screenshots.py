@@ -4,6 +4,8 @@
 docs/screenshots it copies only the pictures that the page there shows.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

@@ -4,6 +4,8 @@ A room is a folder with modules. The document's table says which rooms each room
 compares the table with the sources, so a review shows each new arrow between two rooms.
 """
 
+from __future__ import annotations
+
 import ast
 import graphlib
 import itertools

@@ -5,6 +5,8 @@ That includes the sentences of the engine, the server and the library: see ``mod
 New texts are added to ``ui/language/slipstream_<code>.ts`` without a translation; texts that are gone are removed.
 """
 
+from __future__ import annotations
+
 import ast
 import json
 import subprocess

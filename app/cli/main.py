@@ -1,5 +1,7 @@
 """The command line: every command, and what becomes of an error."""
 
+from __future__ import annotations
+
 import inspect
 import sys
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """The list of running servers: one small file for each, so that other processes of the same user find it."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os

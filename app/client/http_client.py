@@ -1,5 +1,7 @@
 """A lean client of our own endpoint: typed events from a stream, no dependency that is slow to import."""
 
+from __future__ import annotations
+
 import http.client
 import json
 import time

@@ -1,5 +1,7 @@
 """The library of a server: what is asked of it goes to its routes, and what it answers comes back as values."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict

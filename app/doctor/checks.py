@@ -1,5 +1,7 @@
 """The checks, each of which returns facts and never raises for what it finds."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os

@@ -1,5 +1,7 @@
 """The result of a check-up, as frozen values and as aligned text, and what to do about it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 

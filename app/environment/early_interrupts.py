@@ -1,5 +1,7 @@
 """Ctrl-C before the server runs: noted, to be obeyed where that is safe."""
 
+from __future__ import annotations
+
 import signal
 from types import FrameType
 

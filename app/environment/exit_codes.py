@@ -1,5 +1,7 @@
 """What a command's exit status means to a script."""
 
+from __future__ import annotations
+
 from enum import IntEnum
 
 

@@ -1,5 +1,7 @@
 """Where Slipstream keeps things: one place that knows every folder."""
 
+from __future__ import annotations
+
 import os
 import warnings
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Standard input and output, also where whoever started the command had closed them or they cannot be written."""
 
+from __future__ import annotations
+
 import errno
 import os
 import sys

@@ -1,5 +1,7 @@
 """The benchmarks of this project: each is a program in benchmarks/, found without importing it."""
 
+from __future__ import annotations
+
 import ast
 from pathlib import Path
 

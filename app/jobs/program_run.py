@@ -1,5 +1,7 @@
 """Runs a command of this program with ``--json``, as a process of its own that is followed and can be ended."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os

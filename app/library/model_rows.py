@@ -1,5 +1,7 @@
 """What the window and ``models list`` show: a row for each model here, and downloads that others moved or deleted."""
 
+from __future__ import annotations
+
 import logging
 import threading
 from collections import defaultdict

@@ -1,5 +1,7 @@
 """Moves the folder of models to another place: copy and check every file, switch, and only then delete the old ones."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import shutil

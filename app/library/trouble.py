@@ -1,5 +1,7 @@
 """From what went wrong to the sentence that is shown, what may be offered with it, and what it means to a script."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final

@@ -3,6 +3,8 @@
 The server writes them, with fields that it has checked: {"id": 3, "ask": "ShowModel", "with": {"name": "..."}}
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys

@@ -1,5 +1,7 @@
 """The queue of downloads, and news of it at a pace that a window can show."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable
 

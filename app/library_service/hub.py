@@ -1,5 +1,7 @@
 """What the Hub has, as the library shows it."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from app.environment.exit_codes import ExitCode

@@ -1,5 +1,7 @@
 """This machine as models are judged for it, looked at now and then: a look at GPUs takes half a second."""
 
+from __future__ import annotations
+
 import threading
 import time
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Verifications and benchmarks, one at a time: each is a command of this program that is followed to its end."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -6,6 +6,8 @@
 {"news": "models"}                         the list has changed
 """
 
+from __future__ import annotations
+
 import json
 import os
 import queue

@@ -1,5 +1,7 @@
 """One model judged for this machine: its fit, its speed, who drafts for it; tests of pairs, and drafts to download."""
 
+from __future__ import annotations
+
 import threading
 import time
 from collections.abc import Callable, Iterator

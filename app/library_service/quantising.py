@@ -1,5 +1,7 @@
 """Smaller copies of models: what can be made, and what is being made, one after the other."""
 
+from __future__ import annotations
+
 import shutil
 import threading
 from collections.abc import Callable

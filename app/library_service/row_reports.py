@@ -1,5 +1,7 @@
 """Judges the rows of the list behind it, slice by slice, and leaves the processor to others most of the time."""
 
+from __future__ import annotations
+
 import logging
 import threading
 import time

@@ -1,5 +1,7 @@
 """What is set for single models, as the library shows and changes it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from app.library.find_model import UnusableModel, find_draft

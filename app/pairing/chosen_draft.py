@@ -1,5 +1,7 @@
 """Who drafts for a model that is loaded. A module of its own: the server starts the engine before it imports more."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 

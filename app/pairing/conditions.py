@@ -1,5 +1,7 @@
 """What this machine has for a pair: memory beside the model, the cost of drafting, heads that llama.cpp can run."""
 
+from __future__ import annotations
+
 from functools import lru_cache, partial
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Which of the partners drafts: what was chosen, else the best that is expected to be worth it. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

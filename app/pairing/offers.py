@@ -1,5 +1,7 @@
 """What could be downloaded to draft for a model. The Hub is asked with little patience."""
 
+from __future__ import annotations
+
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -4,6 +4,8 @@ Who drafts for a model that is loaded: what the command line asks for goes first
 what was chosen by hand or by a test, then what is expected to gain most and fits into memory.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

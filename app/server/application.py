@@ -1,5 +1,7 @@
 """The HTTP application: its routes, its middleware and its errors, each an explicit list."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

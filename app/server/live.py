@@ -1,5 +1,7 @@
 """What the server does just now: the requests that have not ended, and a stream of states for gauges."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import AsyncGenerator

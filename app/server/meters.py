@@ -1,5 +1,7 @@
 """What this machine is busy with: processor, memory by kind, GPUs, and power where it can be read."""
 
+from __future__ import annotations
+
 import asyncio
 import csv
 import shutil

@@ -1,5 +1,7 @@
 """Routes of the server's owner: the port for other programs, the keys, and the log."""
 
+from __future__ import annotations
+
 import asyncio
 import socket
 from collections import deque

@@ -1,5 +1,7 @@
 """Routes for models, health, the engine's state, and loading a model."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict

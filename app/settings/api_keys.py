@@ -1,5 +1,7 @@
 """The API keys that clients of this machine's servers have, by name. Of a key only its hash is kept."""
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import os

@@ -1,5 +1,7 @@
 """How a server is set up: a frozen value, from the command line or the window."""
 
+from __future__ import annotations
+
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

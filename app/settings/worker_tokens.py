@@ -1,5 +1,7 @@
 """Tokens of workers: our own worker's, in a file, and those of other machines' workers."""
 
+from __future__ import annotations
+
 import os
 import secrets
 from collections.abc import Iterable

@@ -1,5 +1,7 @@
 """Measures how long a context's steps take, within a fraction of a second, or remembers it from before."""
 
+from __future__ import annotations
+
 import logging
 import math
 import time

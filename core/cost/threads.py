@@ -4,6 +4,8 @@ Threads wait for each other hundreds of times in a step. If one thread has no co
 it again. That can take a hundred times as long as the step, so fewer threads are then many times faster.
 """
 
+from __future__ import annotations
+
 import time
 from collections import deque
 from collections.abc import Callable

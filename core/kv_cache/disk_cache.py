@@ -1,5 +1,7 @@
 """Segments of texts on disk, where they survive a restart: their files, a model's folder, and the threads for both."""
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import logging

@@ -1,5 +1,7 @@
 """The slots of a context: which slot a request gets, and how much of its prompt is in the cache."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 

@@ -4,6 +4,8 @@
 in one sentence. ``--describe`` prints what llama.cpp reports about itself and this machine as JSON.
 """
 
+from __future__ import annotations
+
 import ctypes
 import importlib.util
 import json

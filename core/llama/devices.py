@@ -4,6 +4,8 @@ Only a build of llama.cpp with Slipstream's patch takes connected sockets (packa
 other build would open a port without authentication, so it is not used for that.
 """
 
+from __future__ import annotations
+
 import ctypes
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,6 +4,8 @@ llama.cpp exports these functions from llama-ext.h as C++ symbols, whose names d
 separately: if a library lacks one, only the heads that need it are unavailable.
 """
 
+from __future__ import annotations
+
 import ctypes
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The shared libraries of llama.cpp, loaded without the high-level Python package around them; and their log."""
 
+from __future__ import annotations
+
 import ctypes
 import importlib
 import importlib.util

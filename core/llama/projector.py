@@ -1,5 +1,7 @@
 """A projector (mmproj file) beside a model: turns images into rows of embeddings that the model reads (mtmd.h)."""
 
+from __future__ import annotations
+
 import ctypes
 import importlib
 import os

@@ -1,5 +1,7 @@
 """A chain of llama.cpp's samplers that narrows candidates without choosing one."""
 
+from __future__ import annotations
+
 import ctypes
 from typing import Any
 

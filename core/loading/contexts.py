@@ -1,5 +1,7 @@
 """Opens contexts (an engine's, and those of its draft models and heads), and makes the slots of an engine's context."""
 
+from __future__ import annotations
+
 import logging
 import shutil
 from collections.abc import Callable, Iterator

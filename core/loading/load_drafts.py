@@ -1,5 +1,7 @@
 """Makes what drafts for a loaded model: heads in its file or in another, a draft model, and that model's own engine."""
 
+from __future__ import annotations
+
 from functools import partial
 from pathlib import Path
 

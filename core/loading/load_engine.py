@@ -1,5 +1,7 @@
 """From options to a running engine or embedder: check the file, check the memory, load, choose threads."""
 
+from __future__ import annotations
+
 import logging
 import time
 from collections.abc import Callable

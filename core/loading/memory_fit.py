@@ -4,6 +4,8 @@
 context without allocating, and prints the bytes. llama.cpp aborts on many bad files.
 """
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,5 +1,7 @@
 """What a load asks for and what it would take: the facts in the file, the sizes of its context, and a dry run."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 from dataclasses import asdict, dataclass, replace

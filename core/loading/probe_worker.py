@@ -1,5 +1,7 @@
 """Measures this machine: ``python -m core.loading.probe_worker MODEL...`` prints a MachineProbe as JSON."""
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import json

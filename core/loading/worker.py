@@ -1,5 +1,7 @@
 """The engine process: reads commands from stdin, steps the model, writes events to stdout."""
 
+from __future__ import annotations
+
 import contextlib
 import faulthandler
 import gc

@@ -1,5 +1,7 @@
 """This machine: its processor, cores and memory, and how busy other programs keep it."""
 
+from __future__ import annotations
+
 import os
 import platform
 import subprocess

@@ -4,6 +4,8 @@ The matrices are too large for caches. They are in the buffers that llama.cpp wo
 another order of the weights, in the buffers that reorder them (``ggml_backend_dev_get_extra_bufts``).
 """
 
+from __future__ import annotations
+
 import ctypes
 import math
 import time

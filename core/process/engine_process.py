@@ -1,5 +1,7 @@
 """The server's handle of one engine process."""
 
+from __future__ import annotations
+
 import logging
 import os
 import queue

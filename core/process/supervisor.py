@@ -1,5 +1,7 @@
 """Keeps an engine process alive: starts it, sends it requests, ends the requests lost in a crash, restarts it."""
 
+from __future__ import annotations
+
 import logging
 import threading
 import time

@@ -8,6 +8,8 @@ Messages are JSON objects behind their length. The engine may ask for the device
 ("measure"), and at last borrow the devices ("lend"). From then on the connection is ggml's.
 """
 
+from __future__ import annotations
+
 import hmac
 import json
 import os

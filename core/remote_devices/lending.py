@@ -3,6 +3,8 @@
 That process is ``python -m core.remote_devices.lending``. It ends with its client.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import socket

@@ -5,6 +5,8 @@ Each character becomes a token of its own, so that the parser alone decides wher
 as it can: with ``root ::= num "\\n"`` and ``num ::= [0-9]+ [ \\n]*`` no reply would ever end.
 """
 
+from __future__ import annotations
+
 import re
 
 _ROOT, _START = "root", "start"

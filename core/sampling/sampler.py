@@ -5,6 +5,8 @@ Lea, Flood, "Fast splittable pseudorandom number generators", 2014) replaces a r
 text however requests are batched, and two models that sample with the same key tend to agree.
 """
 
+from __future__ import annotations
+
 import math
 import secrets
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Addresses that users write: of a worker, as rpc://HOST:PORT, and of a web page whose scripts may call the server."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit

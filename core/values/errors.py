@@ -13,6 +13,8 @@ SlipstreamError
 └── EngineUnavailable  no engine can take the request now
 """
 
+from __future__ import annotations
+
 from models.formatting.sentence import Sentence
 
 

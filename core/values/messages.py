@@ -5,6 +5,8 @@ The server sends a ``Command`` and gets ``Event``s. Each submitted request gets 
 comes after its ``Ended``, which carries the ``Receipt``. Closing the pipe tells the engine process to exit.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

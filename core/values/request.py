@@ -4,6 +4,8 @@ A ``Request`` continues a prompt. An ``EmbedRequest`` turns texts into vectors o
 while steps run.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, field, fields
 from enum import StrEnum

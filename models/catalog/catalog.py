@@ -1,5 +1,7 @@
 """The models on this machine: scans folders and lists every model file, broken ones with their problem."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections import Counter

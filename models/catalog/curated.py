@@ -5,6 +5,8 @@ kind. They make a header without a file, so fit and speed of a listed model come
 downloaded one.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

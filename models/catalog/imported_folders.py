@@ -1,5 +1,7 @@
 """Folders of other programs whose models are used in place: nothing is copied, moved or changed there."""
 
+from __future__ import annotations
+
 import json
 import os
 import re

@@ -1,5 +1,7 @@
 """Downloads one file into its partial file: resumes from there, and checks the hash of the whole."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections.abc import Callable

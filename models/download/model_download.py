@@ -1,5 +1,7 @@
 """Downloads a model of a repository with its projector, and installs it once every file is verified."""
 
+from __future__ import annotations
+
 import threading
 import time
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Figures of a download: options, progress, rate, time left, and the result. Pure."""
 
+from __future__ import annotations
+
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum

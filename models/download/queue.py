@@ -1,5 +1,7 @@
 """A queue of downloads that outlives the app: order, pause, resume, cancel."""
 
+from __future__ import annotations
+
 import json
 import os
 import threading

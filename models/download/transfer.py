@@ -1,5 +1,7 @@
 """Fetches the missing pieces of one file over several connections and hashes them in order as they arrive."""
 
+from __future__ import annotations
+
 import hashlib
 import threading
 import time

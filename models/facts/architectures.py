@@ -1,5 +1,7 @@
 """The model architectures that llama.cpp reads, and what Slipstream can do with each."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from models.formatting.sentence import Sentence

@@ -1,5 +1,7 @@
 """The facts of models, kept on disk, so that the next process reads only files that have changed."""
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import json

@@ -1,5 +1,7 @@
 """The facts of a model, computed from its file's header."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

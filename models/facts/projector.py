@@ -1,5 +1,7 @@
 """The facts of a projector (mmproj file): its width and its memory; and which projector belongs to a model."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

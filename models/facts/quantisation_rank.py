@@ -5,6 +5,8 @@ tools/perplexity/README.md. Types that are not in it are placed by size; MXFP4 a
 trained, rank above the four-bit types.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from models.facts.layer_weights import BytesByType, LayerWeights

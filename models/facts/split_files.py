@@ -1,5 +1,7 @@
 """Models in several files: ``name-00001-of-00003.gguf`` and the files after it are one model."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path, PurePath
 from typing import TypeVar

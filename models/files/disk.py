@@ -1,5 +1,7 @@
 """Files on the disk: atomic writes, locks, and a check for free space."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import threading

@@ -12,6 +12,8 @@ DownloadError
 └── Stopped          paused or cancelled by the user
 """
 
+from __future__ import annotations
+
 import errno
 from pathlib import Path
 

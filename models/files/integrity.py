@@ -1,5 +1,7 @@
 """Checks whether downloaded files are unchanged, finds those that were moved or deleted, and identifies models."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import threading

@@ -1,5 +1,7 @@
 """A small JSON file that several processes read and change: written atomically, set aside if damaged."""
 
+from __future__ import annotations
+
 import json
 import os
 import threading

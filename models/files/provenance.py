@@ -1,5 +1,7 @@
 """Records of downloaded files: where each came from, and its hash."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path

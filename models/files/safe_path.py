@@ -1,5 +1,7 @@
 """Turns names on the Hub, which are not trusted, into paths below the models' folder."""
 
+from __future__ import annotations
+
 import os
 import re
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Secrets in the system's keyring, each by the service that it is for and a name."""
 
+from __future__ import annotations
+
 
 def keep_secret(service: str, name: str, secret: str) -> bool:
     """Keep a secret; False if no keyring could keep it."""

@@ -1,5 +1,7 @@
 """Sizes, counts, times and speeds as people read them, in sentences, tables and the window."""
 
+from __future__ import annotations
+
 # How a number as Python writes it becomes one of another language. There "%" stands apart.
 _COMMA = str.maketrans({",": ".", ".": ",", "%": "\N{NO-BREAK SPACE}%"})
 _marks: dict[int, str] | None = None

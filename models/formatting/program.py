@@ -1,5 +1,7 @@
 """How a user starts this program, for sentences that name one of its commands."""
 
+from __future__ import annotations
+
 import os
 import shlex
 from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """Makes names from files and from the Hub safe to show: no hidden characters, reversed text or line breaks."""
 
+from __future__ import annotations
+
 import unicodedata
 
 # Zero-width joiners: some scripts need them, and they are harmless.

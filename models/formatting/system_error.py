@@ -1,5 +1,7 @@
 """Why the operating system refused something, as a sentence that a window can translate."""
 
+from __future__ import annotations
+
 import errno
 import socket
 from collections.abc import Iterator

@@ -7,6 +7,8 @@ GgufError
 └── BadGguf          the header contradicts itself or goes beyond what a model can hold
 """
 
+from __future__ import annotations
+
 from models.formatting.sentence import Sentence
 
 

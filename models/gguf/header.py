@@ -5,6 +5,8 @@ any real model before anything is kept, so that a hostile file costs little time
 Long arrays and texts stay in the file until they are asked for.
 """
 
+from __future__ import annotations
+
 import hashlib
 import struct
 from collections.abc import Callable, Iterator, Mapping

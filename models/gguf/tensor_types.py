@@ -1,5 +1,7 @@
 """The tensor types of ggml: name, block length and bytes per block."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from models.formatting.sentence import Sentence

@@ -17,6 +17,8 @@ HubError
     └── GatedForToken
 """
 
+from __future__ import annotations
+
 from models.formatting.sentence import Sentence
 
 

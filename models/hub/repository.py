@@ -1,5 +1,7 @@
 """Repositories of the Hub as values: files grouped as models by their names, with sizes and quantisations."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

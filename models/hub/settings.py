@@ -3,6 +3,8 @@
 The token comes from the environment, the system's keyring or Hugging Face's own file, and is never shown.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re

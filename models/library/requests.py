@@ -1,5 +1,7 @@
 """Requests to the library, and the table of the server's routes for them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

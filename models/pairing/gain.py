@@ -20,6 +20,8 @@ that explains the mean number of tokens L = (1 - a^(g+1)) / (1 - a) that came fr
 - DFlash heads count like these until one has run here.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Finds heads on the Hub that draft for a model: in its own repository, and in others of its family."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 
 from models.facts.model_facts import ModelFacts, facts_from

@@ -1,5 +1,7 @@
 """Which draft heads belong to a model, by the headers of both."""
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Mapping
 

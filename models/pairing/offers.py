@@ -1,5 +1,7 @@
 """Draft models to download for a model: from this project's list, and from the Hub."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace

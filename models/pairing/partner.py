@@ -1,5 +1,7 @@
 """Judges the possible drafts of a model: an expected or measured gain, or the reason why one cannot draft."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial

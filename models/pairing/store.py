@@ -3,6 +3,8 @@
 Models are identified by ``file_id``, so a moved file keeps its entries, and a changed file loses them.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Callable

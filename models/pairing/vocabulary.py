@@ -1,5 +1,7 @@
 """Compares vocabularies: a model can draft for another only if the same token ids mean the same text."""
 
+from __future__ import annotations
+
 import os
 from functools import lru_cache
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Progress and result of quantising a model."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path

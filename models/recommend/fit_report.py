@@ -3,6 +3,8 @@
 Commands and the window show the same report: both call ``fit_report`` with the facts of a header and a machine.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

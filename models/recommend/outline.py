@@ -4,6 +4,8 @@ The Hub's search says no more than that. Fit and speed of an outline come from t
 the header was read, it replaces the outline.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Recommends one of a repository's quantisations for a machine, with the reason in one sentence. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Folders of its own for each test, and the fake server."""
 
+from __future__ import annotations
+
 import json
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,5 +1,7 @@
 """Sizes on the command line, and the command that shows and deletes stored texts."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

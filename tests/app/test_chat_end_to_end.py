@@ -1,5 +1,7 @@
 """The command line as a user has it: real processes, the real server, the real engine, the bundled model."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os

@@ -1,5 +1,7 @@
 """What is typed for a chat: the prompt, and options of sampling."""
 
+from __future__ import annotations
+
 from dataclasses import fields
 
 import pytest

@@ -1,5 +1,7 @@
 """The desktop app as a process: what it does without a display, twice, and at its end."""
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess

@@ -1,5 +1,7 @@
 """``slipstream desktop --install`` and ``--uninstall``."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 

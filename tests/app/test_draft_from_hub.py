@@ -1,5 +1,7 @@
 """From the Hub to drafted tokens: what comes with a model is chosen by itself, drafts, and changes no text."""
 
+from __future__ import annotations
+
 import json
 from contextlib import AbstractContextManager
 from dataclasses import replace

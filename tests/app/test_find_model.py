@@ -1,5 +1,7 @@
 """From what is typed to a model."""
 
+from __future__ import annotations
+
 import os
 import shutil
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What is judged is what a load does: the same plan on any machine, for any model, with any settings."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """``slipstream keys``, and a running server that notices what it changes."""
 
+from __future__ import annotations
+
 import json
 import os
 import stat

@@ -1,5 +1,7 @@
 """Settings of models and their last use: found again by what a model is, kept through damage and races."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil

@@ -1,5 +1,7 @@
 """The commands below ``models``, against a hub of their own over real HTTP."""
 
+from __future__ import annotations
+
 import json
 import os
 import random

@@ -1,5 +1,7 @@
 """Keeping models: the list, what happened behind the app's back, verifying and quantising, on the command line."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os

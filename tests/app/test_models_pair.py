@@ -1,5 +1,7 @@
 """``slipstream models pair``, with real models and a hub of its own."""
 
+from __future__ import annotations
+
 import json
 import re
 import signal

@@ -1,5 +1,7 @@
 """The commands below ``models`` where a server runs: its library does what they ask, and its windows see it."""
 
+from __future__ import annotations
+
 import io
 import json
 import os

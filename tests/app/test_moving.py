@@ -1,5 +1,7 @@
 """The folder of models is moved: every file arrives, and whatever goes wrong, nothing is lost."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from pathlib import Path

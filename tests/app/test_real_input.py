@@ -1,5 +1,7 @@
 """The desktop app on a display of its own, used with keyboard and mouse: a question, the palette, a second start."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import sqlite3

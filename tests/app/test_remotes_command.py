@@ -1,5 +1,7 @@
 """``slipstream remotes`` against a server with a key, and a keyring in a file."""
 
+from __future__ import annotations
+
 import io
 import json
 from pathlib import Path

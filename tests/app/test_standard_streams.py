@@ -1,5 +1,7 @@
 """Commands whose standard streams are closed, full, or left early by their reader."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

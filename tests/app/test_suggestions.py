@@ -1,5 +1,7 @@
 """The list to begin with is judged on any machine, by its figures alone."""
 
+from __future__ import annotations
+
 import socket
 from itertools import groupby
 

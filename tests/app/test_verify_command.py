@@ -1,5 +1,7 @@
 """``slipstream verify``: what it prints, what its exit code means, and what it refuses."""
 
+from __future__ import annotations
+
 import json
 import math
 import os

@@ -1,5 +1,7 @@
 """``slipstream worker``: what it prints, whom it lets in, and how others see it."""
 
+from __future__ import annotations
+
 import io
 import signal
 import socket

@@ -1,5 +1,7 @@
 """The draft bench: its ratios, its summary, and a small run of the whole."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

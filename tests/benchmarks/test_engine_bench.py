@@ -1,5 +1,7 @@
 """The engine bench: the bare loop decodes what the engine decodes, and a small run of the whole."""
 
+from __future__ import annotations
+
 import signal
 import subprocess
 import sys

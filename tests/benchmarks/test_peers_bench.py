@@ -1,5 +1,7 @@
 """The bench beside llama.cpp's server: its ratios, its summary, and small runs where there is a peer."""
 
+from __future__ import annotations
+
 import importlib.util
 import json
 import os

@@ -1,5 +1,7 @@
 """Decisions on recorded texts of Ember, on every curve; and that the prompts do with it what their kind says."""
 
+from __future__ import annotations
+
 import itertools
 
 import pytest

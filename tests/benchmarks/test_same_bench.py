@@ -1,5 +1,7 @@
 """The bench that compares texts: what it asks, its rows and summary, and that each way is really gone."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

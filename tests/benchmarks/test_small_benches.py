@@ -1,5 +1,7 @@
 """The benches that have little to work out: their figures and summaries, and small runs of the whole."""
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Callable
 from dataclasses import replace

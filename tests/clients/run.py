@@ -1,5 +1,7 @@
 """Starts a server, tries each client on it, and writes what came of it into ``docs/clients.md``."""
 
+from __future__ import annotations
+
 import datetime
 import json
 import os

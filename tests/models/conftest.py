@@ -1,5 +1,7 @@
 """A hub of their own for the tests that need one, and no token of the user's."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 

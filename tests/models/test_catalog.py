@@ -1,5 +1,7 @@
 """The catalogue lists what is there, tells what is wrong with the rest, and knows a model again wherever it lies."""
 
+from __future__ import annotations
+
 import os
 import shutil
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The list to begin with: whole, true to published figures, and a header like any other."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from datetime import date

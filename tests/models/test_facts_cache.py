@@ -1,5 +1,7 @@
 """What headers said is kept for other processes, and never believed of another file or from another version."""
 
+from __future__ import annotations
+
 import ast
 import json
 import os

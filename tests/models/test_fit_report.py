@@ -1,5 +1,7 @@
 """Judgements on machines of all kinds: what fits where, what is said of it, and what bad input gets."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import pytest

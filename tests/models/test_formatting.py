@@ -1,5 +1,7 @@
 """Figures as people read them, names that hide nothing, and this program called as it can be typed."""
 
+from __future__ import annotations
+
 import ast
 import re
 import shlex

@@ -1,5 +1,7 @@
 """The header reader: agrees with the gguf package, and never trusts a file."""
 
+from __future__ import annotations
+
 import struct
 import tracemalloc
 from pathlib import Path

@@ -1,5 +1,7 @@
 """No header costs more than a second and 100 MB, whatever it says."""
 
+from __future__ import annotations
+
 import struct
 import sys
 import tracemalloc

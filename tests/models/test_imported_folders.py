@@ -1,5 +1,7 @@
 """Folders of other programs: recognised, listed in place, never followed out of the folder."""
 
+from __future__ import annotations
+
 import json
 import os
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Files written whole, and a small file of entries: shared by processes, never lost when it is damaged."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

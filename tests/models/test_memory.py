@@ -1,5 +1,7 @@
 """Estimates stand beside llama.cpp's own numbers; limits of control groups are honoured."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """What a header says about its model, for many kinds of models."""
 
+from __future__ import annotations
+
 import re
 import shutil
 import struct

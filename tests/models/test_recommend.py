@@ -1,5 +1,7 @@
 """Which quantisation to take: by quality among those that fit and are quick enough, with its reason."""
 
+from __future__ import annotations
+
 import pytest
 
 from models.catalog.curated import curated

@@ -1,5 +1,7 @@
 """Sentences that know their facts: as text, over pipes and routes, and in another language."""
 
+from __future__ import annotations
+
 import copy
 import errno
 import json

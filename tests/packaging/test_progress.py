@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import io
 
 from first_start.progress import SetupProgress, spell_rest, spell_seconds

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import os
 from dataclasses import replace
 from pathlib import Path

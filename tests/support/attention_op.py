@@ -1,5 +1,7 @@
 """Runs ggml's attention on the processor on given numbers, and computes the same with numpy."""
 
+from __future__ import annotations
+
 import ctypes
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Model files that are wrong, each in one way, with the error and the words a user must be told."""
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass

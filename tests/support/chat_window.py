@@ -1,5 +1,7 @@
 """A window's chat: what is said in it, and what it shows."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 

@@ -1,5 +1,7 @@
 """Whether two engines draw tokens from the same distribution: chi-square over many seeds."""
 
+from __future__ import annotations
+
 from collections import Counter
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Commands as a user types them, in processes of their own."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 from pathlib import Path

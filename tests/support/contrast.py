@@ -1,5 +1,7 @@
 """The contrast of two colours."""
 
+from __future__ import annotations
+
 
 def contrast(first: str, second: str) -> float:
     """Contrast ratio of two ``#rrggbb`` colours after WCAG 2, from 1 to 21."""

@@ -1,5 +1,7 @@
 """Real disks that are full soon, or that nobody may write to."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import subprocess

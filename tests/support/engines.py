@@ -1,5 +1,7 @@
 """Engines in this process, for tests that look inside."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,6 +3,8 @@
 The keyring package keeps the class for the whole process: without a file, in the tests that follow, it is empty.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from pathlib import Path

@@ -7,6 +7,8 @@ the process id, which becomes its own name, and in the end the exit code; when t
 killed.
 """
 
+from __future__ import annotations
+
 import atexit
 import gc
 import importlib

@@ -1,5 +1,7 @@
 """Models with heads, what a head is to propose, and a look at what it proposes and says of the same anew."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,5 +1,7 @@
 """Headers that try to cost the reader time and memory, and a process that reads them within bounds."""
 
+from __future__ import annotations
+
 import json
 import random
 import struct

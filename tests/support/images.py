@@ -1,5 +1,7 @@
 """Made-up images, and what llama.cpp's own helper makes of a prompt with them."""
 
+from __future__ import annotations
+
 import ctypes
 import importlib
 import io

@@ -1,5 +1,7 @@
 """What must hold of the KV cache and all that is kept of texts, at any time: each function raises AssertionError."""
 
+from __future__ import annotations
+
 from core.kv_cache.prefix_tree import PrefixTree, is_image
 from core.kv_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable

@@ -1,5 +1,7 @@
 """What happens to drafted steps from outside: a cancel, a verification that is broken off, a wrong token."""
 
+from __future__ import annotations
+
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

@@ -1,5 +1,7 @@
 """A worker in this process that lends the processor, for tests; the devices are lent by a real process."""
 
+from __future__ import annotations
+
 import socket
 import threading
 

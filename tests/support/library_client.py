@@ -1,5 +1,7 @@
 """A client of the library's routes that waits for answers, for tests that are no window."""
 
+from __future__ import annotations
+
 import json
 import threading
 from collections.abc import Callable, Iterator

@@ -1,5 +1,7 @@
 """Asks llama.cpp itself, in a process of its own: greedy text, logits and the sizes of its buffers."""
 
+from __future__ import annotations
+
 import ctypes
 import json
 import os

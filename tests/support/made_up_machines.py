@@ -1,5 +1,7 @@
 """Models as large as one likes, on machines that do not exist."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from models.facts.layer_weights import LayerWeights

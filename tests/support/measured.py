@@ -3,6 +3,8 @@
 Processes keep nothing that they measured while other programs use the cores, and other tests always do.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os

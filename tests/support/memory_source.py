@@ -1,5 +1,7 @@
 """A source of bytes in memory that counts what is read from it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 
 

@@ -1,5 +1,7 @@
 """Controls that a screen reader would call nothing."""
 
+from __future__ import annotations
+
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import (
     QAbstractButton,

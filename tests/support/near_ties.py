@@ -1,5 +1,7 @@
 """Greedy runs compared: they are the same, or part where two tokens are nearly equally likely."""
 
+from __future__ import annotations
+
 from typing import Any
 from weakref import WeakKeyDictionary
 

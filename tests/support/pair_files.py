@@ -1,5 +1,7 @@
 """Files that could draft for Ember and some that cannot."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

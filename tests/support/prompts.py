@@ -1,5 +1,7 @@
 """The bundled models, and what tests ask them."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Proposers that do not care what is right."""
 
+from __future__ import annotations
+
 import math
 import random
 from typing import Any

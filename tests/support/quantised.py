@@ -1,5 +1,7 @@
 """Sources for quantising: Ember in F16, whole and in parts."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import gguf

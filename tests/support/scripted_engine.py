@@ -1,5 +1,7 @@
 """A supervisor whose every word a test chooses; the real one is tested in tests/core."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from core.values.engine_options import EngineOptions

@@ -1,5 +1,7 @@
 """A server that answers every request with the bytes it was given, and notes what it was sent."""
 
+from __future__ import annotations
+
 import contextlib
 import socket
 import threading

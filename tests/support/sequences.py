@@ -1,5 +1,7 @@
 """Sequences without a model, for tests of what only decides."""
 
+from __future__ import annotations
+
 from types import SimpleNamespace
 from typing import Any, cast
 

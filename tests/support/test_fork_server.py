@@ -1,5 +1,7 @@
 """A forked library is as one that was started: its own environment and streams, and it ends as told or killed."""
 
+from __future__ import annotations
+
 import json
 import signal
 import subprocess

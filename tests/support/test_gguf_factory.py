@@ -1,5 +1,7 @@
 """What the factory makes loads in llama.cpp and says what Ember says."""
 
+from __future__ import annotations
+
 import functools
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Waiting for something that happens elsewhere."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from typing import TypeVar

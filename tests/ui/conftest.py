@@ -1,5 +1,7 @@
 """Qt without a screen; a fake server; warnings of Qt fail tests."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """The client over real HTTP: every reply ends exactly once."""
 
+from __future__ import annotations
+
 import pytest
 
 from tools.stand_ins.fake_openai import FakeServer

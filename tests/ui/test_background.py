@@ -1,5 +1,7 @@
 """Nobody looks at the window: what it tells, and what stays of it."""
 
+from __future__ import annotations
+
 import signal
 import sys
 import threading

@@ -1,5 +1,7 @@
 """What a desktop finds of Slipstream in the XDG folders, and that a user has one window."""
 
+from __future__ import annotations
+
 import shutil
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """Every control has a name for those who do not see it: all pages and dialogs are walked."""
 
+from __future__ import annotations
+
 import pytest
 from PySide6.QtCore import Qt
 

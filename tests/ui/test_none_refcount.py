@@ -1,5 +1,7 @@
 """A Qt binding that loses a reference to None with each void call ends the process after some thousand of them."""
 
+from __future__ import annotations
+
 import sys
 
 import pytest

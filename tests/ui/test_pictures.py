@@ -1,5 +1,7 @@
 """The page of pictures: what it shows is there, and all of it together is small. The tool that draws them."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Parsing of streams, the live rate, ids, sizes and plain words: no Qt needed."""
 
+from __future__ import annotations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

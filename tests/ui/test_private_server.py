@@ -1,5 +1,7 @@
 """The window's own server as a process: started, lost, started again, ended."""
 
+from __future__ import annotations
+
 import os
 import sys
 from pathlib import Path

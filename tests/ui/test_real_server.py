@@ -1,5 +1,7 @@
 """The window with the real server and the bundled model: everything for real."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """The bar with the gauges: what it reads, what it says, and when it looks."""
 
+from __future__ import annotations
+
 import json
 import threading
 from dataclasses import asdict, replace

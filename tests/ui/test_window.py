@@ -1,5 +1,7 @@
 """What a user does in the window, and what it then shows."""
 
+from __future__ import annotations
+
 import threading
 from contextlib import closing
 from pathlib import Path

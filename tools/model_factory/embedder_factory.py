@@ -1,5 +1,7 @@
 """Models that turn texts into vectors, with random weights and Ember's vocabulary."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

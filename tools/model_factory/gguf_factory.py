@@ -1,5 +1,7 @@
 """Makes model files from Ember: deeper, with experts, with more tokens, in other types; the text stays Ember's."""
 
+from __future__ import annotations
+
 import functools
 import hashlib
 import os

@@ -6,6 +6,8 @@ that a head can be made that is always right. ``eagle_head`` is an EAGLE-3 head 
 DFlash head in one.
 """
 
+from __future__ import annotations
+
 import functools
 import re
 from collections.abc import Mapping, Sequence

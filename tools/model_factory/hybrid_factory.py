@@ -5,6 +5,8 @@ text. A head that "counts" proposes the next token id, whatever the hidden state
 proposes noise.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """LoRA adapters for Ember, with random matrices."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import gguf

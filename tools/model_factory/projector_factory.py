@@ -5,6 +5,8 @@ rows of "gemma3" attend to each other, those of "qwen2vl_merger" have positions 
 "internvl" is cut into tiles.
 """
 
+from __future__ import annotations
+
 import functools
 import re
 from collections.abc import Sequence

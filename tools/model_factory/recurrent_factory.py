@@ -3,6 +3,8 @@
 What they say means nothing.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Iterator
 from pathlib import Path

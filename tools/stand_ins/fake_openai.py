@@ -1,5 +1,7 @@
 """A small server with the real server's HTTP API on a real socket; a test chooses every answer."""
 
+from __future__ import annotations
+
 import json
 import os
 import sys

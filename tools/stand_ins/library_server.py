@@ -1,5 +1,7 @@
 """The server's library routes on a real socket, with the library's real process and without an engine."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import threading

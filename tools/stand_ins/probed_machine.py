@@ -1,5 +1,7 @@
 """A machine whose memory and kernels have been timed, so that speeds are predicted without measuring anything."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from core.machine import bandwidth, known_machine

@@ -1,5 +1,7 @@
 """One chat with all that belongs to it: model, messages, and the field to write in. The window shows one or two."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

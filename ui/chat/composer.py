@@ -1,5 +1,7 @@
 """Where the user writes: a card that grows, the files that go along, the speed, and a button that sends or stops."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, Qt, Signal

@@ -1,5 +1,7 @@
 """How much of the model's context the chat takes, as a small bar; a click offers what makes room."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget

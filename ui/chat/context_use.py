@@ -1,5 +1,7 @@
 """How much of a model's context a chat takes: an estimate, by what its replies have shown of its vocabulary. No Qt."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Which model answers: a button with a menu, and how far loading is."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal

@@ -4,6 +4,8 @@ In turns neither takes the machine from the other: that is how fast each one is.
 by side; what is measured then is what each got of a machine that both shared, and the picture says so.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Asks the model for a summary of a chat, with which another one can begin."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,5 +1,7 @@
 """The side with the system prompt and the sampling of a chat."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

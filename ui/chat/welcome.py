@@ -1,5 +1,7 @@
 """What an empty chat shows: a greeting, what model answers, and things to try."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget

@@ -1,5 +1,7 @@
 """Files that go with a message: what is kept of them, and how a model is given them. No Qt."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace

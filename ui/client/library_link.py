@@ -1,5 +1,7 @@
 """The model library as seen from the window: questions to the server with an answer each, and its news."""
 
+from __future__ import annotations
+
 import json
 import time
 from collections import deque

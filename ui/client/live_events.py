@@ -1,5 +1,7 @@
 """What the server does just now, ten times a second, for pages that show it while they are seen."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal

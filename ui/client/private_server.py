@@ -1,5 +1,7 @@
 """The window's own server: a child process that is watched, started again when it dies, and ended with its stdin."""
 
+from __future__ import annotations
+
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """What the window says of an error of the server: its own words where the code tells enough. No Qt here."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from models.formatting.sentence import said_in

@@ -1,5 +1,7 @@
 """What to do about trouble of the library, in the words of the window: one table for what is clicked."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Final
 

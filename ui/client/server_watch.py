@@ -1,5 +1,7 @@
 """Watches the server: the state of its model, and which models there are."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

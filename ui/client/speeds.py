@@ -1,5 +1,7 @@
 """How soon a reply is wanted: the choices of the chat, and how far a deep reply is. No Qt here."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,5 +1,7 @@
 """Calls of tools in a reply: what is kept of them, and how the model is told of them. No Qt."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,5 +1,7 @@
 """What can be done by name, and how a few typed letters find it. No Qt here."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,5 +1,7 @@
 """A field that finds commands, chats, models and settings by a few letters, and the list of what it found."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial

@@ -1,5 +1,7 @@
 """The list of all keys that do something."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt

@@ -1,5 +1,7 @@
 """What each gauge shows of a snapshot: words and shares. No Qt here."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from core.values.messages import Bottleneck, Snapshot

@@ -1,5 +1,7 @@
 """The speed of the last minute as a small line."""
 
+from __future__ import annotations
+
 import time
 from collections import deque
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """A slim bar that is always in view: how fast the engine is, what bounds it, and what drafting brings."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget

@@ -1,5 +1,7 @@
 """The texts behind a deep answer: its drafts, and the notes that were made of them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The jobs page: files of requests and hard questions that are answered in the background, and their results."""
 
+from __future__ import annotations
+
 import json
 import time
 from collections import Counter

@@ -1,5 +1,7 @@
 """The queue of downloads."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QApplication,

@@ -1,5 +1,7 @@
 """Finding models: those to begin with, and the Hub's by words."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from datetime import datetime
 from functools import partial

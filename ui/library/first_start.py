@@ -1,5 +1,7 @@
 """What a newcomer sees first: what this machine is, and the three models that suit it best."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal

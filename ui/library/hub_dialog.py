@@ -1,5 +1,7 @@
 """How the Hub is reached, and as whom: address, proxy, access token."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,5 +1,7 @@
 """Sizes, speeds and times of models and downloads as people read them. No Qt here."""
 
+from __future__ import annotations
+
 from models.download.progress import DownloadPhase, DownloadProgress
 from models.estimate.fit.summary import FitVerdict
 from models.estimate.speed.speeds import MeasuredSpeed

@@ -1,5 +1,7 @@
 """The library: models of this machine, finding others, and downloads."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 

@@ -1,5 +1,7 @@
 """What a model is on this machine: whether it fits, and how fast it is."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 

@@ -1,5 +1,7 @@
 """One model of this machine: what it is, and what can be done with it."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QUrl, Signal

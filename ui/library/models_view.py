@@ -1,5 +1,7 @@
 """The models of this machine: a list that follows the folders, and the details of one."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """Who drafts for a model: the choice, who else could and who cannot, what could be downloaded, and a test."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QProgressBar, QPushButton, QVBoxLayout, QWidget

@@ -1,5 +1,7 @@
 """A smaller copy of a model: which one, and how it goes."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QDialog,

@@ -1,5 +1,7 @@
 """All smaller copies that are being made."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 

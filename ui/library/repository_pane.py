@@ -1,5 +1,7 @@
 """One repository of the Hub: its quantisations, what one would be here, and the button that downloads it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 from PySide6.QtCore import Qt, QUrl, Signal

@@ -3,6 +3,8 @@
 Specifications: Desktop Entry, Shared MIME-info, Icon Theme and Autostart, all on specifications.freedesktop.org.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import shutil

@@ -1,5 +1,7 @@
 """Notices of the desktop, and the icon in its tray."""
 
+from __future__ import annotations
+
 import shutil
 
 from PySide6.QtCore import QObject, QProcess, QTimer, Signal

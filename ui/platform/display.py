@@ -1,5 +1,7 @@
 """Whether a window can be shown here: Qt ends the whole process when it cannot, so this is found out before."""
 
+from __future__ import annotations
+
 import ctypes
 import gc
 import importlib.util

@@ -1,5 +1,7 @@
 """The way back to the window's thread for work done on other threads."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot

@@ -1,5 +1,7 @@
 """A Python module of ours that runs as a process of its own and says things in lines."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
 """One window per user: a second start asks the first one to come to the front."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What the server does: requests that run or wait, models in memory, and the end of its log."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from PySide6.QtCore import QTimer

@@ -1,5 +1,7 @@
 """How other programs reach this server: on or off, its address and key, what to enter in each client, and keys."""
 
+from __future__ import annotations
+
 import re
 from typing import Any
 from urllib.parse import quote

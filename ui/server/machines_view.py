@@ -1,5 +1,7 @@
 """Other machines: servers whose models are used here like our own, and workers that lend their memory."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote

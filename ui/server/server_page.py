@@ -1,5 +1,7 @@
 """The server page: how other programs use this server, what it does, and other machines."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from PySide6.QtCore import Qt

@@ -1,5 +1,7 @@
 """What to enter in editors, agents and scripts, so that they use this server. No Qt here."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 

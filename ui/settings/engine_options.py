@@ -1,5 +1,7 @@
 """Options of ``slipstream serve`` that the window offers for its private server. No Qt here."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from ui.language import tr

@@ -1,5 +1,7 @@
 """One setting of the page: what it is called, what it does, and the control that changes it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt

@@ -1,5 +1,7 @@
 """The page with all settings of the app, and a field that searches them. What is changed counts at once."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,5 +1,7 @@
 """What the user has set for the window and its private server, as it is kept in a file."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QSettings, Signal

@@ -1,5 +1,7 @@
 """Bars that are painted: memory by kind in one line, and a list of labelled bars."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """The speeds of the last minutes. No Qt here."""
 
+from __future__ import annotations
+
 from collections import deque
 
 from core.values.messages import Snapshot

@@ -1,5 +1,7 @@
 """What can be measured here: the machine, who drafts best, and whether drafting changes a text. One at a time."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from PySide6.QtCore import Signal

@@ -1,5 +1,7 @@
 """Lines of the last minutes. Imports pyqtgraph, which takes a third of a second: import this when it is to be seen."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import pyqtgraph  # type: ignore[import-untyped]

@@ -1,5 +1,7 @@
 """Why the engine is as fast as it is, and what would help, in sentences. No Qt here."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from core.values.messages import Bottleneck, Snapshot

@@ -1,5 +1,7 @@
 """Light or dark, and how large text is: follows the system or the user's choice, and dresses the application."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from enum import StrEnum
 

@@ -1,5 +1,7 @@
 """The icons: simple line drawings on a grid of 24, in any colour."""
 
+from __future__ import annotations
+
 from functools import lru_cache
 
 from PySide6.QtCore import QByteArray, QRectF, Qt

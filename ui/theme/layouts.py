@@ -1,5 +1,7 @@
 """Rows and columns of widgets, said in one piece."""
 
+from __future__ import annotations
+
 from typing import Any, Final, TypeVar
 
 from PySide6.QtWidgets import QBoxLayout, QLayout, QWidget

@@ -1,5 +1,7 @@
 """The Qt style sheet, made from the design tokens. No Qt here."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from string import Template
 

@@ -1,5 +1,7 @@
 """How large text is shown: the design's sizes in percent. The application carries the percentage."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import QCoreApplication
 
 from ui.theme.tokens import sized

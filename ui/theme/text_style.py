@@ -1,5 +1,7 @@
 """Fonts and colours of a document."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from PySide6.QtGui import (

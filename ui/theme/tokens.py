@@ -1,5 +1,7 @@
 """Design tokens: the light and the dark palette, and one scale each for space, type and corners."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 

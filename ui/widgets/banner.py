@@ -1,5 +1,7 @@
 """A line across the page that says what is wrong, and what can be done."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal

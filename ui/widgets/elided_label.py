@@ -1,5 +1,7 @@
 """A label that ends in an ellipsis where there is no room for all of it."""
 
+from __future__ import annotations
+
 import html
 
 from PySide6.QtCore import QSize, Qt

@@ -1,5 +1,7 @@
 """Labels and values, one pair per line."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from PySide6.QtGui import QResizeEvent

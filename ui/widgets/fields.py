@@ -1,5 +1,7 @@
 """Fields of a form: numbers, choices and boxes to tick. They leave the wheel to the page."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QSize, Qt
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QValidator, QWheelEvent
 from PySide6.QtWidgets import (

@@ -1,5 +1,7 @@
 """A layout that puts its widgets in a row, and goes on below where there is no more room."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
 

@@ -1,5 +1,7 @@
 """A text field that grows with its lines; Enter sends, Shift+Enter starts a new line."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 

@@ -1,5 +1,7 @@
 """Small buttons: an icon or a word, always with a name for those who do not see it."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 

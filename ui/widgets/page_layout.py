@@ -1,5 +1,7 @@
 """What pages and dialogs are made of: their size, tabs, what scrolls, and columns of sections."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal

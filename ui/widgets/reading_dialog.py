@@ -1,5 +1,7 @@
 """A dialog to read: a title, what scrolls, and a button that closes it."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QPushButton, QVBoxLayout, QWidget
 

@@ -1,5 +1,7 @@
 """A list of two-line rows: the one look of models, repositories and quantisations."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

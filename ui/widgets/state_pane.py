@@ -1,5 +1,7 @@
 """What is shown in place of a list: that it is on its way, that it is empty, or what went wrong and what helps."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt

@@ -1,5 +1,7 @@
 """A short notice over the page, with one thing to do, that leaves by itself."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QTimer

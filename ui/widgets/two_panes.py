@@ -1,5 +1,7 @@
 """A list and what was chosen of it: side by side where there is room, else one at a time."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget

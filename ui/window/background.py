@@ -1,5 +1,7 @@
 """What happens while nobody looks at the window: notices of what ended, and an app that runs on without it."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 

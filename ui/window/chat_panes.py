@@ -1,5 +1,7 @@
 """The chats of the window: one, or two side by side."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal

@@ -1,5 +1,7 @@
 """The window: it places the parts and connects them."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Shows a newcomer which models suit the machine, until one is there or the card is closed."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import QObject, Signal
 
 from ui.chat.welcome import Welcome

@@ -1,5 +1,7 @@
 """Ties the private server to the window: where to send requests, and what to say when it is away."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal

@@ -1,5 +1,7 @@
 """What is sent to the server: the prompt of a call; a conversation with its system prompt, turns, and how to answer."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

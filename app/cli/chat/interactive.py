@@ -1,5 +1,7 @@
 """An interactive chat on a terminal: a loop of prompt and reply, and a few commands that begin with a slash."""
 
+from __future__ import annotations
+
 import contextlib
 import sys
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """One reply while it grows, and what it cost once it is complete."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

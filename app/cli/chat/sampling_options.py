@@ -1,5 +1,7 @@
 """The sampling options of the command line, one for each setting of ``SamplingParams`` that shapes text."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, fields
 from typing import Annotated, Any

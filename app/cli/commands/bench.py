@@ -1,5 +1,7 @@
 """``slipstream bench``: the benchmarks of this project, each a program in benchmarks/."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

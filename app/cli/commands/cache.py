@@ -1,5 +1,7 @@
 """``slipstream cache``: the texts that are kept on disk."""
 
+from __future__ import annotations
+
 import json
 from typing import Annotated
 

@@ -1,5 +1,7 @@
 """``slipstream desktop``: the desktop app, also what opens without a command."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated
 

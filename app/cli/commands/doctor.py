@@ -1,5 +1,7 @@
 """``slipstream doctor``: the check-up."""
 
+from __future__ import annotations
+
 import json
 import sys
 from pathlib import Path

@@ -1,5 +1,7 @@
 """``slipstream keys``: the API keys of clients, each with a name, so that one can be taken back alone."""
 
+from __future__ import annotations
+
 import json
 import time
 from dataclasses import asdict

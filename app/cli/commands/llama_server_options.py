@@ -1,5 +1,7 @@
 """Options of ``serve`` that people know from llama-server, beside our own."""
 
+from __future__ import annotations
+
 import json
 import math
 import os

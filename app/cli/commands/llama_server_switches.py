@@ -4,6 +4,8 @@ Those that mean something here are in ``serve.py`` and ``llama_server_options.py
 llama-server lists, and a few that older ones had.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

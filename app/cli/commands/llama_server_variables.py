@@ -1,5 +1,7 @@
 """The environment variables that llama-server reads, as options of ``serve``; what is typed goes before them."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """``slipstream serve``: the OpenAI-style endpoint."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
 """``slipstream test``: the test suite."""
 
+from __future__ import annotations
+
 import importlib.util
 import json
 import os

@@ -1,5 +1,7 @@
 """``slipstream models hub``, ``login`` and ``logout``: how the Hub is reached, and as whom."""
 
+from __future__ import annotations
+
 import json
 import sys
 from typing import Annotated

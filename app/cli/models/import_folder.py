@@ -1,5 +1,7 @@
 """``slipstream models import``: models of other programs, used where they are."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Annotated

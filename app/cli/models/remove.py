@@ -1,5 +1,7 @@
 """``slipstream models rm``: moves a model's files to the system's trash."""
 
+from __future__ import annotations
+
 import json
 from typing import Annotated
 

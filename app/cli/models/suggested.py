@@ -1,5 +1,7 @@
 """What ``slipstream models search`` prints without words: models to begin with, judged for this machine."""
 
+from __future__ import annotations
+
 import json
 from itertools import groupby
 from shutil import get_terminal_size

@@ -1,5 +1,7 @@
 """What becomes of an error in a terminal: what is told, what to type against it, and what it means to a script."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Final
 

@@ -1,5 +1,7 @@
 """Command-line options that belong together, as one frozen value instead of a row of parameters."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass

@@ -1,5 +1,7 @@
 """Progress on stderr: one line that changes in a terminal, else a line now and then."""
 
+from __future__ import annotations
+
 import json
 import os
 import sys

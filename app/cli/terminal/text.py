@@ -1,5 +1,7 @@
 """Text for a terminal: sentences, tables, replies of models, sizes. No name can move the cursor."""
 
+from __future__ import annotations
+
 import re
 import sys
 import unicodedata

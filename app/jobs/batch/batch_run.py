@@ -1,5 +1,7 @@
 """Runs the lines that are not finished: many at once, each until it has its one line in the output."""
 
+from __future__ import annotations
+
 import asyncio
 import hashlib
 import time

@@ -1,5 +1,7 @@
 """Tests pairs on this machine and keeps the winner."""
 
+from __future__ import annotations
+
 import os
 import tempfile
 import threading

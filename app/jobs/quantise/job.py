@@ -1,5 +1,7 @@
 """Quantises a model: starts the process that does it, follows it, and puts the verified result among the models."""
 
+from __future__ import annotations
+
 import errno
 import os
 import tempfile

@@ -1,5 +1,7 @@
 """What crosses the pipe between a quantising process and the one that started it: frozen values, matched by type."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 

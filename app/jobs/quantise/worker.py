@@ -1,5 +1,7 @@
 """The quantising process: says how large the result will be, writes it when told to, and loads it."""
 
+from __future__ import annotations
+
 import errno
 import faulthandler
 import hashlib

@@ -1,5 +1,7 @@
 """How far a token was from being chosen: what tells rounding from a wrong answer. Pure."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Reads the prompts to verify with, one per line or JSON lines, and renders them as texts that a model continues."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import Sequence

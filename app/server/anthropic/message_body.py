@@ -1,5 +1,7 @@
 """The body of POST /v1/messages, translated to the chat call's."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """POST /v1/messages: the chat call in Anthropic's blocks and events."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager

@@ -3,6 +3,8 @@
 What is finished is in the result file, so that a batch goes on where it was after a restart or a crash.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import io

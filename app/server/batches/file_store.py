@@ -1,5 +1,7 @@
 """Uploaded files and the files that batches write, in one folder: the bytes, and beside them what is known of each."""
 
+from __future__ import annotations
+
 import json
 import re
 import shutil

@@ -1,5 +1,7 @@
 """/v1/files and /v1/batches in OpenAI's shapes."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """A thread for slow work, one piece after the other. It does not keep the program from ending."""
 
+from __future__ import annotations
+
 import logging
 import queue
 import threading

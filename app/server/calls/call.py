@@ -3,6 +3,8 @@
 What a request leaves open comes from the options of the server and the settings of the model that answers it.
 """
 
+from __future__ import annotations
+
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence

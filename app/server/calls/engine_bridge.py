@@ -4,6 +4,8 @@ One wake-up of the loop per message of the pipe, however many requests it speaks
 that has come meanwhile at once.
 """
 
+from __future__ import annotations
+
 import asyncio
 import itertools
 import logging

@@ -1,5 +1,7 @@
 """One call's run through the engine: its requests, and each choice's news; and questions that generate no text."""
 
+from __future__ import annotations
+
 import itertools
 import os
 from collections.abc import AsyncGenerator, Sequence

@@ -1,5 +1,7 @@
 """What all requests since the start add up to, for the metrics of a server."""
 
+from __future__ import annotations
+
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field

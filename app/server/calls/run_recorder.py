@@ -1,5 +1,7 @@
 """Keeps what replies measured, so that the speed model learns: from replies that had the engine for themselves."""
 
+from __future__ import annotations
+
 import logging
 import threading
 import time

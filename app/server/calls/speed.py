@@ -1,5 +1,7 @@
 """How soon a reply is wanted: the ``speed`` of a request, or OpenAI's ``service_tier`` for it."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any
 

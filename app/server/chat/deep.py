@@ -11,6 +11,8 @@ for.
     refining  the answer, from the question and the notes; runs as any other reply
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing

@@ -1,5 +1,7 @@
 """The base of all request bodies, and how the body of an answer is wanted."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar, get_args

@@ -1,5 +1,7 @@
 """How our OpenAPI describes what routes take in their query, what they answer, and their errors."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
 

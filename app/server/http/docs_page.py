@@ -1,5 +1,7 @@
 """GET /docs: the routes as a page that needs no script and nothing from elsewhere."""
 
+from __future__ import annotations
+
 from html import escape
 from typing import Any
 

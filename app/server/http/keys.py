@@ -1,5 +1,7 @@
 """Who may use the server: the keys that it was started with, those that the user has made, and one for this machine."""
 
+from __future__ import annotations
+
 import secrets
 from contextvars import ContextVar
 

@@ -3,6 +3,8 @@
 Also what only the owner of a server may change: from its own machine, and with a key.
 """
 
+from __future__ import annotations
+
 import asyncio
 import ipaddress
 import socket

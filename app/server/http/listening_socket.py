@@ -1,5 +1,7 @@
 """The socket that the server listens on: opened first, so that a taken port is known before a model is loaded."""
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import os

@@ -1,5 +1,7 @@
 """Streams: server-sent events and lines of JSON, their responses and their encoding."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Coroutine

@@ -1,5 +1,7 @@
 """Downloads that the protocols of other servers ask for: what a name means, and how far its download is."""
 
+from __future__ import annotations
+
 import asyncio
 import hashlib
 import re

@@ -1,5 +1,7 @@
 """The routes of the model library: each asks the library's process, and one streams what happens there."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable

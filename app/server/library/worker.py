@@ -1,5 +1,7 @@
 """The library's process as the server sees it: started when it is first needed, and again when it dies."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import json

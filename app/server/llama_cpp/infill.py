@@ -1,5 +1,7 @@
 """POST /infill: what stands between a prefix and a suffix, as llama.vim and llama.vscode ask for it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """GET /metrics: what the server has done and does, as Prometheus reads it, under llama-server's names and our own."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate

@@ -1,5 +1,7 @@
 """/props, /slots and /lora-adapters: what the server is set to and what its slots run, in llama-server's shapes."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from typing import Any
 

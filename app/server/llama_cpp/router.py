@@ -1,5 +1,7 @@
 """Models come and go in the shapes of llama-server's router: load, unload, download, remove, and what happens."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing

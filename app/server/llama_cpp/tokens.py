@@ -1,5 +1,7 @@
 """POST /tokenize, /detokenize and /apply-template: what becomes of a text or of messages, in llama-server's shapes."""
 
+from __future__ import annotations
+
 from typing import Any, TypeVar
 
 from fastapi import Request as HttpRequest

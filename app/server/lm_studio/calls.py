@@ -1,5 +1,7 @@
 """LM Studio's older routes: OpenAI's calls, with what they measured."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from fastapi import Request as HttpRequest

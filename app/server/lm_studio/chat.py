@@ -1,5 +1,7 @@
 """POST /api/v1/chat: LM Studio's chat, which keeps the conversation. It is stored as responses are."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator

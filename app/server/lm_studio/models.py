@@ -1,5 +1,7 @@
 """The models as LM Studio lists them, loaded or not; loading, unloading and downloading."""
 
+from __future__ import annotations
+
 import re
 import time
 from datetime import UTC, datetime, timedelta

@@ -1,5 +1,7 @@
 """POST /api/embed and /api/embeddings: vectors of texts in Ollama's shapes."""
 
+from __future__ import annotations
+
 import time
 from array import array
 from typing import Any

@@ -1,5 +1,7 @@
 """The models in Ollama's shapes: what is there, what one is, what is in memory; downloads and removals."""
 
+from __future__ import annotations
+
 import asyncio
 import hashlib
 import json

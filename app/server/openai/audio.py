@@ -1,5 +1,7 @@
 """/v1/audio/*: not done here, said plainly."""
 
+from __future__ import annotations
+
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 

@@ -1,5 +1,7 @@
 """POST /v1/embeddings: texts become vectors."""
 
+from __future__ import annotations
+
 import base64
 from array import array
 from collections.abc import Callable

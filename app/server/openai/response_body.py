@@ -3,6 +3,8 @@
 What is not translated here goes on as it is: the chat's body knows it, ignores it as a hint, or refuses it by name.
 """
 
+from __future__ import annotations
+
 import base64
 import json
 from collections.abc import Sequence

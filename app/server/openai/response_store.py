@@ -1,5 +1,7 @@
 """Responses that were asked to be stored, in SQLite: read, deleted and continued by their ids."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import logging

@@ -1,5 +1,7 @@
 """/v1/responses: the chat call in the shapes of OpenAI's Responses API, and the responses that were stored."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator

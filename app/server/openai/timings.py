@@ -1,5 +1,7 @@
 """What replies have in common on OpenAI's wire, and what they cost: ``usage`` and ``timings``."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math

@@ -1,5 +1,7 @@
 """What is seen of requests that pass through: who runs, how many tokens came, and what that adds up to."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import time

@@ -1,5 +1,7 @@
 """The models of remotes as they are listed here, with what their servers say of them, each in its own words."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """``/slipstream/remotes`` and ``/slipstream/workers``: other servers and lent devices. Keys and tokens go in only."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from typing import Any

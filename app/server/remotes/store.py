@@ -1,5 +1,7 @@
 """Which other servers there are: names and addresses in the settings, keys in the system's keyring."""
 
+from __future__ import annotations
+
 import os
 import re
 import threading

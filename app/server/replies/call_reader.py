@@ -1,5 +1,7 @@
 """Reads tool calls: each form of them as JSON, piece by piece."""
 
+from __future__ import annotations
+
 import json
 import os
 import re

@@ -3,6 +3,8 @@
 Facts: the model cards, and ``common/parsers`` and ``common/chat-diff-analyzer.cpp`` in llama.cpp.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from app.server.replies.reply_format import (

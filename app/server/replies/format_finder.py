@@ -3,6 +3,8 @@
 As ``common/chat-diff-analyzer.cpp`` in llama.cpp does. What a template does not show is in ``families.py``.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Sequence

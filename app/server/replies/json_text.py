@@ -1,5 +1,7 @@
 """JSON that comes in pieces: objects passed on as they come, strings decoded, other notations turned into JSON."""
 
+from __future__ import annotations
+
 import ast
 import json
 import re

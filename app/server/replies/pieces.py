@@ -3,6 +3,8 @@
 Which of their characters were drafted is found again in what the parser makes of a text.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """What a model's replies look like: the markers around its reasoning, its answer and its tool calls."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from typing import Literal

@@ -5,6 +5,8 @@ is none is text. A call is given from the moment on when its function is known; 
 them, also where they are malformed, since what was given cannot be taken back.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 

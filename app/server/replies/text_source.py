@@ -1,5 +1,7 @@
 """Text that comes in pieces, read from the front."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Collection, Generator
 from functools import lru_cache

@@ -1,5 +1,7 @@
 """The grammar of replies that must call tools, or call them as their schemas say, in the model's own form."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

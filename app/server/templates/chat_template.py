@@ -1,5 +1,7 @@
 """Turns messages into a prompt with a model's own chat template, in a process of its own under limits."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import struct

@@ -4,6 +4,8 @@ It reads one JSON object per frame (4 bytes of length, big-endian, then UTF-8) o
 standard output. Whoever started it kills it when an answer takes too long. It needs jinja2 and nothing of Slipstream.
 """
 
+from __future__ import annotations
+
 import datetime
 import hashlib
 import importlib

@@ -1,5 +1,7 @@
 """Free memory, and an estimate of the memory that a model needs."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path

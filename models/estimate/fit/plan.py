@@ -1,5 +1,7 @@
 """A plan for loading a model: what goes to which device, and the memory that each needs. Pure."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

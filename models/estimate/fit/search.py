@@ -8,6 +8,8 @@ never changed.
 Fit reports and loads both take their plans from here, so a model is loaded as its report says.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 

@@ -1,5 +1,7 @@
 """The verdict on a model before it is loaded: does it fit, and how fast would it be. Values only."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import StrEnum
 

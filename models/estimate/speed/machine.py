@@ -1,5 +1,7 @@
 """A machine as predictions see it: devices with their memory, and the cost of each kind of work."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum

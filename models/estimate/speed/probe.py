@@ -1,5 +1,7 @@
 """The probe of one device, measured in a few seconds: how fast it multiplies each tensor type, and its overheads."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,5 +1,7 @@
 """Measured runs of models on this machine, in one small file; the speed model learns from them."""
 
+from __future__ import annotations
+
 import json
 import threading
 import time

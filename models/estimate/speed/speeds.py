@@ -1,5 +1,7 @@
 """Tokens per second of a model on a machine: predicted, with drafts, and measured. Values only."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 

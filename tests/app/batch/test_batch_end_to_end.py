@@ -1,5 +1,7 @@
 """The command as a user has it: real processes, the real server and engine, kills at any moment."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os

@@ -1,5 +1,7 @@
 """A run against a server whose every answer a test chooses."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import Iterable

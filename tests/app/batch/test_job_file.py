@@ -1,5 +1,7 @@
 """The file of requests: its lines, and what becomes of one."""
 
+from __future__ import annotations
+
 import io
 import json
 import os

@@ -1,5 +1,7 @@
 """A library behind its routes, with a hub and folders of its own."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """The library over its routes: models, the Hub and downloads, and what is left of a process that was killed."""
 
+from __future__ import annotations
+
 import shutil
 import threading
 import time

@@ -1,5 +1,7 @@
 """Verifications and benchmarks over the library's routes: followed, stopped, and refused beside other work."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import pytest

@@ -1,5 +1,7 @@
 """Judging, pairing and testing the models here over its routes, and what happens to files behind our back."""
 
+from __future__ import annotations
+
 import shutil
 from pathlib import Path
 

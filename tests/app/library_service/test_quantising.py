@@ -1,5 +1,7 @@
 """Smaller copies over the library's routes: offered, made with news, cancelled, refused, and how they end."""
 
+from __future__ import annotations
+
 import shutil
 from pathlib import Path
 

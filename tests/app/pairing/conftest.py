@@ -1,5 +1,7 @@
 """A home without a network."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

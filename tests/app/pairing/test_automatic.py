@@ -1,5 +1,7 @@
 """Who drafts when a model is loaded, and who does of those that could."""
 
+from __future__ import annotations
+
 import os
 import shutil
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """What is offered to download: where nothing here can draft, and along with a model of the Hub."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,7 @@
 """A test of pairs on this machine: real models in a process of its own."""
 
+from __future__ import annotations
+
 import shutil
 import socket
 import subprocess

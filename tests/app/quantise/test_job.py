@@ -1,5 +1,7 @@
 """Quantising a real model in a process of its own: what comes out, and what is left when it does not."""
 
+from __future__ import annotations
+
 import shutil
 import threading
 from contextlib import suppress

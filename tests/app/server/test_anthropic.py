@@ -1,5 +1,7 @@
 """/v1/messages with Anthropic's own client: text, streams, tools, counting, and errors in its form."""
 
+from __future__ import annotations
+
 import json
 
 import anthropic

@@ -1,5 +1,7 @@
 """Every field of every route with values that it should not have: each gets an answer in the form of its route."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,5 +1,7 @@
 """The end of a batch: whatever comes between, its results are given out once and no line runs twice."""
 
+from __future__ import annotations
+
 import asyncio
 import io
 import json

@@ -1,5 +1,7 @@
 """/v1/files and /v1/batches with OpenAI's own client: a file is run, cancelled, and goes on after a restart."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Replies that are broken off on each route: the engine dies, or the client goes, while it waits or while it reads."""
 
+from __future__ import annotations
+
 import json
 import signal
 import socket

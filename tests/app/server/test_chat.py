@@ -1,5 +1,7 @@
 """Chat completions: the real client, a real socket, the real engine."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import re

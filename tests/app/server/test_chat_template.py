@@ -1,5 +1,7 @@
 """Chat templates: what models bring along works, and what is hostile ends in an error in time."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import re

@@ -1,5 +1,7 @@
 """Text completions: the real client, a real socket, the real engine; and receipts in the words of the wire."""
 
+from __future__ import annotations
+
 import openai
 import pytest
 

@@ -1,5 +1,7 @@
 """Many connections, slow ones, and what is said on one before there is a request: they starve nobody."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import json

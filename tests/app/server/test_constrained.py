@@ -1,5 +1,7 @@
 """Constrained replies over HTTP, with the client that editors and agents use."""
 
+from __future__ import annotations
+
 import json
 import re
 

@@ -1,5 +1,7 @@
 """Deep replies: with the real engine behind the bridge, and over HTTP with the client that editors use."""
 
+from __future__ import annotations
+
 import asyncio
 import time
 from collections.abc import AsyncIterator

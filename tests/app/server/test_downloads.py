@@ -1,5 +1,7 @@
 """Downloads that LM Studio's and llama-server's routes begin, and the events in which llama-server's router tells."""
 
+from __future__ import annotations
+
 import json
 import threading
 from collections.abc import Callable, Iterator

@@ -1,5 +1,7 @@
 """A server with a draft model: the same text, drafts that are counted, and refusals that say why."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any

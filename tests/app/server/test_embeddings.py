@@ -1,5 +1,7 @@
 """Vectors over a real socket: OpenAI's and llama-server's routes, an encoder and a model that writes."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """The way of events from the supervisor's thread to the calls that wait for them."""
 
+from __future__ import annotations
+
 import asyncio
 import threading
 

@@ -1,5 +1,7 @@
 """What goes wrong around a running server: dead engines, bad clients, crowds, and a change of model."""
 
+from __future__ import annotations
+
 import asyncio
 import http.client
 import json

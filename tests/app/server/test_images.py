@@ -1,5 +1,7 @@
 """Images in requests: seen by the model, counted, cached, and refused with a sentence where they cannot be."""
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import http.server

@@ -1,5 +1,7 @@
 """The routes of the library over a real socket, with the library's process, a hub and folders of its own."""
 
+from __future__ import annotations
+
 import shutil
 import threading
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What is turned away at the door is answered, however its body comes."""
 
+from __future__ import annotations
+
 import asyncio
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """What runs just now: the list of requests, their cancelling, the stream of states; and the page of routes."""
 
+from __future__ import annotations
+
 import itertools
 import json
 import re

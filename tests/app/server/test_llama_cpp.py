@@ -1,5 +1,7 @@
 """llama-server's own routes over a real socket: completion, properties, slots, metrics."""
 
+from __future__ import annotations
+
 import json
 
 import pytest

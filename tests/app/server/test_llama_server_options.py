@@ -1,5 +1,7 @@
 """``serve`` with llama-server's options, several addresses and a Unix socket; real servers, and bad input."""
 
+from __future__ import annotations
+
 import os
 import stat
 import subprocess

@@ -1,5 +1,7 @@
 """LM Studio's own routes: what models are, and what a call measured."""
 
+from __future__ import annotations
+
 import json
 
 import openai

@@ -1,5 +1,7 @@
 """`serve --lora`, /lora-adapters and the field ``lora``, over a real socket."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Settings of one model, and what a request leaves open comes from those of the model that answers it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

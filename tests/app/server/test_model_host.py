@@ -1,5 +1,7 @@
 """The line of calls that want a model, and the engines that load them, with engines that load on command."""
 
+from __future__ import annotations
+
 import asyncio
 import gc
 import threading

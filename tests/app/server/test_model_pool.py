@@ -1,5 +1,7 @@
 """Several models at once: which engine loads a model, and which one leaves for it; engines that load on command."""
 
+from __future__ import annotations
+
 import asyncio
 import shutil
 from functools import partial

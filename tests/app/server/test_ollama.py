@@ -1,5 +1,7 @@
 """Ollama's routes with its own client, and what other programs look at: models, pulls, bodies without a type."""
 
+from __future__ import annotations
+
 import json
 import re
 

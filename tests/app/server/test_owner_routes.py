@@ -1,5 +1,7 @@
 """What the owner of a server changes while it runs: the port for other programs, and the keys of clients."""
 
+from __future__ import annotations
+
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing

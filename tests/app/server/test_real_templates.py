@@ -3,6 +3,8 @@
 The replies are as the templates themselves write them. Where a template cannot, its replies are in ``WRITTEN``.
 """
 
+from __future__ import annotations
+
 import itertools
 import json
 import os

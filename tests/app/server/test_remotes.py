@@ -1,5 +1,7 @@
 """Models of other servers: a second server of ours, and one that answers what it was told to."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import threading

@@ -1,5 +1,7 @@
 """What the parser makes of replies that are cut, malformed or unusual. test_real_templates.py has usual ones."""
 
+from __future__ import annotations
+
 import itertools
 import json
 

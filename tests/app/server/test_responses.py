@@ -1,5 +1,7 @@
 """/v1/responses with OpenAI's own client: text, streams, tools, what is stored, and what is refused."""
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from contextlib import closing

@@ -1,5 +1,7 @@
 """Replies that had the engine for themselves teach the speed model; others, and damaged files, do not matter."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The server's process: its start, its port, and its end."""
 
+from __future__ import annotations
+
 import errno
 import json
 import os

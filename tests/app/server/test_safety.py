@@ -1,5 +1,7 @@
 """What must never happen: secrets in logs, and files or addresses that a request names being read."""
 
+from __future__ import annotations
+
 import http.server
 import signal
 import threading

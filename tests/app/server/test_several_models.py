@@ -1,5 +1,7 @@
 """Several models at once over a real socket: two that write, and one that turns texts into vectors beside them."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,7 @@
 """How soon a reply is wanted, over HTTP."""
 
+from __future__ import annotations
+
 import openai
 import pytest
 

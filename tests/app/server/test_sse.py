@@ -1,5 +1,7 @@
 """Streams of events: when they begin, how they end, and what keeps them alive."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 

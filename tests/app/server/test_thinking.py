@@ -4,6 +4,8 @@ The model's template is one of a thinking model whose markers, also those of cal
 reply has them only where its form needs them.
 """
 
+from __future__ import annotations
+
 import json
 
 import ollama

@@ -1,5 +1,7 @@
 """A server whose model lies on a worker: the same text, and what happens when the worker dies."""
 
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """How far a token was from being chosen, held against what the sampler really chooses."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

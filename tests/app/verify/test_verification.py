@@ -1,5 +1,7 @@
 """Verifying that drafts change nothing: differences are found, judged rightly, and decoding both ways is fair."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What is measured of a model's steps at load, what of it is believed, and what is assumed without measuring."""
 
+from __future__ import annotations
+
 import json
 from itertools import pairwise
 from pathlib import Path

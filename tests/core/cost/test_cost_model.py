@@ -1,5 +1,7 @@
 """The cost model on recorded curves: flat like a GPU, linear like a CPU, and one with a cliff."""
 
+from __future__ import annotations
+
 import math
 import random
 import sys

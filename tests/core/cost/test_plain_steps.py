@@ -1,5 +1,7 @@
 """What plain steps take by those that were seen; and the bounds of a speed-up, whatever the steps were like."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import random

@@ -1,5 +1,7 @@
 """The tuner of threads on simulated machines: load that comes and goes, hiccups, noise, many cores, one thread."""
 
+from __future__ import annotations
+
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """Threads: the choice from measured times, the control over a fake context, and Ember beside busy processes."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """A clock that jumps (sleep, suspend, a virtual machine that was moved) costs no text, no end and no judgement."""
 
+from __future__ import annotations
+
 import math
 import random
 import time

@@ -1,5 +1,7 @@
 """Texts become vectors: the same as by llama.cpp's plain calls, in any company, between the steps of a chat."""
 
+from __future__ import annotations
+
 import ctypes
 from collections.abc import Iterator
 from pathlib import Path

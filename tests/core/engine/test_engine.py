@@ -1,5 +1,7 @@
 """The engine on real models: batching changes nothing, every request ends once, bad input is refused."""
 
+from __future__ import annotations
+
 import itertools
 import random
 from collections.abc import Iterator

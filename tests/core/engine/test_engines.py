@@ -1,5 +1,7 @@
 """A model and its small one in one process: each answers for itself, and everything ends once."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """LoRA adapters: what they change is changed by scale, and no text computed with others is taken up again."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import pytest

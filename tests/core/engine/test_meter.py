@@ -1,5 +1,7 @@
 """What a step reads, against the sizes of the tensors themselves; rates, limits and snapshots on made-up steps."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

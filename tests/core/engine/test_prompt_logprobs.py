@@ -1,5 +1,7 @@
 """Log probabilities of a prompt's tokens: each as if its token had been chosen after those before it."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """How much of a prompt was read, for requests that ask for it."""
 
+from __future__ import annotations
+
 from core.values.messages import Ended, PromptRead, RequestEvent, Started, Token
 from tests.support.engines import open_engine, submit
 from tests.support.prompts import GREEDY

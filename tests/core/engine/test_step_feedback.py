@@ -1,5 +1,7 @@
 """Steps are entered one by one and learnt from in groups, in order and each once."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 

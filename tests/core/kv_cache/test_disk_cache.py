@@ -1,5 +1,7 @@
 """Texts on disk: they survive a restart, and nothing that a disk does harms a request."""
 
+from __future__ import annotations
+
 import logging
 import os
 import shutil

@@ -1,5 +1,7 @@
 """Ways back from rejected drafts, and the laws of speculation on models with a recurrent state."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Texts on the device, in RAM and on disk come back as they were; and the radix tree that finds them."""
 
+from __future__ import annotations
+
 import random
 from collections.abc import Callable
 from dataclasses import dataclass

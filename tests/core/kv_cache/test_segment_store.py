@@ -1,5 +1,7 @@
 """The store of texts outside the device, with a folder and without a model; and what of it is given up first."""
 
+from __future__ import annotations
+
 import time
 from pathlib import Path
 

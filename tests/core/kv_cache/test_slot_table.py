@@ -1,5 +1,7 @@
 """Slots: which sequence id a request gets, and what it finds there."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given

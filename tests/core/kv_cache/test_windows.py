@@ -1,5 +1,7 @@
 """Models with a sliding window whose cache keeps only what is in sight: they say what they say with all kept."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

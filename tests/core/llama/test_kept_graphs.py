@@ -1,5 +1,7 @@
 """llama.cpp keeps the graphs of narrow batches, which the set-up adds to it: they still compute what they should."""
 
+from __future__ import annotations
+
 import os
 import random
 from collections.abc import Callable, Iterator

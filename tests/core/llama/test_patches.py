@@ -1,5 +1,7 @@
 """What patches of llama.cpp change: attention on the processor, devices over a socket, outputs in cache lines."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys

@@ -3,6 +3,8 @@
 The set-up changes llama.cpp for that (``packaging/first_start``). It is what lets a seed give the same text always.
 """
 
+from __future__ import annotations
+
 import ctypes
 import random
 from collections.abc import Callable, Iterator

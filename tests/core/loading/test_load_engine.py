@@ -1,5 +1,7 @@
 """Loading: what cannot work is refused with a sentence before llama.cpp sees it; what works gives the same text."""
 
+from __future__ import annotations
+
 import json
 import shutil
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """How a load is planned on machines of all kinds, with workers too, and what a dry run says of its memory."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """The engine process beside its steps: whatever is put in comes out once, and events leave whole and in order."""
 
+from __future__ import annotations
+
 import os
 import queue
 import threading

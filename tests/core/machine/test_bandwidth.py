@@ -1,5 +1,7 @@
 """The bandwidth of memory: how it is measured, when nothing disturbs that, and that it is kept."""
 
+from __future__ import annotations
+
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Measurements that outlive the process, and how many cores others keep busy."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The probe of this machine: real kernels and a real model in a process of its own, and the file that keeps it."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The pipe: values arrive whole and in order, and a lost other side is told."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """The supervisor with real engine processes: every request ends once, and the engine comes back."""
 
+from __future__ import annotations
+
 import shutil
 import signal
 import subprocess

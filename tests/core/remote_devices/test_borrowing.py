@@ -1,5 +1,7 @@
 """A worker over real sockets: who gets in, what is said of the devices, and what is refused in a sentence."""
 
+from __future__ import annotations
+
 import os
 import socket
 import threading

@@ -1,5 +1,7 @@
 """llama.cpp's grammars: what they mean, and what is said of those that cannot be read."""
 
+from __future__ import annotations
+
 import itertools
 import re
 

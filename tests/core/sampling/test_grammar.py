@@ -1,5 +1,7 @@
 """Grammars over Ember's vocabulary: what is compiled, what is refused and why, and what comes next."""
 
+from __future__ import annotations
+
 import itertools
 import json
 import threading

@@ -1,5 +1,7 @@
 """Replies that follow a grammar: always, by the right distribution, with drafts too, and without harm to others."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections import Counter

@@ -1,5 +1,7 @@
 """Sampling: every setting does what its name says, and the draws follow the distribution."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,7 @@
 """Reasoning budgets: thoughts end in time, whole characters stay whole, and grammars go on behind them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import pytest

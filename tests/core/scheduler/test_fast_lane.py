@@ -1,5 +1,7 @@
 """The fast lane: who joins its steps and with how many rows; how fast it stays on recorded curves while all move on."""
 
+from __future__ import annotations
+
 import itertools
 import random
 import statistics

@@ -1,5 +1,7 @@
 """Prompts with images: the text is llama.cpp's own, and what was seen once is not computed again."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

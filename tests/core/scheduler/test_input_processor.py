@@ -1,5 +1,7 @@
 """What a prompt must be to enter: one that cannot fit is refused without reading all of it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

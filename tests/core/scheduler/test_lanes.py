@@ -1,5 +1,7 @@
 """Lanes on a real model: who gives way, that nothing is lost by it, and that every request ends once."""
 
+from __future__ import annotations
+
 import random
 from collections.abc import Iterator
 

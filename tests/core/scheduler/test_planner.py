@@ -1,5 +1,7 @@
 """Plans: who gets rows in the next step."""
 
+from __future__ import annotations
+
 from hypothesis import given
 from hypothesis import strategies as st
 

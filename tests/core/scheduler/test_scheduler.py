@@ -1,5 +1,7 @@
 """Slots change hands between lanes: at once where somebody waits who goes first, and never for nothing."""
 
+from __future__ import annotations
+
 import random
 from itertools import count
 from types import SimpleNamespace

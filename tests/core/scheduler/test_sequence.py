@@ -1,5 +1,7 @@
 """One request while the engine works on it: its figures, and its text."""
 
+from __future__ import annotations
+
 import itertools
 from dataclasses import replace
 

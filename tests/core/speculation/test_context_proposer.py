@@ -1,5 +1,7 @@
 """Proposers with a context of their own: how they choose tokens, make room for texts, and keep the target's states."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,5 +1,7 @@
 """How much is drafted: what pays, also where all requests must bring equally many rows."""
 
+from __future__ import annotations
+
 from types import SimpleNamespace
 from typing import Any, cast
 

@@ -1,5 +1,7 @@
 """The small model that drafts: one decode for all requests, nothing read twice, and a failure that costs no text."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

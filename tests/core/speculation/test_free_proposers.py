@@ -1,5 +1,7 @@
 """Prompt lookup, and what grammars force."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -3,6 +3,8 @@
 Ember in the clothes of GLM-4.5 says what Ember says; a model that counts has heads that are always right.
 """
 
+from __future__ import annotations
+
 import itertools
 from dataclasses import replace
 from pathlib import Path

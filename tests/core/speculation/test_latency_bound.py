@@ -1,5 +1,7 @@
 """Drafts for some make no text wait beyond its lane's target. Pure, on recorded curves."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any, cast

@@ -3,6 +3,8 @@
 They hold whoever drafts: anybody at all, a small model, heads of each kind, and heads of models with a recurrent state.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise

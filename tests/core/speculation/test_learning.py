@@ -1,5 +1,7 @@
 """Acceptance tables and records of texts: what was seen decides."""
 
+from __future__ import annotations
+
 import random
 
 import pytest

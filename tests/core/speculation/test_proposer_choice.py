@@ -1,5 +1,7 @@
 """Which proposer works, for whom and how deep: decided step by step on recorded cost curves, without a model."""
 
+from __future__ import annotations
+
 import random
 from collections import Counter
 

@@ -1,5 +1,7 @@
 """The ledger of what proposers have won and lost."""
 
+from __future__ import annotations
+
 from core.speculation.draft_state import RiskBudget
 
 STEP = 0.010

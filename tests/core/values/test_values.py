@@ -1,5 +1,7 @@
 """Frozen values refuse what can never work, with a sentence."""
 
+from __future__ import annotations
+
 import math
 import pickle
 from typing import Any

@@ -1,5 +1,7 @@
 """Downloaded files that change, move or vanish behind the app's back are noticed; nothing is guessed."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import shutil

@@ -1,5 +1,7 @@
 """A real process downloads and is killed at random moments; the next goes on, and in the end the file is right."""
 
+from __future__ import annotations
+
 import json
 import os
 import random

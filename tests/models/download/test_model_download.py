@@ -1,5 +1,7 @@
 """Downloads over real HTTP: whatever network, disk, links, clocks and Hub do, the file is right or is no model."""
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import os

@@ -1,5 +1,7 @@
 """Each piece is fetched once and no connection idles; the journal survives tears, and spoilt pieces are found."""
 
+from __future__ import annotations
+
 import hashlib
 
 from hypothesis import given, settings

@@ -1,5 +1,7 @@
 """The queue: order, pause, resume, cancel, and what is left of it after a restart."""
 
+from __future__ import annotations
+
 import errno
 import os
 import random

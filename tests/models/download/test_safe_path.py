@@ -1,5 +1,7 @@
 """Names from the Hub never lead out of the models' folder."""
 
+from __future__ import annotations
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

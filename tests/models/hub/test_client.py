@@ -1,5 +1,7 @@
 """Search and repositories through the real client over real HTTP, and a sentence for everything that fails."""
 
+from __future__ import annotations
+
 import socket
 
 import pytest

@@ -1,5 +1,7 @@
 """File names become models, sidecars and quantisations."""
 
+from __future__ import annotations
+
 import pytest
 
 from models.hub.repository import FileRole, RemoteFile, choose, group, quantisation_of, role_of, with_projector

@@ -1,5 +1,7 @@
 """Headers of files on the Hub, read in ranges: the same facts as from the file itself, for little traffic."""
 
+from __future__ import annotations
+
 import pytest
 
 from models.facts.model_facts import read_model

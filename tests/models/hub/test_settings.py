@@ -1,5 +1,7 @@
 """Where the Hub's address, proxy and token come from, and that the token is kept nowhere but in the keyring."""
 
+from __future__ import annotations
+
 import json
 
 import keyring

@@ -1,5 +1,7 @@
 """What tests of partners share."""
 
+from __future__ import annotations
+
 import pytest
 
 from models.facts.model_facts import ModelFacts, read_model

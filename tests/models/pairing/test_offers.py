@@ -1,5 +1,7 @@
 """What could be downloaded to draft: small siblings, heads, and other sidecars of the Hub."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Who could draft for a model, in which order, and why others cannot."""
 
+from __future__ import annotations
+
 import shutil
 from dataclasses import replace
 from pathlib import Path

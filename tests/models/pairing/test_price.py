@@ -1,5 +1,7 @@
 """What a drafted token costs, measured and not, and what drafting is expected to gain."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """What is kept of pairs, and what becomes of it when the file is damaged."""
 
+from __future__ import annotations
+
 import json
 import os
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Which vocabularies are the same, loaded and in files."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from pathlib import Path
 

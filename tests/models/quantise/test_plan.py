@@ -1,5 +1,7 @@
 """What may be quantised to what, and what the result is called."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 

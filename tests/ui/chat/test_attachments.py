@@ -1,5 +1,7 @@
 """Files that go with a message: read, shown, chosen from, sent and kept."""
 
+from __future__ import annotations
+
 import base64
 import io
 import zipfile

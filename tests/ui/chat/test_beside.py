@@ -1,5 +1,7 @@
 """Two chats side by side, in the whole window with a server that streams."""
 
+from __future__ import annotations
+
 from contextlib import closing
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Continuing a reply, editing it into a branch, walking versions by mouse and keyboard; the tree of messages."""
 
+from __future__ import annotations
+
 import threading
 
 import pytest

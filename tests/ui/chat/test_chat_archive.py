@@ -1,5 +1,7 @@
 """The archive's thread: answers come later, writes are kept until they succeed."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path

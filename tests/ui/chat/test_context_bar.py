@@ -1,5 +1,7 @@
 """The bar of the context: what it counts, when it warns, and what it offers."""
 
+from __future__ import annotations
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu

@@ -1,5 +1,7 @@
 """Drafted words, tinted in the text: found in the markdown, kept with the message, drawn also in code."""
 
+from __future__ import annotations
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextDocument

@@ -1,5 +1,7 @@
 """Chats to files and back: our own form, and what other programs export."""
 
+from __future__ import annotations
+
 import json
 import struct
 import zipfile

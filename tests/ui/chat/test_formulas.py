@@ -1,5 +1,7 @@
 """LaTeX in replies: what is a formula, how it is drawn, and that it is copied as it was written."""
 
+from __future__ import annotations
+
 import pytest
 from markdown_it.token import Token
 from PySide6.QtGui import QTextCursor

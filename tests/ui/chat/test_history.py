@@ -1,5 +1,7 @@
 """The list of chats: groups of days, marks, pages."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from datetime import date, datetime
 

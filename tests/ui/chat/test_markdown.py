@@ -1,5 +1,7 @@
 """Blocks of a growing text: cutting changes nothing that can be seen."""
 
+from __future__ import annotations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

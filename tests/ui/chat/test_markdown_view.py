@@ -1,5 +1,7 @@
 """A reply on the screen: the same however it came, and harmless whatever is in it."""
 
+from __future__ import annotations
+
 import random
 import re
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """Prompts that are kept: their variables, the form, the library, the instructions of models."""
 
+from __future__ import annotations
+
 import pytest
 from PySide6.QtCore import Qt
 

@@ -1,5 +1,7 @@
 """The race: two ways to answer, in turns or at once, measured, and kept as a picture."""
 
+from __future__ import annotations
+
 import threading
 from pathlib import Path
 

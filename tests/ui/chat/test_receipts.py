@@ -1,5 +1,7 @@
 """What is said of a reply that has ended."""
 
+from __future__ import annotations
+
 import pytest
 
 from ui.chat.messages.receipts import phases, problem_of, receipt, receipt_facts, what_would_help, why_this_fast

@@ -1,5 +1,7 @@
 """A damaged file of chats, a backup, and what comes back of them."""
 
+from __future__ import annotations
+
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,5 +1,7 @@
 """How soon a reply is wanted: chosen beside the field, kept with the chat, and told under the reply."""
 
+from __future__ import annotations
+
 import sqlite3
 import threading
 from pathlib import Path

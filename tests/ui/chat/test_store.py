@@ -1,5 +1,7 @@
 """Chats on disk: what is written is there again, also after the worst."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal

@@ -1,5 +1,7 @@
 """What a model thinks before it answers: folded, streaming inside, timed, and kept with the chat."""
 
+from __future__ import annotations
+
 import threading
 
 import pytest

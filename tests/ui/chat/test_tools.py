@@ -1,5 +1,7 @@
 """Tools in the chat: a real MCP server, what is asked for, and what comes of a call."""
 
+from __future__ import annotations
+
 import json
 import sys
 import threading

@@ -1,5 +1,7 @@
 """The palette in the window, with the keyboard alone."""
 
+from __future__ import annotations
+
 from functools import partial
 
 import pytest

@@ -1,5 +1,7 @@
 """The languages of the window: their files are whole and current, and the window speaks them."""
 
+from __future__ import annotations
+
 import os
 import re
 import subprocess

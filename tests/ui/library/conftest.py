@@ -1,5 +1,7 @@
 """The library page with the real process, a hub and folders of its own."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """A model of the Hub is downloaded with what would draft for it, with the real process behind the window."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

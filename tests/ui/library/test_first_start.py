@@ -1,5 +1,7 @@
 """The card for newcomers: the machine is measured, a model is downloaded with one click and used."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """What a user does in the library, with the real process behind it."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Partners, tests of pairs, recommendations and changed files in the library page, with the real process behind it."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

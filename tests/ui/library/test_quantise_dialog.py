@@ -1,5 +1,7 @@
 """Smaller copies in the window, made by the real process."""
 
+from __future__ import annotations
+
 import shutil
 from pathlib import Path
 

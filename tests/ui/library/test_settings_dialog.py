@@ -1,5 +1,7 @@
 """The settings of a model in the window, kept by the real process."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,7 @@
 """A real server with the bundled model, one for all tests of a page, and a window that uses it."""
 
+from __future__ import annotations
+
 import socket
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,5 +1,7 @@
 """The jobs page with the real server: files of requests, hard questions, and what becomes of them."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

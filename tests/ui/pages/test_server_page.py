@@ -1,5 +1,7 @@
 """The server page in the window, with the real server: what is switched, copied, made and ended there."""
 
+from __future__ import annotations
+
 import json
 import tomllib
 from contextlib import redirect_stdout

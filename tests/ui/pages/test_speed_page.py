@@ -1,5 +1,7 @@
 """The speed page: what it says of the engine, with the real server; its sentences and lines without."""
 
+from __future__ import annotations
+
 import pytest
 from PySide6.QtCore import Qt, QTimer
 

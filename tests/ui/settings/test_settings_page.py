@@ -1,5 +1,7 @@
 """The settings page: what is chosen counts at once, is kept, is found, and can be taken back."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

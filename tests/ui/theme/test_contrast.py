@@ -1,5 +1,7 @@
 """Every palette can be read: WCAG 2's AA for all text, AAA for the palettes of high contrast."""
 
+from __future__ import annotations
+
 from itertools import product
 
 import pytest

@@ -1,5 +1,7 @@
 """The reading of one file, away from the window: it tells how far it is, ends once, and can be cancelled."""
 
+from __future__ import annotations
+
 import json
 import shutil
 from pathlib import Path

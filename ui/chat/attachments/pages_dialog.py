@@ -1,5 +1,7 @@
 """Asks which pages or parts of a file are sent."""
 
+from __future__ import annotations
+
 import re
 
 from PySide6.QtCore import Qt, Signal

@@ -1,5 +1,7 @@
 """Which parts of long files fit a question: by their words (BM25), or by vectors where a model gives some. No Qt."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections import Counter

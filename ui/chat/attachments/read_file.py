@@ -4,6 +4,8 @@ It prints a line of JSON for each step, ``{"progress": 0.5}``, and at the end ``
 it or ``{"problem": "a sentence"}``. What a hostile file does then harms this process only, which may be killed.
 """
 
+from __future__ import annotations
+
 import base64
 import io
 import json

@@ -1,5 +1,7 @@
 """What happens between Enter and the message: tokens are counted, and passages of long files are found."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal

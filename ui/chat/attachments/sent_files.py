@@ -1,5 +1,7 @@
 """The files of a message that was sent: a line each, which unfolds to what the model was given."""
 
+from __future__ import annotations
+
 import base64
 import binascii
 from collections.abc import Sequence

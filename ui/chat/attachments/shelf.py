@@ -1,5 +1,7 @@
 """The files that will go with the next message: read, counted, shown, and taken away again."""
 
+from __future__ import annotations
+
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence

@@ -1,5 +1,7 @@
 """A chat as text: JSON that can be imported again, or Markdown to read. No Qt."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from dataclasses import asdict

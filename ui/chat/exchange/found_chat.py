@@ -1,5 +1,7 @@
 """What a file of another program says of one chat. No Qt."""
 
+from __future__ import annotations
+
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,6 +3,8 @@
 As the source of GPT4All 3.5 to 3.10 says (chat.cpp, chatllm.cpp, chatmodel.cpp): versions 10 to 12 of its files.
 """
 
+from __future__ import annotations
+
 import struct
 
 from ui.chat.exchange.found_chat import FoundChat, Said, UnknownFile, milliseconds

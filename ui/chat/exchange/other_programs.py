@@ -1,5 +1,7 @@
 """Chats as ChatGPT, LM Studio and Open WebUI export them; each reader takes one chat's object. No Qt."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Callable, Iterator

@@ -3,6 +3,8 @@
 It prints a line of JSON for each chat, ``{"chat": …, "progress": 0.5}``, or ``{"problem": "a sentence"}``.
 """
 
+from __future__ import annotations
+
 import json
 import sys
 import zipfile

@@ -1,5 +1,7 @@
 """Puts a chat that was found in a file into the store, once. No Qt."""
 
+from __future__ import annotations
+
 import json
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """The list of chats as a Qt model: what is pinned, folders, and the others by day."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta

@@ -1,5 +1,7 @@
 """The side with all chats: search, new, rename, folders, archive, delete."""
 
+from __future__ import annotations
+
 from functools import partial
 from pathlib import Path
 

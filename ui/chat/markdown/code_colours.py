@@ -1,5 +1,7 @@
 """Colours the code in documents: lexed on a thread of its own, applied in small steps."""
 
+from __future__ import annotations
+
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor

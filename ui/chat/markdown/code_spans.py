@@ -1,5 +1,7 @@
 """Which parts of a program's text get which colour, after Pygments. No Qt here; safe on any thread."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 MAX_CODE = 200_000  # characters; longer code stays plain

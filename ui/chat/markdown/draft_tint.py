@@ -1,5 +1,7 @@
 """Finds in a written reply which characters were drafted, while its pieces are put into the document. No Qt here."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 

@@ -1,5 +1,7 @@
 """Draws LaTeX as SVG, after ziamath. No Qt here; safe on any thread."""
 
+from __future__ import annotations
+
 import re
 from typing import NamedTuple
 

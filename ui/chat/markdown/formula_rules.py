@@ -3,6 +3,8 @@
 A formula that is not closed yet is text. So are dollars in prose, as in "costs $5 and $6".
 """
 
+from __future__ import annotations
+
 import re
 
 from markdown_it import MarkdownIt

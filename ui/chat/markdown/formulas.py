@@ -1,5 +1,7 @@
 """Formulas in documents: drawn on a thread of their own, and painted in any colour and size."""
 
+from __future__ import annotations
+
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 

@@ -1,5 +1,7 @@
 """Markdown as blocks: which part of a growing text can no longer change. No Qt here."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """A reply as formatted text, also while it grows."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from markdown_it.token import Token

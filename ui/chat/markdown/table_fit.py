@@ -1,5 +1,7 @@
 """Widths of table columns, so that lines break between words and not inside them where there is room for that."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """What every message needs to show its text."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from ui.chat.markdown.code_colours import CodeColours

@@ -1,5 +1,7 @@
 """A piece of text that is as tall as it needs to be and never scrolls by itself."""
 
+from __future__ import annotations
+
 import math
 
 from PySide6.QtCore import QSizeF, Qt, QUrl, Signal

@@ -1,5 +1,7 @@
 """What the model said: its text, how it went, and the receipt."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 

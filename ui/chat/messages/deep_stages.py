@@ -1,5 +1,7 @@
 """The stages of a deep reply in a row, the one at work marked."""
 
+from __future__ import annotations
+
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from ui.chat.markdown.text_tools import TextTools

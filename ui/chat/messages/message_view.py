@@ -1,5 +1,7 @@
 """What the views of all messages have in common: their buttons, which show when the message is of interest."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QEnterEvent, QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget

@@ -1,5 +1,7 @@
 """The line under a reply, which opens: where its time went, its figures, and why it was this fast."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt

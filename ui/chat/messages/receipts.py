@@ -1,5 +1,7 @@
 """What is said of a reply: how far it is, and how it went. No Qt here."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from core.values.engine_options import DEFAULT_KV_TYPE

@@ -1,5 +1,7 @@
 """What a model thought before it answered: one line with the time it took, which unfolds."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from PySide6.QtCore import Qt

@@ -1,5 +1,7 @@
 """The messages of a chat, newest at the bottom; widgets of older ones are made when they are needed."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar

@@ -1,5 +1,7 @@
 """What the user said, in a bubble on the right; can be edited and sent again."""
 
+from __future__ import annotations
+
 import math
 
 from PySide6.QtCore import QSize, Qt, Signal

@@ -1,5 +1,7 @@
 """The prompts that are kept, as the window knows them."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal

@@ -1,5 +1,7 @@
 """Offers kept prompts beside the message and beside the instructions of a chat."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 

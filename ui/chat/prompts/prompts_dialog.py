@@ -1,5 +1,7 @@
 """Where prompts are written, changed and deleted."""
 
+from __future__ import annotations
+
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Variables in a prompt: ``{{name}}``. No Qt."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 

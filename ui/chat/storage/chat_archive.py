@@ -1,5 +1,7 @@
 """The thread that owns the chat store: the window asks and is answered later, it never waits for a disk. No Qt."""
 
+from __future__ import annotations
+
 import queue
 import sqlite3
 import threading

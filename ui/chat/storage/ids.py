@@ -1,5 +1,7 @@
 """Numbers for new chats and messages, given without asking the disk."""
 
+from __future__ import annotations
+
 import threading
 import time
 

@@ -1,5 +1,7 @@
 """The messages of one chat as a tree: edits and regenerated replies are branches, nothing is lost."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 from ui.client.chat_records import Message

@@ -1,5 +1,7 @@
 """Chats from a damaged file or a backup: every row that can still be read. No Qt here."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Where the words of a search are in a text. No Qt here."""
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Iterable

@@ -1,5 +1,7 @@
 """Chats in SQLite. No Qt here; one thread owns a store (see ``archive``)."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import re

@@ -1,5 +1,7 @@
 """The calls that a model made together: allowed, made, and over."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from functools import partial

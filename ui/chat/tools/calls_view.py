@@ -1,5 +1,7 @@
 """The calls of tools in a reply: a question while one waits to be allowed, then a line that unfolds."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 

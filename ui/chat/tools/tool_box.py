@@ -1,5 +1,7 @@
 """The MCP servers of the window: which there are, what they offer, and what they may do without being asked for."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Sequence

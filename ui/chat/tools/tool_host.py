@@ -7,6 +7,8 @@ It reads a line of JSON for each wish: ``{"open": name, "at": command or address
 ``{"call": 1, "result": text, "is_error": false}``. It ends when its input does.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os

@@ -1,5 +1,7 @@
 """Which MCP servers the chats may use."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal

@@ -1,5 +1,7 @@
 """One setting of a model: its label, its field, what is wrong with it, and a way back to what is recommended."""
 
+from __future__ import annotations
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 

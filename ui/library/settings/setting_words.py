@@ -1,5 +1,7 @@
 """What the settings of a model are called, and what they do. No Qt here."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import get_args
 

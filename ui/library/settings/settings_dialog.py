@@ -1,5 +1,7 @@
 """The settings of one model."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, QTimer, Signal
