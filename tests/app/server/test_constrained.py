@@ -129,6 +129,27 @@ def test_only_allowed_tools_are_called_and_strict_ones_bind_the_arguments(server
     assert not told.choices[0].message.tool_calls
 
 
+def test_beside_a_form_of_the_answer_tools_are_called_or_the_answer_has_it(server):
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema, "strict": True}}
+    for strict in (None, True):  # as agents send their tools
+        more = {"tools": [tool("get_weather", strict, city={"type": "string"})], "response_format": form}
+        called = server.chat("What is the weather in Paris?", max_tokens=200, **more).choices[0]
+        assert (called.finish_reason, called.message.content) == ("tool_calls", None)
+        assert "city" in json.loads(called.message.tool_calls[0].function.arguments)
+        tokens = server.http.post("/tokenize", json={"content": "<tool_call>"}).json()["tokens"]
+        no_call = {str(token): -100 for token in tokens}  # the toy calls whatever is asked
+        answer = server.chat("Tell me a number.", max_tokens=200, logit_bias=no_call, **more).choices[0]
+        assert json.loads(answer.message.content).keys() == {"n"}
+        told = server.chat("What is the weather in Paris?", max_tokens=200, tool_choice="none", **more).choices[0]
+        assert json.loads(told.message.content).keys() == {"n"}
+
+
 # Wherever a reply is cut, its parser tells calls from text: test_real_templates.py.
 @pytest.mark.parametrize("n_tokens", [3, 8, 20])
 def test_a_call_that_is_cut_is_never_shown_as_text(server, n_tokens):
