@@ -75,6 +75,8 @@ _SAMPLERS: dict[str, tuple[str, dict[str, float]]] = {
 # Those that clients name and that change nothing: one only joins tokens that begin alike, one needs
 # ``adaptive_target``, and the last one is no longer in llama.cpp.
 _NO_SAMPLERS = {"i": "infill", "a": "adaptive_p", "f": "tfs_z"}
+# Told to a model that has tools beside a form of its answer; llama.cpp has a sentence for that too.
+_ANSWER_FORM = "If you call no tool, answer with JSON that follows this schema:"
 # What OpenRouter says of reasoning, by its names and ours.
 _REASONING = {"effort": "reasoning_effort", "enabled": "enable_thinking", "max_tokens": "reasoning_budget"}
 
@@ -673,7 +675,13 @@ class ChatCompletionBody(GenerationBody):
         extra |= self.chat_template_kwargs or {}
         tools = [tool.model_dump(exclude_none=True) for tool in self.tools or ()] if self.uses_tools else None
         places = iter(marks)
-        return extra | {"messages": [message.template_value(places) for message in self.messages], "tools": tools}
+        messages = [message.template_value(places) for message in self.messages]
+        binding = self.binding
+        if binding is not None and binding.answer is not None:
+            # Where calls are as likely as an answer that it was not told of, a model would call for ever.
+            hint = f"{_ANSWER_FORM}\n{json.dumps(binding.answer, ensure_ascii=False)}"
+            messages[0] |= {"content": f"{messages[0]['content'] or ''}\n\n{hint}".lstrip()}
+        return extra | {"messages": messages, "tools": tools}
 
 
 def _function_name(tool: Any) -> Any:

@@ -148,6 +148,14 @@ def test_beside_a_form_of_the_answer_tools_are_called_or_the_answer_has_it(serve
         assert json.loads(answer.message.content).keys() == {"n"}
         told = server.chat("What is the weather in Paris?", max_tokens=200, tool_choice="none", **more).choices[0]
         assert json.loads(told.message.content).keys() == {"n"}
+        # The model is told of the form: it would not begin with a brace by itself, and rather call again.
+        for first in ("user", "system"):
+            messages = [{"role": first, "content": "Be brief."}, *USER]
+            shown = server.http.post("/apply-template", json={"messages": messages, **more}).json()["prompt"]
+            assert (
+                f"Be brief.\n\nIf you call no tool, answer with JSON that follows this schema:\n{json.dumps(schema)}"
+                in shown
+            )
 
 
 # Wherever a reply is cut, its parser tells calls from text: test_real_templates.py.
