@@ -11,7 +11,6 @@ A reply of no tokens is an empty text: the prompt is evaluated, which warms the 
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -570,12 +569,12 @@ class ChatCompletionBody(GenerationBody):
         if isinstance(choice, ChosenTool):
             tools = [tool for tool in tools if tool.name == choice.function.name]
         asked = super().constraint
-        has_form = asked is not None and asked.kind == "json_schema" and not must_call
-        if not must_call and not has_form and not any(tool.strict for tool in tools):
+        answer = asked if asked is not None and asked.kind == "json_schema" and not must_call else None
+        if not must_call and answer is None and not any(tool.strict for tool in tools):
             return None
         calls = tuple((tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools)
         at_most_one = self.parallel_tool_calls is False or isinstance(choice, ChosenTool)
-        return ToolBinding(calls, must_call, at_most_one, json.loads(asked.text) if asked and has_form else None)
+        return ToolBinding(calls, must_call, at_most_one, answer)
 
     @property
     def continues(self) -> bool:
@@ -679,7 +678,7 @@ class ChatCompletionBody(GenerationBody):
         binding = self.binding
         if binding is not None and binding.answer is not None:
             # Where calls are as likely as an answer that it was not told of, a model would call for ever.
-            hint = f"{_ANSWER_FORM}\n{json.dumps(binding.answer, ensure_ascii=False)}"
+            hint = f"{_ANSWER_FORM}\n{binding.answer.text}"
             messages[0] |= {"content": f"{messages[0]['content'] or ''}\n\n{hint}".lstrip()}
         return extra | {"messages": messages, "tools": tools}
 

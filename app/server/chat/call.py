@@ -195,20 +195,24 @@ class ChatChoice:
         update = ChatUpdate(
             news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end, drafted, news.read
         )
-        self.keep(update)
+        self.keep(update, len(news.text))
         return update
 
-    def keep(self, update: ChatUpdate) -> None:
-        """Keep what is new."""
+    def keep(self, update: ChatUpdate, n_chars: int = 0) -> None:
+        """Keep what is new; ``n_chars`` are those of the text that was taken apart, with its markers."""
         self.n_tokens += update.n_tokens
         self.started, self.end = update.started or self.started, update.end
         if update.logprobs:
             self.logprobs += update.logprobs
         for piece in update.pieces:
             self._keep(piece)
+        thoughts = [piece.text for piece in update.pieces if isinstance(piece, ReasoningText)]
         if update.pieces:
             self.is_reasoning = isinstance(update.pieces[-1], ReasoningText)
-        if self.is_reasoning:
+        if 0 < len(thoughts) < len(update.pieces):  # which of its tokens were thoughts is not told
+            n_thought = sum(map(len, thoughts))
+            self.n_reasoning += round(update.n_tokens * n_thought / max(n_chars, n_thought))
+        elif self.is_reasoning:
             self.n_reasoning += update.n_tokens
 
     @property

@@ -47,13 +47,14 @@ def tool_grammar(form: ReplyFormat, binding: ToolBinding, thought: tuple[str, st
         start = f'("\\n" | " ")? {opening(rules.marker)} {any_call}{more} {closing}'
         if binding.answer is not None:
             start = f"{start} | answer"
-            rules.lines.append(f"answer: {_json(binding.answer)}")
+            rules.lines.append(f"answer: {_json(json.loads(binding.answer.text))}")
     else:
         # Calls that go on without a section around them may come again after text.
         start = f"({opening(rules.until)} {any_call}{more} {closing}){'?' if binding.at_most_one else '*'} rest"
         rules.lines.append("rest: TEXT")
     lark = "\n".join([f"start: {start}", *rules.lines, "TEXT: /(.|\\n)*/"])
-    return Constraint("lark", lark, "tools", tuple(rules.markers), thought)
+    field = "tools" if binding.answer is None else binding.answer.field
+    return Constraint("lark", lark, field, tuple(rules.markers), thought)
 
 
 @dataclass(slots=True)

@@ -207,6 +207,7 @@ TEXT_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type"
         (choice({"type": "allowed_tools"}), "tool_choice", "needs a mode and a list of some of the tools."),
         (choice("required", TEXT_TOOL), "tools", "The parameters of the function f must be of type object."),
         (choice("auto", tool("f", strict=True, x={"type": "nope"})), "tools", "The form of the tools cannot be"),
+        ({"json_schema": {"type": "nope"}, "tools": [DICE]}, "json_schema", "Invalid type: nope"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_with_its_field(server, fields, param, says):
