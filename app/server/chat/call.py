@@ -184,7 +184,7 @@ class ChatChoice:
     n_reasoning: int = 0  # of these tokens
     started: Started | None = None
     end: Ended | None = None
-    has_call: bool = False  # a whole one
+    has_call: bool = False  # a whole one, as the last
     is_reasoning: bool = False  # the text that came last
     drafted: DraftedText | None = None  # where it is asked for
 
@@ -220,7 +220,8 @@ class ChatChoice:
         """Why the choice ended: ``stop``, ``length`` or ``tool_calls``."""
         if self.end is not None and self.end.reason is FinishReason.LENGTH:
             return "length"
-        return "tool_calls" if self.calls else "stop"
+        is_cut = self.end is not None and self.end.stop and not self.has_call
+        return "tool_calls" if self.calls and not is_cut else "stop"
 
     @property
     def has_enough(self) -> bool:
@@ -234,7 +235,7 @@ class ChatChoice:
             return [ContentText(news.text)] if news.text else []
         pieces = self.parser.feed(news.text) if news.text else []
         if news.end is not None:
-            pieces += self.parser.finish(is_cut=news.end.reason is FinishReason.LENGTH)
+            pieces += self.parser.finish(is_cut=news.end.reason is FinishReason.LENGTH or bool(news.end.stop))
         if self.makes_one_call:
             last = next((i for i, piece in enumerate(pieces) if isinstance(piece, CallEnded)), len(pieces))
             return pieces[: last + 1]
@@ -254,6 +255,7 @@ class ChatChoice:
             self.reasoning.append(piece.text)
         elif isinstance(piece, CallBegun):
             self.calls.append(RequestedCall(piece.id, piece.name))
+            self.has_call = False
         elif isinstance(piece, CallArguments):
             self.calls[-1].arguments += piece.text
         else:

@@ -178,6 +178,19 @@ def form(**fields: object) -> dict:
     return {"response_format": {"type": "json_schema"} | fields}
 
 
+def test_a_stop_string_in_a_call_leaves_it_unfinished_and_shows_no_marker(server):
+    asked = {"tools": [WEATHER], "temperature": 0, "max_tokens": 60}
+    for stop, why, arguments in (
+        ("Paris", "stop", '{"city": "'),
+        ("</tool_call>", "tool_calls", '{"city": "Paris"}'),
+        ('"name"', "stop", None),
+    ):
+        choice = server.chat("What is the weather in Paris?", stop=[stop], **asked).choices[0]
+        calls = [call.function.arguments for call in choice.message.tool_calls or ()]
+        assert (choice.finish_reason, calls) == (why, [arguments] if arguments else [])
+        assert not choice.message.content
+
+
 def choice(tool_choice: object, *tools: dict) -> dict:
     return {"tool_choice": tool_choice, "tools": list(tools or [DICE])}
 
