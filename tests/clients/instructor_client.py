@@ -5,12 +5,13 @@ from typing import Literal
 
 import instructor
 import openai
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 
 class Choice(BaseModel):
-    """A colour and a size."""
+    """A colour and a size. The toy would add what is not forbidden."""
 
+    model_config = ConfigDict(extra="forbid")
     colour: Literal["red", "green"]
     size: Literal["small", "large"]
 
