@@ -26,7 +26,16 @@ from app.server.http.described import EVENT_STREAM, FILE, JSON, LINES, TEXT, ans
 from app.server.http.docs_page import docs_page
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.keys import ApiKeys
-from app.server.http.limits import AllowedOrigins, BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
+from app.server.http.limits import (
+    AllowedOrigins,
+    BearerAuth,
+    BodyLimit,
+    HostCheck,
+    JsonOnly,
+    OriginCheck,
+    PlainPath,
+    RequestIds,
+)
 from app.server.http.sse import ClientGone
 from app.server.library.routes import describe, handler_of, library_events
 from app.server.library.worker import LibraryWorker
@@ -327,6 +336,7 @@ def _middleware(settings: ServerSettings, keys: ApiKeys, remotes: Remotes, origi
     """Return what a request passes through, outermost first."""
     middleware = [
         Middleware(PlainPath, routes=_SHORT, others=_PATHS),
+        Middleware(RequestIds),
         Middleware(HostCheck, settings=settings, keys=keys),
         Middleware(OriginCheck, origins=origins, keys=keys),
         Middleware(BearerAuth, keys=keys),

@@ -24,4 +24,7 @@ assert model.invoke("Tell me a story.").content
 assert "".join(chunk.content for chunk in model.stream("Tell me a story."))
 answer = model.bind_tools([Weather], tool_choice="required").invoke("What is the weather in Paris?")
 assert answer.tool_calls[0]["name"] == "Weather"
+# Agents send their tools and the form of the answer together.
+both = model.bind_tools([Weather], strict=True, response_format=Weather).invoke("What is the weather in Paris?")
+assert both.tool_calls[0]["name"] == "Weather"
 assert isinstance(model.with_structured_output(Weather).invoke("What is the weather in Paris?"), Weather)

@@ -70,8 +70,23 @@ CLIENTS = (
         "npm",
         ("ai", "ollama-ai-provider-v2", "zod"),
     ),
-    Client("LangChain", "langchain-openai", "invoke, stream, tools, structured output", ("langchain_client.py",)),
+    Client(
+        "LangChain",
+        "langchain-openai",
+        "invoke, stream, tools, structured output, tools beside it",
+        ("langchain_client.py",),
+    ),
     Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
+    Client(
+        "pydantic-ai",
+        "pydantic-ai-slim",
+        "an agent with a tool, a stream, a form; chat and responses",
+        ("pydantic_ai_client.py",),
+        more=("openai",),
+    ),
+    Client(
+        "instructor", "instructor", "an object by a tool and by a schema, also as it grows", ("instructor_client.py",)
+    ),
     Client("llm", "llm", "one prompt, and one that continues it", ("llm_client.py",)),
     Client(
         "codex", "@openai/codex", "one shot (`codex exec`), set up as the window says", ("codex_client.mjs",), "npm"

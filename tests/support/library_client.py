@@ -1,4 +1,7 @@
-"""A client of the library's routes that waits for answers, for tests that are no window."""
+"""A client of the library's routes that waits for answers, for tests that are no window.
+
+Each answer has the form that our OpenAPI describes.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,17 @@ from typing import Any
 
 import httpx
 import pytest
+from jsonschema import Draft202012Validator
 
 from models.formatting.json_values import value_of
-from models.library.requests import EVENTS, ROUTES
+from models.library.requests import EVENTS, ROUTES, Route
 from models.library.values import Download, Quantising, Trouble, TroubleKind
 from tools.stand_ins.library_server import KEY, LibraryServer
 
 # Longer than measuring this machine takes while other tests keep its cores, shorter than pytest waits.
 SECONDS = 240.0
 ROUTE_OF = {route.request: route for route in ROUTES}
+_forms: dict[Route, Draft202012Validator] = {}  # of answers, as any server describes them
 
 
 class LibraryClient:
@@ -40,6 +45,8 @@ class LibraryClient:
         """Return what answers a request, or a Trouble."""
         route = ROUTE_OF[type(request)]
         answer = self.http.request(route.method, route.path, **_given(request))
+        if answer.status_code == 200:
+            self._form_of(route).validate(answer.json())
         return _answer(route.answer, answer)
 
     def get(self, request: object) -> Any:
@@ -58,10 +65,7 @@ class LibraryClient:
                 response.read()
                 yield iter([_trouble(response.json())])
             else:
-                yield (
-                    _trouble(event) if "error" in event else value_of(route.answer, event)
-                    for event in _events(response)
-                )
+                yield (_trouble(event) if "error" in event else self._part(route, event) for event in _events(response))
 
     @property
     def downloads(self) -> tuple[Download, ...]:
@@ -85,6 +89,19 @@ class LibraryClient:
         self.server.close()
         self._reader.join(SECONDS)
         self.http.close()
+
+    def _part(self, route: Route, found: Any) -> Any:
+        self._form_of(route).validate(found)
+        return value_of(route.answer, found)
+
+    def _form_of(self, route: Route) -> Draft202012Validator:
+        if not _forms:
+            document = self.http.get("/openapi.json").json()
+            for one in ROUTES:
+                described = document["paths"][one.path][one.method.lower()]["responses"]["200"]
+                form = described["content"]["application/json"]["schema"]
+                _forms[one] = Draft202012Validator(form | {"components": document["components"]})
+        return _forms[route]
 
     def _told(self, name: str, kind: Any) -> Any:
         return next((value_of(kind, news["value"]) for news in reversed(self.news) if news["news"] == name), ())

@@ -43,6 +43,7 @@ class AnthropicTool(LenientBody):
     type: str | None = None
     description: str | None = None
     input_schema: dict[str, Any] | None = None
+    strict: bool | None = None
 
 
 class AnthropicThinking(WholeNumbers, LenientBody):
@@ -144,7 +145,7 @@ def _function(tool: AnthropicTool) -> dict[str, Any]:
             param="tools",
         )
     function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-    return {"type": "function", "function": function}
+    return {"type": "function", "function": function | {"strict": tool.strict}}
 
 
 def _text(content: Any, where: str) -> str:

@@ -24,13 +24,9 @@ _KINDS = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input
 async def create_message(body: MessageBody, http: HttpRequest) -> Response:
     """Answer the messages, as one object or as a stream of events."""
     call = ChatCall(body.chat(), http.app.state.pool, http.app.state.renderer)
-    request_id = new_id("req")
     if body.stream:
-        stream = EventStream(_stream(call))
-        stream.headers_sent = [*stream.headers_sent, (b"request-id", request_id.encode())]
-        return stream
-    answer = await while_connected(http.receive, _answer(call))
-    return JSONResponse(answer, headers={"request-id": request_id})
+        return EventStream(_stream(call))
+    return JSONResponse(await while_connected(http.receive, _answer(call)))
 
 
 async def count_tokens(body: MessageBody, http: HttpRequest) -> Response:
@@ -85,7 +81,8 @@ class MessageReply:
         events: list[Block] = []
         if not self._has_begun:
             self._has_begun = True
-            events = [{"type": "message_start", "message": self.message() | {"content": []}}, {"type": "ping"}]
+            begun = self.message() | {"content": [], "stop_reason": None, "stop_sequence": None}
+            events = [{"type": "message_start", "message": begun}, {"type": "ping"}]
         for piece in update.pieces:
             events += self._take(piece)
         return events

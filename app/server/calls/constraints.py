@@ -87,9 +87,11 @@ def grammar_of(text: str) -> Constraint:
 class ToolBinding:
     """Which calls a reply may or must have: name and schema of the arguments of each tool.
 
-    With ``must_call`` the answer is calls and nothing else; without it, text may stand before and between them.
+    With ``must_call`` the answer is calls and nothing else; without it, text may stand before and between them. Where
+    there is an ``answer``, of the kind json_schema, a reply is either calls or JSON that follows it.
     """
 
     tools: tuple[tuple[str, JsonSchema], ...]
     must_call: bool
     at_most_one: bool
+    answer: Constraint | None = None

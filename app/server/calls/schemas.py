@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -71,6 +71,11 @@ _SAMPLERS: dict[str, tuple[str, dict[str, float]]] = {
     "xtc": ("x", {"xtc_probability": 0.0}),
     "temperature": ("t", {"temperature": 1.0}),
 }
+# Those that clients name and that change nothing: one only joins tokens that begin alike, one needs
+# ``adaptive_target``, and the last one is no longer in llama.cpp.
+_NO_SAMPLERS = {"i": "infill", "a": "adaptive_p", "f": "tfs_z"}
+# Told to a model that has tools beside a form of its answer; llama.cpp has a sentence for that too.
+_ANSWER_FORM = "If you call no tool, answer with JSON that follows this schema:"
 # What OpenRouter says of reasoning, by its names and ours.
 _REASONING = {"effort": "reasoning_effort", "enabled": "enable_thinking", "max_tokens": "reasoning_budget"}
 
@@ -146,12 +151,15 @@ _AS_IT_IS: dict[str, Any] = {
     "use_beam_search": False,
 }
 _OTHER_NAMES = {
+    "logprobs": "n_probs",
+    "max_completion_tokens": "max_tokens",
     "n_predict": "max_tokens",
     "reasoning_budget_tokens": "reasoning_budget",
     "repetition_penalty": "repeat_penalty",
     "typ_p": "typical_p",
 }
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n_predict"})
+_RANDOM_SEEDS = (-1, 2**32 - 1)  # how llama-server, Ollama and LM Studio write a seed that is to be drawn
 
 
 class LoraScale(WholeNumbers):
@@ -163,6 +171,9 @@ class LoraScale(WholeNumbers):
 
 class GenerationBody(WholeNumbers):
     """What both kinds of completion have in common."""
+
+    refused: ClassVar[frozenset[str] | None] = None
+    """Fields that are refused besides, where others that are not known change nothing; None refuses all of them."""
 
     model: str | None = None
     stream: bool | None = None
@@ -211,12 +222,9 @@ class GenerationBody(WholeNumbers):
         """Leave out hints, nulls and what asks for nothing, and take other spellings of what is known."""
         if not isinstance(value, dict):
             return value
-        sent = {
-            name: one
-            for name, one in value.items()
-            if one is not None
-            and (name in cls.model_fields or not (name in HINTS or (name in _AS_IT_IS and one == _AS_IT_IS[name])))
-        }
+        sent = {name: one for name, one in value.items() if one is not None and cls._counts(name, one)}
+        if sent.get("seed") in _RANDOM_SEEDS:
+            del sent["seed"]
         for name, ours in _OTHER_NAMES.items():
             if name in sent and ours in cls.model_fields and name not in cls.model_fields:
                 sent.setdefault(ours, sent.pop(name))
@@ -225,18 +233,27 @@ class GenerationBody(WholeNumbers):
                 sent[name] = None
         return sent
 
+    @classmethod
+    def _counts(cls, name: str, value: Any) -> bool:
+        """Return whether a field is known here, or would have to be."""
+        if name in cls.model_fields or name in _OTHER_NAMES:
+            return True
+        is_hint = name in HINTS if cls.refused is None else name not in cls.refused
+        return not is_hint and not (name in _AS_IT_IS and value == _AS_IT_IS[name])
+
     @field_validator("samplers", mode="before")
     @classmethod
     def _by_letters(cls, samplers: Any) -> Any:
-        letters = {letter: name for name, (letter, _) in _SAMPLERS.items()}
+        letters = {letter: name for name, (letter, _) in _SAMPLERS.items()} | _NO_SAMPLERS
         return [letters.get(letter, letter) for letter in samplers] if isinstance(samplers, str) else samplers
 
     @field_validator("samplers")
     @classmethod
     def _in_order(cls, samplers: list[str] | None) -> list[str] | None:
         known = list(_SAMPLERS)
-        # llama.vim names it too: it only joins tokens that begin alike, and no sampler here takes its place.
-        samplers = [name for name in samplers if name != "infill"] if samplers else samplers
+        if samplers:
+            named = ("typ_p" if name == "typical_p" else name for name in samplers)
+            samplers = [name for name in named if name not in _NO_SAMPLERS.values()]
         places = [known.index(name) if name in known else -1 for name in samplers or ()]
         if -1 in places or places != sorted(set(places)):
             raise ValueError(f"samplers can leave out some of {', '.join(known)}, which run in this order")
@@ -270,10 +287,8 @@ class GenerationBody(WholeNumbers):
 
     @property
     def stop_strings(self) -> tuple[str, ...]:
-        """The strings before which the text ends."""
-        if self.stop is None:
-            return ()
-        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        """The strings before which the text ends; empty ones say nothing, as at llama-server."""
+        return tuple(one for one in ([self.stop] if isinstance(self.stop, str) else self.stop or ()) if one)
 
     @property
     def includes_usage(self) -> bool:
@@ -540,7 +555,7 @@ class ChatCompletionBody(GenerationBody):
     def constraint(self) -> Constraint | None:
         """What the answer must look like, None where it is free. Raises BadRequest where that is said twice."""
         constraint = super().constraint
-        if constraint is not None and self.binding is not None:
+        if constraint is not None and constraint.kind != "json_schema" and self.binding is not None:
             raise BadRequest(f"{constraint.field} and tools cannot be followed both: send one of them.", param="tools")
         return constraint
 
@@ -553,10 +568,13 @@ class ChatCompletionBody(GenerationBody):
         must_call = choice == "required" or isinstance(choice, ChosenTool)
         if isinstance(choice, ChosenTool):
             tools = [tool for tool in tools if tool.name == choice.function.name]
-        if not must_call and not any(tool.strict for tool in tools):
+        asked = super().constraint
+        answer = asked if asked is not None and asked.kind == "json_schema" and not must_call else None
+        if not must_call and answer is None and not any(tool.strict for tool in tools):
             return None
         calls = tuple((tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools)
-        return ToolBinding(calls, must_call, self.parallel_tool_calls is False or isinstance(choice, ChosenTool))
+        at_most_one = self.parallel_tool_calls is False or isinstance(choice, ChosenTool)
+        return ToolBinding(calls, must_call, at_most_one, answer)
 
     @property
     def continues(self) -> bool:
@@ -609,7 +627,7 @@ class ChatCompletionBody(GenerationBody):
     @property
     def n_top_logprobs(self) -> int | None:
         """How many alternatives are listed for each token; None without logprobs. Raises BadRequest."""
-        if self.top_logprobs is not None and not self.logprobs:
+        if self.top_logprobs and not self.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true.", param="top_logprobs")
         return (self.top_logprobs or 0) if self.logprobs else None
 
@@ -656,7 +674,13 @@ class ChatCompletionBody(GenerationBody):
         extra |= self.chat_template_kwargs or {}
         tools = [tool.model_dump(exclude_none=True) for tool in self.tools or ()] if self.uses_tools else None
         places = iter(marks)
-        return extra | {"messages": [message.template_value(places) for message in self.messages], "tools": tools}
+        messages = [message.template_value(places) for message in self.messages]
+        binding = self.binding
+        if binding is not None and binding.answer is not None:
+            # Where calls are as likely as an answer that it was not told of, a model would call for ever.
+            hint = f"{_ANSWER_FORM}\n{binding.answer.text}"
+            messages[0] |= {"content": f"{messages[0]['content'] or ''}\n\n{hint}".lstrip()}
+        return extra | {"messages": messages, "tools": tools}
 
 
 def _function_name(tool: Any) -> Any:

@@ -190,7 +190,7 @@ class ChatChoice:
     n_reasoning: int = 0  # of these tokens
     started: Started | None = None
     end: Ended | None = None
-    has_call: bool = False  # a whole one
+    has_call: bool = False  # a whole one, as the last
     is_reasoning: bool = False  # the text that came last
     drafted: DraftedText | None = None  # where it is asked for
 
@@ -201,20 +201,24 @@ class ChatChoice:
         update = ChatUpdate(
             news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end, drafted, news.read
         )
-        self.keep(update)
+        self.keep(update, len(news.text))
         return update
 
-    def keep(self, update: ChatUpdate) -> None:
-        """Keep what is new."""
+    def keep(self, update: ChatUpdate, n_chars: int = 0) -> None:
+        """Keep what is new; ``n_chars`` are those of the text that was taken apart, with its markers."""
         self.n_tokens += update.n_tokens
         self.started, self.end = update.started or self.started, update.end
         if update.logprobs:
             self.logprobs += update.logprobs
         for piece in update.pieces:
             self._keep(piece)
+        thoughts = [piece.text for piece in update.pieces if isinstance(piece, ReasoningText)]
         if update.pieces:
             self.is_reasoning = isinstance(update.pieces[-1], ReasoningText)
-        if self.is_reasoning:
+        if 0 < len(thoughts) < len(update.pieces):  # which of its tokens were thoughts is not told
+            n_thought = sum(map(len, thoughts))
+            self.n_reasoning += round(update.n_tokens * n_thought / max(n_chars, n_thought))
+        elif self.is_reasoning:
             self.n_reasoning += update.n_tokens
 
     @property
@@ -222,7 +226,8 @@ class ChatChoice:
         """Why the choice ended: ``stop``, ``length`` or ``tool_calls``."""
         if self.end is not None and self.end.reason is FinishReason.LENGTH:
             return "length"
-        return "tool_calls" if self.calls else "stop"
+        is_cut = self.end is not None and self.end.stop and not self.has_call
+        return "tool_calls" if self.calls and not is_cut else "stop"
 
     @property
     def has_enough(self) -> bool:
@@ -236,7 +241,7 @@ class ChatChoice:
             return [ContentText(news.text)] if news.text else []
         pieces = self.parser.feed(news.text) if news.text else []
         if news.end is not None:
-            pieces += self.parser.finish(is_cut=news.end.reason is FinishReason.LENGTH)
+            pieces += self.parser.finish(is_cut=news.end.reason is FinishReason.LENGTH or bool(news.end.stop))
         if self.makes_one_call:
             last = next((i for i, piece in enumerate(pieces) if isinstance(piece, CallEnded)), len(pieces))
             return pieces[: last + 1]
@@ -256,6 +261,7 @@ class ChatChoice:
             self.reasoning.append(piece.text)
         elif isinstance(piece, CallBegun):
             self.calls.append(RequestedCall(piece.id, piece.name))
+            self.has_call = False
         elif isinstance(piece, CallArguments):
             self.calls[-1].arguments += piece.text
         else:

@@ -111,6 +111,8 @@ async def _file_of(url: str, *, allows_remote: bool) -> bytes:
     scheme = url[:8].partition(":")[0].lower()
     if scheme == "data":
         return _data_of(url)
+    if _RAW.match(url):  # as llama-server's clients may send it
+        return _data_of(f"data:;base64,{url}")
     if scheme not in ("http", "https"):
         raise BadRequest("An image is sent as a data URL: data:image/png;base64,… No file is read from this machine.")
     if not allows_remote:
@@ -138,6 +140,8 @@ def _data_of(url: str) -> bytes:
     return data
 
 
+# More characters of base64 than stand in the path of a file without a dot.
+_RAW = re.compile(r"[\w+/-]{64}")
 _URL_SAFE = str.maketrans("-_", "+/")
 _TOO_LARGE = Sentence("An image may have {most} MB: send a smaller one.", most=MAX_IMAGE_BYTES >> 20)
 

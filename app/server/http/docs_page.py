@@ -39,10 +39,20 @@ def _page(schema: dict[str, Any]) -> str:
 
 def _row(path: str, method: str, operation: dict[str, Any], schema: dict[str, Any]) -> str:
     text = escape((operation.get("description") or operation.get("summary") or "").partition("\n")[0])
-    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    name = str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
-    fields = schema.get("components", {}).get("schemas", {}).get(name, {}).get("properties", {})
     asked = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
-    listed = ", ".join(f"<code>{escape(field)}</code>" for field in (*asked, *fields))
-    more = f"<details><summary>fields</summary><p class=fields>{listed}</p></details>" if listed else ""
+    asked += _fields(operation.get("requestBody", {}), schema)
+    answered = next((_fields(answer, schema) for answer in operation["responses"].values()), [])
+    more = _details("fields", asked) + _details("answer", answered)
     return f"<tr><td class=method>{method.upper()}</td><td><code>{escape(path)}</code></td><td>{text}{more}</td></tr>"
+
+
+def _fields(described: dict[str, Any], schema: dict[str, Any]) -> list[str]:
+    """Return the fields of a body or an answer, of each entry where it is a list."""
+    form = described.get("content", {}).get("application/json", {}).get("schema", {})
+    name = str(form.get("items", form).get("$ref", "")).rpartition("/")[2]
+    return [*schema.get("components", {}).get("schemas", {}).get(name, {}).get("properties", {})]
+
+
+def _details(title: str, fields: list[str]) -> str:
+    listed = ", ".join(f"<code>{escape(field)}</code>" for field in fields)
+    return f"<details><summary>{title}</summary><p class=fields>{listed}</p></details>" if listed else ""

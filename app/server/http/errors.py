@@ -288,6 +288,7 @@ _JSON_WORDS = (
     ("a valid boolean", "true or false"),
     ("True", "true"),
     ("False", "false"),
+    ("None", "null"),
 )
 
 

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from http import HTTPStatus
 
+import httptools
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -54,6 +55,7 @@ class HttpProtocol(HttpToolsProtocol):
     head_seconds = HEAD_SECONDS
     read_seconds = READ_SECONDS
     _is_in_head = False
+    _offers_upgrade = False
     _n_head = 0
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
@@ -117,13 +119,33 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_timer = None
 
     def data_received(self, data: bytes) -> None:
-        """Read on; the parser keeps what it has of a head, so that one may not grow without end."""
+        """Read on; the parser keeps what it has of a head, so that one may not grow without end.
+
+        Java's clients offer to go on in another protocol (``Upgrade: h2c``). It is not taken (RFC 9110, 7.8), but the
+        parser stops there, so that the request is read anew without the offer.
+        """
+        self._unset_keepalive_if_required()
         was_in_head = self._is_in_head
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            if self._offers_upgrade:
+                self._begin_anew(data[offer.args[0] :])
+        except httptools.HttpParserError as error:
+            self.logger.warning("no request in HTTP/1.1: %s", error)
+            self.send_400_response(str(error))
         if was_in_head and self._is_in_head:
             self._n_head += len(data)
             if self._n_head > MAX_HEAD:
                 self._refuse(431, f"The request's headers may have {MAX_HEAD:,} bytes: send fewer.")
+
+    def _begin_anew(self, rest: bytes) -> None:
+        """Read the request again without its offer; ``rest`` stands behind its head."""
+        version = self.parser.get_http_version().encode()
+        line = b"%s %s HTTP/%s\r\n" % (self.parser.get_method(), self.url, version)
+        head = b"".join(b"%s: %s\r\n" % field for field in self.headers if field[0] != b"upgrade")
+        self.parser = httptools.HttpRequestParser(self)
+        self.data_received(line + head + b"\r\n" + rest)
 
     def on_message_begin(self) -> None:
         """A head begins."""
@@ -136,10 +158,17 @@ class HttpProtocol(HttpToolsProtocol):
         """The head is over."""
         self._is_in_head = False
         self._forget_timer()
-        super().on_headers_complete()
+        self._offers_upgrade = self.parser.should_upgrade() and any(name == b"upgrade" for name, _ in self.headers)
+        if not self._offers_upgrade:
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The body is over; that of a request with an offer has not begun."""
+        if not self._offers_upgrade:
+            super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Say that this is no request; what uvicorn says goes to the log."""
+        """Say that this is no request; what the parser says goes to the log."""
         self._refuse(400, "This is not a request in HTTP/1.1, or its address or headers are not valid.")
 
     def _refuse(self, status: int, message: str) -> None:

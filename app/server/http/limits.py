@@ -10,12 +10,13 @@ import ipaddress
 import socket
 import time
 from collections.abc import Collection, Iterable, Mapping
+from secrets import token_hex
 
 from fastapi import Request as HttpRequest
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.server.http.errors import ApiError, is_ollama, refuse
+from app.server.http.errors import ANTHROPIC, ApiError, refuse
 from app.server.http.keys import ApiKeys, caller
 from app.server.http.listening_socket import is_socket_path
 from app.settings.server_settings import ServerSettings
@@ -34,6 +35,7 @@ SLOWEST_BODY = 16 * 1024
 # A path that takes forms, and files of this size: those of OpenAI's batches.
 UPLOADS, MAX_UPLOAD = "/v1/files", 200 * 1024 * 1024
 FORMS = (UPLOADS, "/v1/audio/")
+OUR_OWN = "/slipstream/"
 # The key of a scope by which a call of this server to itself is known. No request can bring it.
 INTERNAL = "slipstream.internal"
 # The last is how a container of Docker's names the machine that it runs on.
@@ -198,7 +200,7 @@ async def _answer_preflight(scope: Scope, send: Send, fields: list[tuple[bytes, 
 class JsonOnly:
     """Refuse POST bodies that are not declared as JSON: a web page can post other types without asking first.
 
-    Clients of Ollama and ``curl -d`` do not declare it: on its paths a body counts as JSON whatever it is called,
+    ``curl -d`` and many scripts do not declare it: but for our own routes a body counts as JSON whatever it is called,
     unless a browser sends it. Those mark what they send for a page (Fetch Metadata, www.w3.org/TR/fetch-metadata),
     and a page cannot change that; requests of foreign origins were refused before, by OriginCheck.
     """
@@ -208,10 +210,16 @@ class JsonOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 415."""
-        if scope["type"] == "http" and is_ollama(scope["path"]) and header(scope, b"sec-fetch-site") is None:
+        is_plain = scope["type"] == "http" and not scope["path"].startswith((*FORMS, OUR_OWN))
+        if is_plain and header(scope, b"sec-fetch-site") is None:
             others = [field for field in scope["headers"] if field[0] != b"content-type"]
             scope = {**scope, "headers": [*others, (b"content-type", b"application/json")]}
         is_post = scope["type"] == "http" and scope["method"] == "POST"
+        encoding = header(scope, b"content-encoding") if is_post else None
+        if encoding not in (None, b"", b"identity"):
+            named = f"The body has the encoding {encoding.decode('latin-1')[:40]!r}: send it as it is."
+            await send_error(scope, send, refuse(415, named))
+            return
         # The upload of files takes forms, which a page can post: OriginCheck has refused those of foreign pages.
         if not is_post or scope["path"].startswith(FORMS) or _is_json(header(scope, b"content-type") or b""):
             await self._app(scope, receive, send)
@@ -334,6 +342,24 @@ class BearerAuth:
         sent = bearer if scheme.lower() == b"bearer" else b"", header(scope, b"x-api-key") or b""
         found = [self._keys.name_of(key.strip()) for key in sent if key.strip()]
         return next((name for name in found if name is not None), None)
+
+
+class RequestIds:
+    """Give each answer an id, by which clients name it in their logs and errors."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; its answer gets the header that its protocol has for that, unless it has one."""
+        name = b"request-id" if scope.get("path", "").startswith(ANTHROPIC) else b"x-request-id"
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start" and all(key != name for key, _ in message["headers"]):
+                message = {**message, "headers": [*message["headers"], (name, b"req_%s" % token_hex(12).encode())]}
+            await send(message)
+
+        await self._app(scope, receive, send_with_id)
 
 
 class PlainPath:

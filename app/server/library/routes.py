@@ -9,12 +9,12 @@ from contextlib import aclosing, suppress
 from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
-from pydantic import BaseModel, ValidationError, create_model
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
 
 from app.environment.paths import models_folder
 from app.server.calls.model_pool import ModelPool
@@ -29,6 +29,7 @@ from models.library.requests import ROUTES, MoveModels, RemoveModel, Route
 
 _NEEDS_KEY = "Only a server with an API key lets this be changed: start it with --api-key."
 Handler = Callable[[HttpRequest], Awaitable[Response]]
+_Form = tuple[tuple[Route, str], Literal["validation", "serialization"], TypeAdapter[Any]]
 
 
 def handler_of(route: Route) -> Handler:
@@ -59,24 +60,36 @@ def handler_of(route: Route) -> Handler:
     return handle
 
 
+class _AsSent(GenerateJsonSchema):
+    """Requires all fields of a value that is sent, those with a default too."""
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        """Return whether a field is always there."""
+        return self.mode == "serialization" or super().field_is_required(field, total)
+
+
 def describe(document: Schema) -> None:
-    """Add to our OpenAPI what each route takes in its query or body, from what checks it."""
-    kinds = {route.request: _body(route.request) for route in ROUTES}
-    references, found = models_json_schema(
-        [(kind, "validation") for kind in kinds.values()], ref_template="#/components/schemas/{model}"
+    """Add to our OpenAPI what each route takes, from what checks it, and what it answers, from what is sent."""
+    forms: list[_Form] = [((route, "taken"), "validation", TypeAdapter(_body(route.request))) for route in ROUTES]
+    forms += [((route, "sent"), "serialization", TypeAdapter(route.answer)) for route in ROUTES]
+    found, definitions = TypeAdapter.json_schemas(
+        forms, ref_template="#/components/schemas/{model}", schema_generator=_AsSent
     )
-    schemas: dict[str, Schema] = found["$defs"]
+    schemas: dict[str, Schema] = definitions["$defs"]
     for route in ROUTES:
-        operation, reference = document["paths"][route.path], references[kinds[route.request], "validation"]
-        operation = operation[route.method.lower()]
+        operation, name = document["paths"][route.path][route.method.lower()], _body(route.request).__name__
+        operation["responses"]["200"]["content"][JSON]["schema"] = found[(route, "sent"), "serialization"]
         if route.method == "POST":
-            needs_body = "required" in schemas[kinds[route.request].__name__]
-            operation["requestBody"] = {"required": needs_body, "content": {JSON: {"schema": reference}}}
+            reference = found[(route, "taken"), "validation"]
+            operation["requestBody"] = {
+                "required": "required" in schemas[name],
+                "content": {JSON: {"schema": reference}},
+            }
         else:
-            fields = schemas.pop(kinds[route.request].__name__)
+            fields = schemas.pop(name)
             operation["parameters"] = [
-                {"name": name, "in": "query", "required": name in fields.get("required", ()), "schema": schema}
-                for name, schema in fields["properties"].items()
+                {"name": field, "in": "query", "required": field in fields.get("required", ()), "schema": schema}
+                for field, schema in fields["properties"].items()
             ]
     document["components"]["schemas"] |= schemas
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
@@ -17,16 +17,18 @@ from app.server.calls.generation import ChoiceUpdate, tokens_of
 from app.server.calls.schemas import MAX_CHOICES, GenerationBody, PromptInput, checked_text
 from app.server.http.sse import EventStream, encode_event, while_connected
 from app.server.llama_cpp.properties import settings_of
-from app.server.openai.timings import LOWEST, prompt_progress, timings
+from app.server.openai.timings import LOWEST, prompt_progress, timings, timings_so_far
 from core.values.errors import BadRequest
-from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, Receipt, TokenLogprob
+from core.values.messages import Ended, FinishReason, LoadedModel, Logprob, Receipt, Started, TokenLogprob
 from core.values.request import MAX_TOP_LOGPROBS, ReplySpeed
 
 _NEVER = -100.0  # a logit bias that leaves a token no chance
 
 
 class LlamaBody(GenerationBody):
-    """The body of POST /completion."""
+    """The body of POST /completion. What llama-server does not know changes nothing, as there."""
+
+    refused: ClassVar[frozenset[str] | None] = frozenset(["grammar_triggers", "preserved_tokens"])
 
     prompt: Any
     n_predict: int | None = Field(default=None, ge=-1)
@@ -42,16 +44,15 @@ class LlamaBody(GenerationBody):
     dynatemp_range: float | None = Field(default=None, ge=0, le=0)
     dynatemp_exponent: float | None = None
     min_keep: int | None = Field(default=None, ge=0, le=0)
+    adaptive_target: float | None = Field(default=None, lt=0)
 
     @model_validator(mode="before")
     @classmethod
     def _spelled_as_here(cls, value: Any) -> Any:
-        """Take llama-server's spellings: a seed of -1, and empty texts for no constraint."""
+        """Take llama-server's spelling of no constraint: an empty text."""
         if not isinstance(value, dict):
             return value
         fields = dict(value)
-        if fields.get("seed") in (-1, 2**32 - 1):
-            fields["seed"] = None
         for empty in ("grammar", "json_schema"):
             if fields.get(empty) == "":
                 fields[empty] = None
@@ -60,7 +61,7 @@ class LlamaBody(GenerationBody):
     @field_validator("logit_bias", mode="before")
     @classmethod
     def _bias_by_token(cls, value: Any) -> Any:
-        return _bias_of(value) if isinstance(value, list) else value
+        return _bias_of([list(pair) for pair in value.items()] if isinstance(value, dict) else value)
 
     @field_validator("prompt")
     @classmethod
@@ -72,11 +73,6 @@ class LlamaBody(GenerationBody):
     def prompts(self) -> list[str | tuple[str | int, ...]]:
         """The prompts, each text, or token ids, between which texts may stand."""
         return self.prompt if isinstance(self.prompt, list) else [self.prompt]
-
-    @property
-    def stop_strings(self) -> tuple[str, ...]:
-        """The strings before which the text ends; empty ones say nothing, as there."""
-        return tuple(one for one in super().stop_strings if one)
 
     @property
     def token_limit(self) -> int | None:
@@ -99,10 +95,12 @@ class LlamaBody(GenerationBody):
         return 0 if self.return_tokens else None
 
 
-def _bias_of(pairs: list[Any]) -> dict[str, float]:
+def _bias_of(pairs: Any) -> Any:
+    if not isinstance(pairs, list):
+        return pairs
     found: dict[str, float] = {}
     for pair in pairs:
-        if not (isinstance(pair, list) and len(pair) == 2 and type(pair[0]) is int and _is_bias(pair[1])):
+        if not (isinstance(pair, list) and len(pair) == 2 and type(pair[0]) in (int, str) and _is_bias(pair[1])):
             raise ValueError("logit_bias lists pairs of a token id and a number, or false for a token that never comes")
         found[str(pair[0])] = _NEVER if pair[1] is False else float(pair[1])
     return found
@@ -202,7 +200,7 @@ class _LlamaText:
     pieces: list[str] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     n_tokens: int = 0
-    n_prompt: int = 0
+    started: Started | None = None
     first_at: float | None = None
     line: str = ""  # what has come of the last line
     has_new_line: bool = False
@@ -227,7 +225,7 @@ class LlamaReply:
         """Keep what is new of a text; return what may be shown of it."""
         text = self._texts[news.index]
         if news.started is not None:
-            text.n_prompt = news.started.n_prompt
+            text.started = news.started
         text.n_tokens += news.n_tokens
         text.logprobs += news.logprobs
         if text.n_tokens and text.first_at is None:
@@ -249,7 +247,7 @@ class LlamaReply:
             "stop": False,
             "id_slot": -1,
             "tokens_predicted": text.n_tokens,
-            "tokens_evaluated": text.n_prompt,
+            "tokens_evaluated": text.started.n_prompt if text.started is not None else 0,
         }
         if news.read is not None:
             event["prompt_progress"] = prompt_progress(news.read)
@@ -262,8 +260,8 @@ class LlamaReply:
         event |= {"content": shown, "tokens": self._ids(news.logprobs)}
         if self._body.n_probs and news.logprobs:
             event["completion_probabilities"] = [_probability(one) for one in news.logprobs]
-        if self._body.timings_per_token:
-            event["timings"] = {"predicted_n": text.n_tokens}
+        if self._body.timings_per_token and text.first_at is not None:
+            event["timings"] = timings_so_far(text.n_tokens, text.started, text.first_at)
         return encode_event(event)
 
     def whole(self, index: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from app.server.calls.generation import ask, new_id
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.schemas import ChatCompletionBody, Text
 from app.server.chat.call import ChatCall
-from app.server.http.body import Body
+from app.server.http.body import LenientBody
 from app.server.http.sse import while_connected
 from core.values.messages import Answer
 from core.values.request import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
@@ -19,7 +19,7 @@ from core.values.request import Detokenized, DetokenizeRequest, Tokenized, Token
 _Answer = TypeVar("_Answer", bound=Answer)
 
 
-class TokenizeBody(Body):
+class TokenizeBody(LenientBody):
     """The body of POST /tokenize; a list of ``content`` mixes texts and token ids."""
 
     content: Text | list[Text | int]
@@ -29,7 +29,7 @@ class TokenizeBody(Body):
     model: str | None = None
 
 
-class DetokenizeBody(Body):
+class DetokenizeBody(LenientBody):
     """The body of POST /detokenize."""
 
     tokens: list[int]

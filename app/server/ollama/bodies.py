@@ -122,8 +122,6 @@ class WritingBody(RunBody):
             elif name not in _HINTS:
                 message = f"The option {name} is not known or not supported here: leave it out."
                 raise BadRequest(message, param=f"options.{name}")
-        if made.get("seed") == -1:  # a random one
-            del made["seed"]
         if self.format == "json":
             made["response_format"] = {"type": "json_object"}
         elif self.format:

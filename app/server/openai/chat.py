@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Literal
@@ -15,7 +17,7 @@ from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatChoice, ChatRun, ChatUpdate
 from app.server.http.body import LenientBody
 from app.server.http.sse import EventStream, encode_text, while_connected
-from app.server.openai.timings import Reply, chat_logprobs, identity
+from app.server.openai.timings import Reply, chat_logprobs, identity, timings_so_far
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from core.values.messages import Receipt
 
@@ -106,6 +108,7 @@ class ChatReply(Reply[ChatChoice]):
         self._deep = run.deep
         self._has_logprobs = bool(body.logprobs)
         self._counts_tokens = bool(body.timings_per_token)
+        self._first_at = [0.0] * len(run.choices)  # when the first token of each came
         self._heads = [f'{self._head},"choices":[{{"index":{i},"delta":{{"content":' for i in range(body.n_choices)]
         self._n_calls = [-1] * len(run.choices)  # the index of the call that was sent last
 
@@ -125,13 +128,13 @@ class ChatReply(Reply[ChatChoice]):
         return self._progress(update.index, {"delta": {}}, update.read) + self._said(update)
 
     def _said(self, update: ChatUpdate) -> bytes:
-        pieces, n_tokens = update.pieces, self._choices[update.index].n_tokens
+        pieces, so_far = update.pieces, self._so_far(update.index)
         if update.end is None and not update.logprobs and not any(update.drafted):
             if not pieces:
                 return b""
             if len(pieces) == 1 and type(pieces[0]) is ContentText:
                 # The common case is put together by hand: it runs for every token of every stream.
-                count = f',"timings":{{"decode_tokens":{n_tokens}}}' if self._counts_tokens else ""
+                count = f',"timings":{json.dumps(so_far["timings"])}' if so_far else ""
                 text = encode_text(pieces[0].text)
                 return f"{self._heads[update.index]}{text}}}{self._tail}{count}}}\n\n".encode()
         spans = update.drafted or [[]] * len(pieces)
@@ -142,7 +145,6 @@ class ChatReply(Reply[ChatChoice]):
         logprobs = chat_logprobs(update.logprobs) if self._has_logprobs and update.logprobs else None
         if logprobs and not deltas:
             deltas.append(({"content": ""}, {}))
-        so_far: dict[str, Any] = {"timings": {"decode_tokens": n_tokens}} if self._counts_tokens else {}
         chunks = b"".join(
             self._chunk(update.index, {"delta": delta}, logprobs if i == 0 else None, **so_far, **drafted)
             for i, (delta, drafted) in enumerate(deltas)
@@ -151,6 +153,13 @@ class ChatReply(Reply[ChatChoice]):
             return chunks
         why, cost = self._choices[update.index].finish_reason, self._timings([update.end.receipt])
         return chunks + self._chunk(update.index, {"delta": {}}, finish_reason=why, timings=cost)
+
+    def _so_far(self, index: int) -> dict[str, Any]:
+        choice = self._choices[index]
+        if not self._counts_tokens or not choice.n_tokens:
+            return {}
+        self._first_at[index] = self._first_at[index] or time.monotonic()
+        return {"timings": timings_so_far(choice.n_tokens, choice.started, self._first_at[index])}
 
     def _delta(self, index: int, piece: Piece) -> dict[str, Any] | None:
         if isinstance(piece, ContentText):
@@ -172,7 +181,8 @@ class ChatReply(Reply[ChatChoice]):
         }
 
     def _usage(self, receipts: list[Receipt]) -> dict[str, Any]:
-        counted = super()._usage(receipts)
+        n_reasoning = sum(choice.n_reasoning for choice in self._choices)
+        counted = super()._usage(receipts) | {"completion_tokens_details": {"reasoning_tokens": n_reasoning}}
         return self._deep.usage(counted) if self._deep is not None else counted
 
     def _timings(self, receipts: list[Receipt]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from app.server.calls.call import Call
 from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import marks
 from app.server.http.sse import DONE, encode_event
-from core.values.messages import Ended, LoadedModel, Logprob, PromptRead, Receipt, TokenLogprob
+from core.values.messages import Ended, LoadedModel, Logprob, PromptRead, Receipt, Started, TokenLogprob
 
 
 def usage(receipts: Sequence[Receipt], n_prompts: int = 1) -> dict[str, Any]:
@@ -93,6 +93,19 @@ def _as_llama_server(receipts: Sequence[Receipt], prefill: float, decode: float)
         "draft_n": sum(receipt.n_drafted for receipt in receipts),
         "draft_n_accepted": sum(receipt.n_accepted for receipt in receipts),
     }
+
+
+def timings_so_far(n_tokens: int, started: Started | None, first_at: float) -> dict[str, Any]:
+    """Return what is known of a reply while it comes, by our names and llama-server's.
+
+    ``first_at`` is when its first token came, on the clock of ``time.monotonic``.
+    """
+    seconds = time.monotonic() - first_at
+    told: dict[str, Any] = {"decode_tokens": n_tokens, "predicted_n": n_tokens, "predicted_ms": _ms(seconds)}
+    told["predicted_per_second"] = round((n_tokens - 1) / seconds, 2) if n_tokens > 1 and seconds > 0 else 0.0
+    if started is not None:
+        told |= {"cache_n": started.n_cached, "prompt_n": started.n_prompt - started.n_cached}
+    return told
 
 
 def prompt_progress(read: PromptRead) -> dict[str, Any]:

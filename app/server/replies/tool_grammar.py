@@ -1,4 +1,7 @@
-"""The grammar of replies that must call tools, or call them as their schemas say, in the model's own form."""
+"""The grammar of replies that must call tools, or call them as their schemas say, in the model's own form.
+
+Where the answer has a form too, a reply is calls or that answer.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +43,18 @@ def tool_grammar(form: ReplyFormat, binding: ToolBinding, thought: tuple[str, st
     any_call = f"({' | '.join(names)})"
     opening, between, closing, is_one = _frame(form, rules)
     more = "" if binding.at_most_one or is_one else f" ({between} {any_call})*"
-    if binding.must_call:
+    if binding.must_call or binding.answer is not None:
         start = f'("\\n" | " ")? {opening(rules.marker)} {any_call}{more} {closing}'
+        if binding.answer is not None:
+            start = f"{start} | answer"
+            rules.lines.append(f"answer: {_json(json.loads(binding.answer.text))}")
     else:
         # Calls that go on without a section around them may come again after text.
         start = f"({opening(rules.until)} {any_call}{more} {closing}){'?' if binding.at_most_one else '*'} rest"
         rules.lines.append("rest: TEXT")
     lark = "\n".join([f"start: {start}", *rules.lines, "TEXT: /(.|\\n)*/"])
-    return Constraint("lark", lark, "tools", tuple(rules.markers), thought)
+    field = "tools" if binding.answer is None else binding.answer.field
+    return Constraint("lark", lark, field, tuple(rules.markers), thought)
 
 
 @dataclass(slots=True)

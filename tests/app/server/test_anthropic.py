@@ -25,7 +25,7 @@ def test_a_message_says_what_a_chat_says_whole_and_as_a_stream(server, client):
     chat = server.chat("Tell me a story about a fox.", max_tokens=24)
     told = client.messages.create(**STORY, extra_body=GREEDY)
     with client.messages.stream(**STORY, extra_body=GREEDY) as stream:
-        assert stream.response.headers["request-id"].startswith("req-")
+        assert stream.response.headers["request-id"].startswith("req_")
         kinds = [event.type for event in stream]
         final = stream.get_final_message()
     assert (kinds[0], kinds[-1]) == ("message_start", "message_stop")

@@ -96,6 +96,10 @@ def test_each_chunk_says_how_many_tokens_have_come_where_that_is_asked_for(serve
     assert counts == sorted(counts)
     assert counts[0] >= 1
     assert counts[-1] == chunks[-1].timings["decode_tokens"] == 24
+    # As llama-server's clients show it while a reply comes.
+    late, last = chunks[-2].timings, chunks[-1].timings
+    assert [late[name] for name in ("predicted_n", "cache_n", "prompt_n")] == [24, last["cache_n"], last["prompt_n"]]
+    assert late["predicted_per_second"] > 0
     assert not any(hasattr(chunk, "timings") for chunk in list(server.chat(stream=True))[:-1])
 
 
@@ -240,7 +244,7 @@ SAID = {"role": "assistant", "content": "Once upon a time"}
         ({"top_p": 2}, "top_p", "invalid_value"),
         ({"n": 0}, "n", "integer_below_min_value"),
         ({"n": 1000}, "n", "integer_above_max_value"),
-        ({"stop": [""]}, "stop", "invalid_value"),
+        ({"stop": ["x" * 1_025]}, "stop", "invalid_value"),
         ({"stop": ["x"] * 65}, "stop", "invalid_value"),
         ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value"),
         ({"logit_bias": {"99999": 1}}, "logit_bias", "invalid_value"),
@@ -320,6 +324,8 @@ def test_other_spellings_of_fields_are_taken(server):
     assert first["choices"][0]["message"] == second["choices"][0]["message"]
     whole = server.http.post("/v1/chat/completions", json={**asked, "max_tokens": -1}).json()
     assert whole["choices"][0]["finish_reason"] == "stop"
+    drawn = [server.chat(max_tokens=1, seed=-1).timings["seed"] for _ in range(2)]
+    assert len({*drawn, -1, 2**64 - 1}) == 4
 
 
 @pytest.mark.parametrize(

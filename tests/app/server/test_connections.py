@@ -8,6 +8,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from copy import copy
 from urllib.parse import urlsplit
 
 import httpx
@@ -152,22 +153,48 @@ async def no_application(scope, receive, send) -> None:
     await asyncio.Event().wait()
 
 
-def said_to(*parts: bytes) -> Wire:
-    """Return the wire after a client has sent these parts."""
+def said_to(*parts: bytes, to=no_application) -> Wire:
+    """Return the wire after a client has sent these parts; ``to`` has each of its turns in between."""
 
     async def run() -> Wire:
-        config = uvicorn.Config(no_application, http=HttpProtocol, log_config=None)
+        config = uvicorn.Config(to, http=HttpProtocol, log_config=None)
         config.load()
         protocol, wire = HttpProtocol(config, ServerState(), {}), Wire()
         protocol.connection_made(wire)
         for part in parts:
             if not wire.is_closed:
                 protocol.data_received(part)
+                await asyncio.sleep(0)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        said = copy(wire)
         for task in protocol.tasks:
             task.cancel()
-        return wire
+        return said
 
     return asyncio.run(run())
+
+
+def test_an_offer_to_speak_another_protocol_is_left_out_and_the_body_is_read() -> None:
+    seen: list[tuple[str, bytes]] = []
+
+    async def application(scope, receive, send) -> None:
+        body, has_more = b"", True
+        while has_more:
+            message = await receive()
+            body, has_more = body + message["body"], message["more_body"]
+        seen.append((scope["path"], body))
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    offer = b"Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAA\r\nUpgrade: h2c\r\n"
+    whole = b"POST /whole HTTP/1.1\r\n" + offer + b'Content-Length: 7\r\n\r\n{"a":1}'
+    chunked = b"POST /chunked HTTP/1.1\r\n" + offer + b'Transfer-Encoding: chunked\r\n\r\n7\r\n{"a":1}\r\n0\r\n\r\n'
+    after = b"GET /after HTTP/1.1\r\nHost: a\r\n\r\n"
+    for size in (1, 50, 10_000):
+        parts = [sent[i : i + size] for sent in (whole, chunked, after) for i in range(0, len(sent), size)]
+        said_to(*parts, to=application)
+    assert seen == [("/whole", b'{"a":1}'), ("/chunked", b'{"a":1}'), ("/after", b"")] * 3
 
 
 BEGIN = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nX: "

@@ -129,6 +129,35 @@ def test_only_allowed_tools_are_called_and_strict_ones_bind_the_arguments(server
     assert not told.choices[0].message.tool_calls
 
 
+def test_beside_a_form_of_the_answer_tools_are_called_or_the_answer_has_it(server):
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema, "strict": True}}
+    for strict in (None, True):  # as agents send their tools
+        more = {"tools": [tool("get_weather", strict, city={"type": "string"})], "response_format": form}
+        called = server.chat("What is the weather in Paris?", max_tokens=200, **more).choices[0]
+        assert (called.finish_reason, called.message.content) == ("tool_calls", None)
+        assert "city" in json.loads(called.message.tool_calls[0].function.arguments)
+        tokens = server.http.post("/tokenize", json={"content": "<tool_call>"}).json()["tokens"]
+        no_call = {str(token): -100 for token in tokens}  # the toy calls whatever is asked
+        answer = server.chat("Tell me a number.", max_tokens=200, logit_bias=no_call, **more).choices[0]
+        assert json.loads(answer.message.content).keys() == {"n"}
+        told = server.chat("What is the weather in Paris?", max_tokens=200, tool_choice="none", **more).choices[0]
+        assert json.loads(told.message.content).keys() == {"n"}
+        # The model is told of the form: it would not begin with a brace by itself, and rather call again.
+        for first in ("user", "system"):
+            messages = [{"role": first, "content": "Be brief."}, *USER]
+            shown = server.http.post("/apply-template", json={"messages": messages, **more}).json()["prompt"]
+            assert (
+                f"Be brief.\n\nIf you call no tool, answer with JSON that follows this schema:\n{json.dumps(schema)}"
+                in shown
+            )
+
+
 # Wherever a reply is cut, its parser tells calls from text: test_real_templates.py.
 @pytest.mark.parametrize("n_tokens", [3, 8, 20])
 def test_a_call_that_is_cut_is_never_shown_as_text(server, n_tokens):
@@ -147,6 +176,19 @@ def test_a_call_that_is_cut_is_never_shown_as_text(server, n_tokens):
 
 def form(**fields: object) -> dict:
     return {"response_format": {"type": "json_schema"} | fields}
+
+
+def test_a_stop_string_in_a_call_leaves_it_unfinished_and_shows_no_marker(server):
+    asked = {"tools": [WEATHER], "temperature": 0, "max_tokens": 60}
+    for stop, why, arguments in (
+        ("Paris", "stop", '{"city": "'),
+        ("</tool_call>", "tool_calls", '{"city": "Paris"}'),
+        ('"name"', "stop", None),
+    ):
+        choice = server.chat("What is the weather in Paris?", stop=[stop], **asked).choices[0]
+        calls = [call.function.arguments for call in choice.message.tool_calls or ()]
+        assert (choice.finish_reason, calls) == (why, [arguments] if arguments else [])
+        assert not choice.message.content
 
 
 def choice(tool_choice: object, *tools: dict) -> dict:
@@ -178,6 +220,7 @@ TEXT_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type"
         (choice({"type": "allowed_tools"}), "tool_choice", "needs a mode and a list of some of the tools."),
         (choice("required", TEXT_TOOL), "tools", "The parameters of the function f must be of type object."),
         (choice("auto", tool("f", strict=True, x={"type": "nope"})), "tools", "The form of the tools cannot be"),
+        ({"json_schema": {"type": "nope"}, "tools": [DICE]}, "json_schema", "Invalid type: nope"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_with_its_field(server, fields, param, says):

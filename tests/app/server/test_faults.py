@@ -181,7 +181,7 @@ def test_another_method_a_doubled_prefix_and_another_type_are_put_right(server):
     assert answer.json()["error"]["message"] == "/v1/chat/completions does not take GET, but POST."
     message = server.http.post("/v1/v1/chat/completions", json={}).json()["error"]["message"]
     assert "Is /v1/chat/completions meant? The base URL ends with /v1." in message
-    assert post(server, b"{}", Content_Type="text/plain").status_code == 415
+    assert post(server, b"{}", Content_Type="text/plain", Sec_Fetch_Site="same-origin").status_code == 415
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,9 @@ def test_answers_what_llama_cpp_answers_and_reads_the_image_once(seeing: Running
         lambda url: {"type": "image_url", "image_url": {"url": url, "detail": "high"}},
         lambda url: {"type": "image_url", "image_url": url},
         lambda url: {"type": "input_image", "image_url": url, "detail": "auto"},
+        lambda url: {"type": "image_url", "image_url": {"url": url.partition(",")[2]}},
     ],
-    ids=["detail", "plain", "input_image"],
+    ids=["detail", "plain", "input_image", "raw"],
 )
 def test_takes_images_in_the_forms_that_clients_send(seeing: RunningServer, form) -> None:
     url = data_url(picture(seed=4))

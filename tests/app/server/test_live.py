@@ -7,8 +7,8 @@ import json
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import MISSING, fields
-from typing import Any
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, get_args, get_origin
 
 import pytest
 
@@ -98,7 +98,7 @@ def test_each_route_describes_its_path_and_its_errors_as_they_are(server):
                 assert is_described(answer.json(), schema), f"{method} {path}: {answer.text}"
 
 
-def test_each_route_of_the_library_describes_what_it_takes(server):
+def test_each_route_of_the_library_describes_what_it_takes_and_answers(server):
     document, page = server.http.get("/openapi.json").json(), server.http.get("/docs").text
     for route in ROUTES:
         operation = document["paths"][route.path][route.method.lower()]
@@ -111,5 +111,13 @@ def test_each_route_of_the_library_describes_what_it_takes(server):
             assert operation["requestBody"]["required"] is any(told.values())
             assert schema["additionalProperties"] is False
         assert told == {field.name: field.default is MISSING for field in fields(route.request)}
+        form = operation["responses"]["200"]["content"]["application/json"]["schema"]
+        named = form.get("items", form).get("$ref", "").rpartition("/")[2]
+        answered = document["components"]["schemas"][named]["properties"] if named else {}
+        kind = get_args(route.answer)[0] if get_origin(route.answer) is tuple else route.answer
+        assert list(answered) == ([field.name for field in fields(kind)] if is_dataclass(kind) else [])
+        assert (
+            form == {"type": "null"} if kind is None else form["type"] == "array" if kind is not route.answer else form
+        )
         assert operation["description"].split(".")[0] in route.request.__doc__
-        assert all(f"<code>{name}</code>" in page for name in told)
+        assert all(f"<code>{name}</code>" in page for name in (*told, *answered))

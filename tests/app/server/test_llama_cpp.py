@@ -137,6 +137,8 @@ def test_a_text_ends_at_a_line_with_less_indentation_or_when_its_time_is_over(se
         ({"samplers": ["temperature", "top_k"]}, "samplers"),
         ({"samplers": ["magic"]}, "samplers"),
         ({"post_sampling_probs": True}, "post_sampling_probs"),
+        ({"adaptive_target": 0.5}, "adaptive_target"),
+        ({"grammar_triggers": []}, "grammar_triggers"),
         ({"dynatemp_range": 0.5}, "dynatemp_range"),
         ({"logit_bias": [["a", 1]]}, "logit_bias"),
         ({"grammar": "root ::= ("}, "grammar"),
@@ -238,6 +240,26 @@ def test_what_llama_vim_sends_is_answered(server):
     assert set(told.json()) == set(asked["response_fields"])
     warm = server.http.post("/infill", json=asked | {"n_predict": 0, "response_fields": [""]})
     assert (warm.status_code, warm.json()) == (200, {})
+
+
+def test_what_silly_tavern_sends_is_answered(server):
+    asked = {
+        "prompt": STORY["prompt"], "n_predict": 4, "max_tokens": 4, "max_new_tokens": 4, "temperature": 0,
+        "typical_p": 1, "typical": 1, "repetition_penalty": 1.1, "repeat_penalty": 1.1, "skew": 0, "min_tokens": 0,
+        "smoothing_factor": 0, "stopping_strings": ["\nYou:"], "stop": ["\nYou:"], "truncation_length": 2_048, "tfs": 1,
+        "top_a": 0.1, "mirostat_mode": 0, "custom_token_bans": "", "api_server": "http://localhost", "nsigma": 0,
+        "min_keep": 0, "adaptive_target": -0.01, "adaptive_decay": 0.9, "rep_pen": 1.1, "guidance_scale": 1,
+        "negative_prompt": "", "n_probs": 2, "grammar": "", "logit_bias": {"5": False}, "seed": -1,
+        "samplers": [
+            "penalties", "dry", "top_n_sigma", "top_k", "tfs_z", "typical_p", "top_p", "min_p", "xtc", "temperature",
+            "adaptive_p",
+        ],
+    }  # fmt: skip
+    told = server.http.post("/completion", json=asked)
+    assert told.status_code == 200, told.text
+    assert told.json()["tokens_predicted"] == len(told.json()["completion_probabilities"]) == 4
+    other = {"logprobs": 2, "max_completion_tokens": 4, "temperature": 0}
+    assert len(complete(server, n_predict=None, **other).json()["completion_probabilities"]) == 4
 
 
 def test_properties_are_those_of_the_model(server):

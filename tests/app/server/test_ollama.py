@@ -186,7 +186,7 @@ def test_a_model_that_cannot_think_is_refused_before_it_writes(server, path, bod
     assert n_generated() == before
 
 
-def test_a_body_is_json_whatever_it_is_called_but_for_pages(server):
+def test_a_body_is_json_whatever_it_is_called_but_for_pages_and_our_own_routes(server):
     body = json.dumps({"model": NAME, "messages": STORY, "options": GREEDY, "stream": False})
     for kind in (None, "application/x-www-form-urlencoded", "text/plain"):
         request = server.http.build_request("POST", "/api/chat", content=body)
@@ -198,7 +198,9 @@ def test_a_body_is_json_whatever_it_is_called_but_for_pages(server):
     assert page.status_code == 415
     foreign = server.http.post("/api/chat", **(plain | {"headers": {"Origin": "https://pages.example"}}))
     assert (foreign.status_code, list(foreign.json())) == (403, ["error"])
-    assert server.http.post("/v1/chat/completions", **plain).status_code == 415
+    openai = {"content": json.dumps({"messages": STORY, "max_tokens": 1}), "headers": plain["headers"]}
+    assert server.http.post("/v1/chat/completions", **openai).json()["usage"]["completion_tokens"] == 1
+    assert server.http.post("/slipstream/unload", **plain).status_code == 415
     without_key = httpx.post(f"{server.url}/api/chat", content=body)
     assert (without_key.status_code, list(without_key.json())) == (401, ["error"])
 

@@ -26,6 +26,7 @@ from app.server.replies.reply_parser import ReplyParser
 from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.template_process import ChatTemplate, make_environment
 from core.sampling.grammar import GrammarCompiler
+from core.values.request import Constraint
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "packaging"))
@@ -317,11 +318,15 @@ def test_calls_in_a_models_own_form_follow_the_grammar_of_calls(name):
     if name == "LFM2.5-8B-A1B":
         reply = reply.replace("'", '"')  # it reads both
     tools = tuple((tool["function"]["name"], PARAMETERS) for tool in TOOLS)
-    for must_call in (True, False):
-        binding = ToolBinding(tools, must_call=must_call, at_most_one=False)
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    asked = Constraint("json_schema", json.dumps(schema), field="response_format")
+    for must_call, answer in ((True, None), (False, None), (False, asked)):
+        binding = ToolBinding(tools, must_call=must_call, at_most_one=False, answer=answer)
         thought = form.thought_after(form.thinking.open if thinks else "") if THOUGHT in reply else None
         matcher = GrammarCompiler(Bytes()).matcher(tool_grammar(form, binding, thought))
         told = list(reply.rstrip().encode())
         assert reply.encode()[: matcher.n_allowed(told)].decode() == reply.rstrip()
         other = list(reply.replace("book", "look").rstrip().encode())
-        assert not must_call or matcher.n_allowed(other) < len(other)
+        assert (not must_call and answer is None) or matcher.n_allowed(other) < len(other)
+        if answer is not None and thought is None:
+            assert matcher.n_allowed(list(b'{"n": 1}')) == 8
