@@ -13,6 +13,7 @@ from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalett
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
+    QFileDialog,
     QLabel,
     QLineEdit,
     QMenu,
@@ -26,7 +27,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from tests.support.chat_window import ask, reply_view, say
+from tests.support.chat_window import ask, ended, reply_view, say
 from tests.support.contrast import contrast
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.library_server import KEY, LibraryServer
@@ -534,6 +535,21 @@ def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: Main
     assert [message["content"] for message in server.requests[-1]["messages"]] == ["short"]
 
 
+def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    server.error = (404, {"error": {"message": "There is no model fox.", "type": "x", "code": "model_not_found"}})
+    ask(qtbot, window, "Hi")
+    problem = reply_view(window).problem
+    assert (problem.text, problem.retry.text()) == ("This model is not here any more.", "Choose another model")
+    problem.retry.click()
+    assert list(ways(window)) == ["ember-q8_0", "ember-draft-q8_0", "Try again"]
+    server.error = None
+    ways(window)["ember-draft-q8_0"].trigger()
+    reply = ended(qtbot, window)
+    assert (reply.status, reply.model, server.requests[-1]["model"]) == (Status.DONE, *["ember-draft-q8_0"] * 2)
+
+
 def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow, server: FakeServer) -> None:
     long = [f"{n} line\n\n" for n in range(60)]
     server.pieces = [*long, "Über die **Brücke** 🦊 gehen.\n\n", *long]
@@ -817,8 +833,17 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     window = MainWindow(api, Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini")
     qtbot.addWidget(window)
     window.show()
-    qtbot.waitUntil(lambda: "memory only" in window.page.storage_banner.text)
+    banner = window.page.storage_banner
+    qtbot.waitUntil(lambda: "memory only" in banner.text)
     assert ask(qtbot, window, "Hi").status is Status.DONE
+    window.toggle_sidebar()
+    assert banner.action.text() == "Export all chats…", "they can be kept elsewhere"
+    banner.action.click()
+    (dialog,) = window.findChildren(QFileDialog)
+    dialog.fileSelected.emit(str(tmp_path / "all.json"))
+    dialog.reject()
+    qtbot.waitUntil(lambda: window.history.note.words.text() == "1 chat written to all.json.")
+    assert window.history.note.isVisible()
     window.close()
 
 

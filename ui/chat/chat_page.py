@@ -29,6 +29,7 @@ from ui.chat.context_use import ContextUse, draft_tokens, larger_context, later_
 from ui.chat.conversation import ChatSession
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.messages.assistant_message import FIT
+from ui.chat.messages.receipts import MODEL_GONE
 from ui.chat.messages.transcript import Transcript
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.model_picker import ModelPicker
@@ -44,6 +45,7 @@ from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
+from ui.widgets.elided_label import on_button
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import ask_first
 
@@ -174,7 +176,7 @@ class ChatPage(QWidget):
         self.transcript.regenerate.connect(self.pane.regenerate)
         self.transcript.go_on.connect(self.pane.go_on)
         self.transcript.redo_in_full.connect(self._redo_in_full)
-        self.transcript.fit_wanted.connect(self._on_fit_wanted)
+        self.transcript.ways_wanted.connect(self._on_ways_wanted)
         self.transcript.edited.connect(self._on_edited)
         self.transcript.chosen.connect(self.pane.choose)
         self.transcript.link_chosen.connect(self._ask_about_link)
@@ -270,7 +272,7 @@ class ChatPage(QWidget):
         if not words:
             return
         hit = first_hit(tree.path, words)
-        if hit is None and not self._conversation.is_running and (other := first_hit(tree.messages, words)) is not None:
+        if hit is None and (other := first_hit(tree.messages, words)) is not None:
             hit = other
             self.pane.choose(hit)
         if hit is not None:
@@ -447,7 +449,12 @@ class ChatPage(QWidget):
             menu.addAction(nothing).setEnabled(False)
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
-    def _on_fit_wanted(self, message: Message, button: QWidget) -> None:
+    def _on_ways_wanted(self, message: Message, button: QWidget) -> None:
+        if message.finish_reason == MODEL_GONE:
+            names = [model.name for model in self._watch.models]
+            others = [(on_button(name), partial(self._answer_by, name, message.id)) for name in names]
+            self._show_ways([*others, (tr("Try again"), partial(self.pane.regenerate, message.id))], button)
+            return
         question = message.parent_id
         sent = self._sent(self._conversation.tree.path_to(question))
         ways = self._ways(sent, "", (), lambda: self.pane.regenerate(message.id))
@@ -455,6 +462,10 @@ class ChatPage(QWidget):
         if isinstance(view, UserMessage):
             ways.append((tr("Shorten the message"), view.begin_edit))
         self._show_ways(ways, button)
+
+    def _answer_by(self, model: str, reply: int) -> None:
+        self.choose_model(model)
+        self.pane.regenerate(reply)
 
     def _enlarge(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
         self._enlarged = model if n_ctx is not None else ""

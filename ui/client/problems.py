@@ -12,7 +12,7 @@ _SENTENCES = {
     "shutting_down": tr("The server was stopped before the answer was whole."),
     "queue_full": tr("Too many requests wait already. Try again in a moment."),
     "cancelled": tr("The request was cancelled."),
-    "model_not_found": tr("This model is not here any more. Choose another one above."),
+    "model_not_found": tr("This model is not here any more."),
 }
 
 

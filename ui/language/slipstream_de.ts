@@ -644,6 +644,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>Tool {words}</source>
+      <translation>Werkzeug {words}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
       <source>Instructions</source>
       <translation>Anweisungen</translation>
     </message>
@@ -654,6 +659,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>Thoughts</source>
+      <translation>Gedanken</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
       <source>You</source>
       <translation>Du</translation>
     </message>
@@ -661,11 +671,6 @@
       <location filename="../../ui/chat/exchange/chat_text.py" />
       <source>Reply</source>
       <translation>Antwort</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/exchange/chat_text.py" />
-      <source>Thoughts</source>
-      <translation>Gedanken</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/chat_text.py" />
@@ -869,8 +874,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_model.py" />
-      <source>folder, {words}, {n_chats} chats</source>
-      <translation>Ordner, {words}, {n_chats} Chats</translation>
+      <source>folder, {words}, {n_chats} {chats}</source>
+      <translation>Ordner, {words}, {n_chats} {chats}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_model.py" />
@@ -1004,6 +1009,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Choose a file…</source>
+      <translation>Datei wählen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Choose another place…</source>
+      <translation>Anderen Ort wählen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
       <source>Import chats</source>
       <translation>Chats importieren</translation>
     </message>
@@ -1071,11 +1086,6 @@
       <location filename="../../ui/chat/history/history_panel.py" />
       <source>Put into the archive</source>
       <translation>Ins Archiv legen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/history/history_panel.py" />
-      <source>Choose a file…</source>
-      <translation>Datei wählen…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
@@ -2001,11 +2011,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/tools/calls_view.py" />
-      <source>Tool {words}</source>
-      <translation>Werkzeug {words}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/tools/calls_view.py" />
       <source>The model wants to call {name} of {server} with
 {short}</source>
       <translation>Das Modell möchte {name} von {server} aufrufen mit
@@ -2585,8 +2590,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
-      <source>This model is not here any more. Choose another one above.</source>
-      <translation>Dieses Modell ist nicht mehr hier. Wähle oben ein anderes.</translation>
+      <source>This model is not here any more.</source>
+      <translation>Dieses Modell ist nicht mehr da.</translation>
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
@@ -2650,8 +2655,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
-      <source>Shares the machine. Never slower than plain decoding.</source>
-      <translation>Teilt den Rechner. Nie langsamer als einfaches Decodieren.</translation>
+      <source>Shares the machine with whatever else runs.</source>
+      <translation>Teilt den Rechner mit allem, was sonst läuft.</translation>
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
@@ -6447,6 +6452,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Race two ways to answer</source>
       <translation>Zwei Wege zur Antwort um die Wette</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>{name} answers from now on</source>
+      <translation>{name} antwortet ab jetzt</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />

@@ -33,6 +33,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from models.formatting.safe_text import one_line
 from models.library import requests as ask
 from models.library.values import ModelRow, SettingText, Trouble
 from ui.chat.chat_page import ChatPage
@@ -286,8 +287,8 @@ class MainWindow(QMainWindow):
         self.background.notices.opened.connect(self.bring_forward)
         self.background.menu.addAction(tr("Open Slipstream"), self.bring_forward)
         self.background.menu.addAction(tr("Quit"), self.quit)
-        for chosen in (self.newcomer.use_wanted, self.newcomer.file_chosen):
-            chosen.connect(self.open_file)
+        self.newcomer.use_wanted.connect(self._on_arrived)
+        self.newcomer.file_chosen.connect(self.open_file)
         self.newcomer.library_wanted.connect(lambda: self.show_page("library"))
         self.link.downloads_changed.connect(
             lambda downloads: self.rail.set_busy("library", downloads_at_work(downloads) > 0)
@@ -361,6 +362,8 @@ class MainWindow(QMainWindow):
             Command(tr("Open a chat beside this one"), self.open_beside_palette),
             Command(tr("Go to the other chat"), self._switch_chats, ("F6",)),
             Command(tr("Close the chat beside"), self.chats.close_beside, ("Ctrl+Shift+W",)),
+            Command(tr("Import chats…"), partial(self._with_chats, self.history.import_chats)),
+            Command(tr("Export all chats…"), partial(self._with_chats, self.history.export_all)),
             Command(tr("Attach files"), self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
             Command(tr("Take a prompt"), self._offer_prompts, ("Ctrl+P",)),
             Command(tr("Prompts"), self.prompt_menu.manage),
@@ -579,6 +582,15 @@ class MainWindow(QMainWindow):
         self.show_page("chat")
         self.link.ask(ask.ImportFile(file), self._on_use, self._on_not_opened)
 
+    def _on_arrived(self, file: str) -> None:
+        """Let the model that a newcomer has waited for answer. It may come long after: who is elsewhere stays there."""
+
+        def use(name: str) -> None:
+            self.page.choose_model(name)
+            self.toast.tell(tr("{name} answers from now on", name=one_line(name)))
+
+        self.link.ask(ask.ImportFile(file), use, self._on_not_opened)
+
     def _on_not_opened(self, trouble: Trouble) -> None:
         show = (tr("Show the models"), lambda: self.show_page("library"))
         self._first.server_banner.say(trouble.sentence, "danger", show)
@@ -621,6 +633,13 @@ class MainWindow(QMainWindow):
         self.restart_wanted.emit([])
 
     # The two sides.
+
+    def _with_chats(self, act: Callable[[], object]) -> None:
+        """Do this with the list of chats in sight, which says what becomes of it."""
+        self.show_page("chat")
+        if self.history.isHidden():
+            self.toggle_sidebar()
+        act()
 
     def toggle_sidebar(self) -> None:
         """Show or hide the chats."""
@@ -704,8 +723,11 @@ class MainWindow(QMainWindow):
             self._first.storage_banner.hide()
             self.desk.list_soon()  # chats that could not be saved until now
         else:
-            is_damaged = self.archive.damaged is not None
-            way_out = (tr("Bring chats back…"), self._show_ways_back) if is_damaged else None
+            way_out: tuple[str, Callable[[], object]] | None = None
+            if self.archive.damaged is not None:
+                way_out = tr("Bring chats back…"), self._show_ways_back
+            elif self.archive.is_in_memory:
+                way_out = tr("Export all chats…"), partial(self._with_chats, self.history.export_all)
             self._first.storage_banner.say(problem, "warning", way_out)
 
     def _show_ways_back(self) -> None:

@@ -162,6 +162,23 @@ def test_a_chat_is_pinned_archived_and_moved_by_its_menu(qtbot, panel: HistoryPa
     assert moved.args == [1, "A new one"]
 
 
+def test_the_keyboard_goes_from_the_search_to_what_it_finds(qtbot, panel: HistoryPanel) -> None:
+    panel.show_chats(CHATS, "")
+    qtbot.keyClicks(panel.search, "Chat 3")
+    with qtbot.waitSignal(panel.searched) as searched, qtbot.assertNotEmitted(panel.opened):
+        qtbot.keyClick(panel.search, Qt.Key.Key_Return)
+    assert searched.args == ["Chat 3"]
+    with qtbot.assertNotEmitted(panel.opened):
+        panel.show_chats(CHATS[:2], "Chat")  # of an earlier letter
+    with qtbot.waitSignal(panel.opened) as opened:
+        panel.show_chats(CHATS[2:4], "Chat 3")
+    assert opened.args == [3]
+    qtbot.keyClick(panel.search, Qt.Key.Key_Down)
+    assert panel.list.currentIndex().data(CHAT_ID) == 3
+    qtbot.keyClick(panel.search, Qt.Key.Key_Escape)
+    assert panel.search.text() == ""
+
+
 def test_what_is_found_in_the_archive_is_marked(qtbot, panel: HistoryPanel) -> None:
     panel.show_chats([replace(CHATS[0], is_archived=True, snippet="a fox"), CHATS[1]], "fox")
     assert panel.model.index(0).data(SNIPPET) == "Archived · a fox"
