@@ -636,6 +636,9 @@ def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: M
     server.phase, server.problem = "failed", "This model needs 40.0 GB of memory, and 8.0 GB is free."
     window.watch.look()
     qtbot.waitUntil(lambda: "40.0 GB" in banner.text)
+    server.phase = "loading"
+    window.watch.look()
+    qtbot.waitUntil(lambda: banner.text == "")  # it is tried again
 
 
 def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -100,6 +100,7 @@ class ChatPage(QWidget):
         self.composer = Composer()
         self.context_banner = Banner()
         self.context_bar = ContextBar()
+        self._tells_failure = False  # the banner says why the model could not be loaded
         self._counted: tuple[str, int] = ("", 0)  # a text that was being written, and its tokens
         self.summary = Summary(api, self)
         self._is_summing_up = False
@@ -180,6 +181,7 @@ class ChatPage(QWidget):
         self.transcript.edited.connect(self._on_edited)
         self.transcript.chosen.connect(self.pane.choose)
         self.transcript.link_chosen.connect(self._ask_about_link)
+        self.transcript.left.connect(self.composer.setFocus)
         self.pane.current_changed.connect(self._show_conversation)
         self.pane.path_changed.connect(self._on_path)
         self.pane.drafted.connect(self.transcript.mark_drafted)
@@ -558,6 +560,7 @@ class ChatPage(QWidget):
 
     def _on_running(self, is_running: bool) -> None:
         self.composer.set_running(is_running)
+        self.picker.set_asked(is_running)
         if is_running:
             self._live.start()
             self._show_live()
@@ -568,6 +571,8 @@ class ChatPage(QWidget):
         conversation = self._conversation
         if conversation.running_id is None:
             return
+        if conversation.live_ttft is not None:
+            self.picker.set_answered()
         self.transcript.show_live(
             conversation.running_id,
             conversation.live_rate,
@@ -580,13 +585,10 @@ class ChatPage(QWidget):
         self.transcript.show_answered_by(conversation.running_id, conversation.answered_by)
 
     def _what_it_waits_for(self) -> str:
-        phase = self._watch.state.phase
-        waits = {
-            "unknown": tr("Starting the engine…"),
-            "loading": tr("Loading the model…"),
-            "restarting": tr("Starting again…"),
-        }
-        return waits.get(phase, "")
+        if self.picker.is_loading:
+            return tr("Loading the model…")
+        waits = {"unknown": tr("Starting the engine…"), "restarting": tr("Starting again…")}
+        return waits.get(self._watch.state.phase, "")
 
     # The server.
 
@@ -613,7 +615,12 @@ class ChatPage(QWidget):
                 state.problem or tr("The model could not be loaded."), "danger", self._way_out(state)
             )
             self._told = (None, ())
-        elif state.phase == "ready":
+            self._tells_failure = True
+            return
+        if self._tells_failure:  # it is tried again
+            self._tells_failure = False
+            self.server_banner.hide()
+        if state.phase == "ready":
             self._show_notices(state)
 
     def _show_notices(self, state: ServerState) -> None:

@@ -192,8 +192,9 @@ class ChatSession(QObject):
     def go_on(self, message_id: int) -> None:
         """Let the model continue the reply with which the shown branch ends."""
         message = self.tree[message_id]
-        if self.is_running or message_id != self.tree.leaf_id or not message.content:
+        if message_id == self.running_id or message_id != self.tree.leaf_id or not message.content:
             return
+        self.stop()
         settings = self.chat.settings
         if settings.speed is Speed.DEEP:  # its answer is written; only the rest of it is wanted
             settings = replace(settings, speed=Speed.STANDARD)

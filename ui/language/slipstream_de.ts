@@ -469,13 +469,13 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>Starting the engine…</source>
-      <translation>Die Engine startet…</translation>
+      <source>Loading the model…</source>
+      <translation>Das Modell wird geladen…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>Loading the model…</source>
-      <translation>Das Modell wird geladen…</translation>
+      <source>Starting the engine…</source>
+      <translation>Die Engine startet…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -8690,8 +8690,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/byte_source.py" />
-      <source>There is no file {path}. Check the path, or look at the list of models.</source>
-      <translation>Es gibt keine Datei {path}. Prüfe den Pfad, oder sieh in der Liste der Modelle nach.</translation>
+      <source>There is no file {path}. Put it back, or choose another model.</source>
+      <translation>Die Datei {path} gibt es nicht. Lege sie zurück, oder wähle ein anderes Modell.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/byte_source.py" />

@@ -131,6 +131,7 @@ def test_what_is_asked_while_a_reply_comes_in_is_done(qtbot, window: MainWindow,
     before.editor.field.setPlainText("Bonjour")
     qtbot.keyClick(before.editor.field, Qt.Key.Key_Return)
     assert said(window) == ["Hi", "Bonjour"], "what was written is kept"
+    assert window.focusWidget() is window.page.composer.field, "the field that had the keyboard is gone"
     stopped = window.desk.current.tree[running.id]
     assert (stopped.content, stopped.status) == ("Hello there", Status.STOPPED)
     server.steps.release(10)

@@ -43,6 +43,7 @@ class Transcript(ScrollColumn):
     chosen = Signal(object)
     call_answered = Signal(str, bool, bool)  # the id of a call, is it allowed, for good
     link_chosen = Signal(str)
+    left = Signal()  # a message went away with the keyboard in it
 
     def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
         body = QWidget()
@@ -239,9 +240,12 @@ class Transcript(ScrollColumn):
 
     def _remove(self, message_id: int) -> None:
         view = self._views.pop(message_id)
+        had_keyboard = _message_around(self.window().focusWidget()) is view
         self._column.removeWidget(view)
         view.hide()
         view.deleteLater()
+        if had_keyboard:
+            self.left.emit()
 
     def _make_one(self) -> None:
         """Make the newest message that has no view yet."""
