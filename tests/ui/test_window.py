@@ -370,6 +370,12 @@ def test_chats_are_searched_renamed_deleted_and_brought_back(qtbot, window: Main
     assert window.toast.text == "Chat deleted"
     window.toast.button.click()
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
+    window.history.list.setCurrentIndex(model.index(1))
+    qtbot.keyClick(window.history.list, Qt.Key.Key_Delete)
+    qtbot.waitUntil(lambda: len(titles(window)) == 1)
+    window.toast.hide()
+    qtbot.keyClick(window.history.list, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)  # also when it has gone
+    qtbot.waitUntil(lambda: len(titles(window)) == 2)
 
 
 @pytest.mark.parametrize("text", ["", "a\n" * 30])
@@ -572,6 +578,8 @@ def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow
 
     qtbot.waitUntil(is_in_view)
     assert transcript.to_end.isVisible()
+    window.history.search.clear()
+    qtbot.waitUntil(lambda: not is_in_view())  # nothing is sought any more
 
 
 def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -6410,6 +6410,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>Undo deleting or archiving a chat</source>
+      <translation>Löschen oder Archivieren eines Chats rückgängig machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Take a prompt</source>
       <translation>Einen Prompt nehmen</translation>
     </message>

@@ -195,6 +195,7 @@ class MainWindow(QMainWindow):
         self._chat, self._sides, self._pages = QWidget(), QSplitter(), QStackedWidget()
         self.toast = Toast(self._first.stack)  # above what is being written, however tall that is
         self._wants_sidebar, self._is_narrow = True, False
+        self._undo: Callable[[], object] | None = None  # the last deleting or archiving
         self._shown_page, self._is_quitting = "chat", False
         self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
         self._tints_drafts = self.kept.is_on("tintDrafts", usually=False)
@@ -243,6 +244,7 @@ class MainWindow(QMainWindow):
         self.history.renamed.connect(self.desk.rename)
         self.history.deleted.connect(self.desk.delete)
         self.history.searched.connect(self.desk.search)
+        self.history.searched.connect(self._on_searched)
         self.history.pinned.connect(self.desk.pin)
         self.history.put_away.connect(self.desk.archive)
         self.history.moved.connect(self.desk.move)
@@ -255,7 +257,7 @@ class MainWindow(QMainWindow):
         self.exchange.ended.connect(lambda words, is_other: self.history.show_exchange(words, True, is_other))
         self.exchange.took_in.connect(self.desk.list_soon)
         self.desk.put_away.connect(
-            lambda chat: self.toast.say(tr("Chat archived"), tr("Undo"), lambda: self.desk.archive(chat, False))
+            lambda chat: self._offer_undo(tr("Chat archived"), partial(self.desk.archive, chat, False))
         )
         self.history.more_wanted.connect(self.desk.list_more)
         self.desk.listed.connect(self._on_listed)
@@ -362,6 +364,7 @@ class MainWindow(QMainWindow):
             Command(tr("Open a chat beside this one"), self.open_beside_palette),
             Command(tr("Go to the other chat"), self._switch_chats, ("F6",)),
             Command(tr("Close the chat beside"), self.chats.close_beside, ("Ctrl+Shift+W",)),
+            Command(tr("Undo deleting or archiving a chat"), self.undo, ("Ctrl+Z",)),
             Command(tr("Import chats…"), partial(self._with_chats, self.history.import_chats)),
             Command(tr("Export all chats…"), partial(self._with_chats, self.history.export_all)),
             Command(tr("Attach files"), self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
@@ -706,6 +709,11 @@ class MainWindow(QMainWindow):
         self.history.search.setFocus()
         self.history.search.selectAll()
 
+    def _on_searched(self, words: str) -> None:
+        if not words:
+            for page in self.chats.pages:
+                page.transcript.forget_hit()
+
     def _on_listed(self, chats: object, words: str) -> None:
         self.history.show_chats(list(chats), words)  # type: ignore[call-overload]
         self.history.choose(self.desk.current.chat.id)
@@ -716,7 +724,18 @@ class MainWindow(QMainWindow):
             self.history.hide()
 
     def _on_deleted(self, title: str) -> None:
-        self.toast.say(tr("Chat deleted"), tr("Undo"), self.desk.undo_delete)
+        self._offer_undo(tr("Chat deleted"), self.desk.undo_delete)
+
+    def _offer_undo(self, words: str, undo: Callable[[], object]) -> None:
+        self._undo = undo
+        self.toast.say(words, tr("Undo"), self.undo)
+
+    def undo(self) -> None:
+        """Bring back the chat that was deleted or archived last, also when that is not offered any more."""
+        undo, self._undo = self._undo, None
+        self.toast.hide()
+        if undo is not None:
+            undo()
 
     def _on_storage_problem(self, problem: str | None) -> None:
         if problem is None:

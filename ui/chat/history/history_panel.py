@@ -247,17 +247,17 @@ class HistoryPanel(QFrame):
 
     def _on_dropped(self, chat_id: int, folder: str) -> None:
         chat = self.model.index(self.model.row_of(chat_id)).data(CHAT)
-        if chat is None:
-            return
+        if chat is not None:
+            self._move(chat, folder)
+
+    def _move(self, chat: ChatSummary, folder: str) -> None:
         if chat.is_pinned and folder:
-            self.pinned.emit(chat_id, False)  # what is pinned is listed above the folders
+            self.pinned.emit(chat.id, False)  # what is pinned is listed above the folders
         if chat.folder != folder:
-            self.moved.emit(chat_id, folder)
+            self.moved.emit(chat.id, folder)
 
     def _show_menu(self, at: QPoint) -> None:
-        index = self.list.indexAt(at)
-        if index.data(CHAT_ID) is None and index.data(FOLDER) is None:
-            index = self.list.currentIndex()  # asked for by the keyboard
+        index = self.list.indexAt(at)  # asked for by the keyboard, it is in the line that is current
         if index.data(CHAT_ID) is not None or index.data(FOLDER) is not None:
             self.list.setCurrentIndex(index)
             self.menu_for(index).popup(self.list.viewport().mapToGlobal(at))
@@ -355,27 +355,27 @@ class HistoryPanel(QFrame):
     def _folders_menu(self, parent: QMenu, chat: ChatSummary) -> QMenu:
         menu = QMenu(tr("Move to folder"), parent)
         for folder in self.model.folders:
-            action = menu.addAction(on_button(folder), partial(self.moved.emit, chat.id, folder))
+            action = menu.addAction(on_button(folder), partial(self._move, chat, folder))
             action.setEnabled(folder != chat.folder)
         if self.model.folders:
             menu.addSeparator()
-        menu.addAction(tr("New folder…"), lambda: self._ask_for_folder(chat.id))
+        menu.addAction(tr("New folder…"), lambda: self._ask_for_folder(chat))
         if chat.folder:
             menu.addAction(tr("Out of its folder"), lambda: self.moved.emit(chat.id, ""))
         return menu
 
-    def _ask_for_folder(self, chat_id: int) -> None:
+    def _ask_for_folder(self, chat: ChatSummary) -> None:
         dialog = QInputDialog(self.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setWindowTitle(tr("New folder"))
         dialog.setLabelText(tr("Name of the folder"))
-        dialog.textValueSelected.connect(lambda name: self._move(chat_id, name))
+        dialog.textValueSelected.connect(lambda name: self._on_named(chat, name))
         dialog.open()
 
-    def _move(self, chat_id: int, name: str) -> None:
+    def _on_named(self, chat: ChatSummary, name: str) -> None:
         folder = " ".join(name.split())[:MOST_LETTERS]
         if folder:
-            self.moved.emit(chat_id, folder)
+            self._move(chat, folder)
 
 
 def _without_form(name: str, forms: Mapping[str, str]) -> str:

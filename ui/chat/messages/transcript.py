@@ -218,6 +218,12 @@ class Transcript(ScrollColumn):
         self._hit = view
         QTimer.singleShot(0, view, self._go_to_hit)
 
+    def forget_hit(self) -> None:
+        """Mark nothing any more."""
+        self._hit = None
+        for view in self._views.values():
+            view.text_view.mark([], "")
+
     def go_to_end(self) -> None:
         """Scroll to the end and stay there."""
         self._is_following, self._hit = True, None
