@@ -310,6 +310,7 @@ class HistoryPanel(QFrame):
         if not self._is_over:
             self.exchange_left.emit()
             return
+        self.list.setFocus()  # hidden with the keyboard in it, it would hand that to any widget
         self.note.hide()
         if self._offers_other:
             self._ask_again()
