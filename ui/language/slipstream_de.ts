@@ -2150,6 +2150,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>A quotation mark in the command is not closed.</source>
+      <translation>Ein Anführungszeichen im Befehl ist nicht geschlossen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
       <source>Offer its tools to models</source>
       <translation>Seine Werkzeuge den Modellen anbieten</translation>
     </message>
