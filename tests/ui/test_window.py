@@ -541,6 +541,18 @@ def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: Main
     assert [message["content"] for message in server.requests[-1]["messages"]] == ["short"]
 
 
+def test_what_is_typed_beside_the_field_goes_into_it(qtbot, window: MainWindow) -> None:
+    ask(qtbot, window, "Hi")
+    reply = reply_view(window)
+    for place in (reply.redo, reply.view, window.page.transcript):
+        place.setFocus()
+        qtbot.keyClicks(place, "a")
+        assert window.focusWidget() is window.page.composer.field
+    reply.redo.setFocus()
+    qtbot.keyClick(reply.redo, Qt.Key.Key_B, Qt.KeyboardModifier.AltModifier)
+    assert window.page.composer.text == "aaa"
+
+
 def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.watch.start()
     qtbot.waitUntil(lambda: len(window.watch.models) == 2)
