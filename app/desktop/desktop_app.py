@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,10 @@ def run_desktop(file: Path | None = None) -> int:
     before = signal.getsignal(signal.SIGINT)
     try:
         # Ctrl-C in the middle of Qt's imports would look as if Qt were missing.
-        return _open(EarlyInterrupts(), "" if file is None else str(file.absolute()))
+        opened = "" if file is None else str(file.absolute())
+        with suppress(OSError):
+            os.chdir(Path.home())  # where dialogs of files begin: else in the program's folder, if it is started there
+        return _open(EarlyInterrupts(), opened)
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -66,7 +66,9 @@ class FileSource:
 
 def _sentence(path: Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return Sentence("There is no file {path}. Check the path, or look at the list of models.", path=path)
+        # Of a link its target is what was moved or deleted.
+        place = path.resolve() if path.is_symlink() else path
+        return Sentence("There is no file {path}. Put it back, or choose another model.", path=place)
     if isinstance(error, PermissionError):
         return Sentence(
             "You are not allowed to read {path}. Change its permissions, or copy it to a folder of your own.", path=path

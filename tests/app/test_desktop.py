@@ -75,6 +75,7 @@ def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind
     try:
         assert first.stderr is not None
         assert "window shown after" in first.stderr.readline()
+        assert psutil.Process(first.pid).cwd() == str(Path.home().resolve()), "dialogs of files begin there"
         second = subprocess.run(COMMAND, cwd=ROOT, env=variables, capture_output=True, timeout=60, check=False)
         assert second.returncode == ExitCode.OK
         server = _server()

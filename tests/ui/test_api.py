@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from models.formatting.sentence import Sentence, as_object
 from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import Api, ReplyEnd, ReplyStream
 from ui.client.problems import sentence_of
@@ -185,3 +186,7 @@ def test_only_errors_have_a_sentence_in_the_windows_words_where_the_code_tells_e
         "Too many requests wait already. Try again in a moment."
     )
     assert sentence_of({"error": {"message": "Said.", "code": "engine_unavailable"}}) == "Said."
+    again = Sentence(
+        "{problem} Try again in {seconds} s.", problem=Sentence("There is no file {path}.", path="a"), seconds=5
+    )
+    assert sentence_of({"error": {"message": again, "said": as_object(again)}}) == "There is no file a."

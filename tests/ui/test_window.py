@@ -13,6 +13,7 @@ from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalett
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
+    QFileDialog,
     QLabel,
     QLineEdit,
     QMenu,
@@ -26,7 +27,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from tests.support.chat_window import ask, reply_view, say
+from tests.support.chat_window import ask, ended, reply_view, say
 from tests.support.contrast import contrast
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.library_server import KEY, LibraryServer
@@ -369,6 +370,12 @@ def test_chats_are_searched_renamed_deleted_and_brought_back(qtbot, window: Main
     assert window.toast.text == "Chat deleted"
     window.toast.button.click()
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
+    window.history.list.setCurrentIndex(model.index(1))
+    qtbot.keyClick(window.history.list, Qt.Key.Key_Delete)
+    qtbot.waitUntil(lambda: len(titles(window)) == 1)
+    window.toast.hide()
+    qtbot.keyClick(window.history.list, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)  # also when it has gone
+    qtbot.waitUntil(lambda: len(titles(window)) == 2)
 
 
 @pytest.mark.parametrize("text", ["", "a\n" * 30])
@@ -534,6 +541,33 @@ def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: Main
     assert [message["content"] for message in server.requests[-1]["messages"]] == ["short"]
 
 
+def test_what_is_typed_beside_the_field_goes_into_it(qtbot, window: MainWindow) -> None:
+    ask(qtbot, window, "Hi")
+    reply = reply_view(window)
+    for place in (reply.redo, reply.view, window.page.transcript):
+        place.setFocus()
+        qtbot.keyClicks(place, "a")
+        assert window.focusWidget() is window.page.composer.field
+    reply.redo.setFocus()
+    qtbot.keyClick(reply.redo, Qt.Key.Key_B, Qt.KeyboardModifier.AltModifier)
+    assert window.page.composer.text == "aaa"
+
+
+def test_where_its_model_is_gone_another_one_answers(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: len(window.watch.models) == 2)
+    server.error = (404, {"error": {"message": "There is no model fox.", "type": "x", "code": "model_not_found"}})
+    ask(qtbot, window, "Hi")
+    problem = reply_view(window).problem
+    assert (problem.text, problem.retry.text()) == ("This model is not here any more.", "Choose another model")
+    problem.retry.click()
+    assert list(ways(window)) == ["ember-q8_0", "ember-draft-q8_0", "Try again"]
+    server.error = None
+    ways(window)["ember-draft-q8_0"].trigger()
+    reply = ended(qtbot, window)
+    assert (reply.status, reply.model, server.requests[-1]["model"]) == (Status.DONE, *["ember-draft-q8_0"] * 2)
+
+
 def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow, server: FakeServer) -> None:
     long = [f"{n} line\n\n" for n in range(60)]
     server.pieces = [*long, "Über die **Brücke** 🦊 gehen.\n\n", *long]
@@ -556,6 +590,8 @@ def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow
 
     qtbot.waitUntil(is_in_view)
     assert transcript.to_end.isVisible()
+    window.history.search.clear()
+    qtbot.waitUntil(lambda: not is_in_view())  # nothing is sought any more
 
 
 def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:
@@ -620,6 +656,9 @@ def test_a_load_is_cancelled_and_the_model_before_it_comes_back(qtbot, window: M
     server.phase, server.problem = "failed", "This model needs 40.0 GB of memory, and 8.0 GB is free."
     window.watch.look()
     qtbot.waitUntil(lambda: "40.0 GB" in banner.text)
+    server.phase = "loading"
+    window.watch.look()
+    qtbot.waitUntil(lambda: banner.text == "")  # it is tried again
 
 
 def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow, server: FakeServer) -> None:
@@ -817,8 +856,17 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     window = MainWindow(api, Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini")
     qtbot.addWidget(window)
     window.show()
-    qtbot.waitUntil(lambda: "memory only" in window.page.storage_banner.text)
+    banner = window.page.storage_banner
+    qtbot.waitUntil(lambda: "memory only" in banner.text)
     assert ask(qtbot, window, "Hi").status is Status.DONE
+    window.toggle_sidebar()
+    assert banner.action.text() == "Export all chats…", "they can be kept elsewhere"
+    banner.action.click()
+    (dialog,) = window.findChildren(QFileDialog)
+    dialog.fileSelected.emit(str(tmp_path / "all.json"))
+    dialog.reject()
+    qtbot.waitUntil(lambda: window.history.note.words.text() == "1 chat written to all.json.")
+    assert window.history.note.isVisible()
     window.close()
 
 

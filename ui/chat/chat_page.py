@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent, QGuiApplication, QResizeEvent
+from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent, QGuiApplication, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -29,6 +29,7 @@ from ui.chat.context_use import ContextUse, draft_tokens, larger_context, later_
 from ui.chat.conversation import ChatSession
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.messages.assistant_message import FIT
+from ui.chat.messages.receipts import MODEL_GONE
 from ui.chat.messages.transcript import Transcript
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.model_picker import ModelPicker
@@ -44,6 +45,7 @@ from ui.language import tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
+from ui.widgets.elided_label import on_button
 from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import ask_first
 
@@ -98,6 +100,7 @@ class ChatPage(QWidget):
         self.composer = Composer()
         self.context_banner = Banner()
         self.context_bar = ContextBar()
+        self._tells_failure = False  # the banner says why the model could not be loaded
         self._counted: tuple[str, int] = ("", 0)  # a text that was being written, and its tokens
         self.summary = Summary(api, self)
         self._is_summing_up = False
@@ -174,10 +177,11 @@ class ChatPage(QWidget):
         self.transcript.regenerate.connect(self.pane.regenerate)
         self.transcript.go_on.connect(self.pane.go_on)
         self.transcript.redo_in_full.connect(self._redo_in_full)
-        self.transcript.fit_wanted.connect(self._on_fit_wanted)
+        self.transcript.ways_wanted.connect(self._on_ways_wanted)
         self.transcript.edited.connect(self._on_edited)
         self.transcript.chosen.connect(self.pane.choose)
         self.transcript.link_chosen.connect(self._ask_about_link)
+        self.transcript.left.connect(self.composer.setFocus)
         self.pane.current_changed.connect(self._show_conversation)
         self.pane.path_changed.connect(self._on_path)
         self.pane.drafted.connect(self.transcript.mark_drafted)
@@ -220,6 +224,16 @@ class ChatPage(QWidget):
         """Attach the files."""
         if self.composer.take(event.mimeData()):
             event.acceptProposedAction()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """What is typed while the keyboard is elsewhere on the page is a message too."""
+        others = (
+            Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier
+        )
+        if event.text().strip() and event.text().isprintable() and not event.modifiers() & others:
+            self.composer.insert(event.text())
+        else:
+            super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the field as wide as the text above it, and lower than the window."""
@@ -270,7 +284,7 @@ class ChatPage(QWidget):
         if not words:
             return
         hit = first_hit(tree.path, words)
-        if hit is None and not self._conversation.is_running and (other := first_hit(tree.messages, words)) is not None:
+        if hit is None and (other := first_hit(tree.messages, words)) is not None:
             hit = other
             self.pane.choose(hit)
         if hit is not None:
@@ -447,7 +461,12 @@ class ChatPage(QWidget):
             menu.addAction(nothing).setEnabled(False)
         menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
-    def _on_fit_wanted(self, message: Message, button: QWidget) -> None:
+    def _on_ways_wanted(self, message: Message, button: QWidget) -> None:
+        if message.finish_reason == MODEL_GONE:
+            names = [model.name for model in self._watch.models]
+            others = [(on_button(name), partial(self._answer_by, name, message.id)) for name in names]
+            self._show_ways([*others, (tr("Try again"), partial(self.pane.regenerate, message.id))], button)
+            return
         question = message.parent_id
         sent = self._sent(self._conversation.tree.path_to(question))
         ways = self._ways(sent, "", (), lambda: self.pane.regenerate(message.id))
@@ -455,6 +474,10 @@ class ChatPage(QWidget):
         if isinstance(view, UserMessage):
             ways.append((tr("Shorten the message"), view.begin_edit))
         self._show_ways(ways, button)
+
+    def _answer_by(self, model: str, reply: int) -> None:
+        self.choose_model(model)
+        self.pane.regenerate(reply)
 
     def _enlarge(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
         self._enlarged = model if n_ctx is not None else ""
@@ -547,6 +570,7 @@ class ChatPage(QWidget):
 
     def _on_running(self, is_running: bool) -> None:
         self.composer.set_running(is_running)
+        self.picker.set_asked(is_running)
         if is_running:
             self._live.start()
             self._show_live()
@@ -557,6 +581,8 @@ class ChatPage(QWidget):
         conversation = self._conversation
         if conversation.running_id is None:
             return
+        if conversation.live_ttft is not None:
+            self.picker.set_answered()
         self.transcript.show_live(
             conversation.running_id,
             conversation.live_rate,
@@ -569,13 +595,10 @@ class ChatPage(QWidget):
         self.transcript.show_answered_by(conversation.running_id, conversation.answered_by)
 
     def _what_it_waits_for(self) -> str:
-        phase = self._watch.state.phase
-        waits = {
-            "unknown": tr("Starting the engine…"),
-            "loading": tr("Loading the model…"),
-            "restarting": tr("Starting again…"),
-        }
-        return waits.get(phase, "")
+        if self.picker.is_loading:
+            return tr("Loading the model…")
+        waits = {"unknown": tr("Starting the engine…"), "restarting": tr("Starting again…")}
+        return waits.get(self._watch.state.phase, "")
 
     # The server.
 
@@ -602,7 +625,12 @@ class ChatPage(QWidget):
                 state.problem or tr("The model could not be loaded."), "danger", self._way_out(state)
             )
             self._told = (None, ())
-        elif state.phase == "ready":
+            self._tells_failure = True
+            return
+        if self._tells_failure:  # it is tried again
+            self._tells_failure = False
+            self.server_banner.hide()
+        if state.phase == "ready":
             self._show_notices(state)
 
     def _show_notices(self, state: ServerState) -> None:

@@ -164,19 +164,22 @@ class ChatSession(QObject):
     def edit(self, message_id: int, text: str, attachments: tuple[Attachment, ...] | None = None) -> None:
         """Say ``text`` in place of an earlier message, as another version of it; None keeps its files.
 
-        What the user puts in place of a reply is not answered.
+        What the user puts in place of a reply is not answered. A reply that comes in is stopped, and stays as far as
+        it is.
         """
         message = self.tree[message_id]
         if message.role is Role.ASSISTANT:
             self._put(message, text)
             return
         files = message.attachments if attachments is None else attachments
-        if not self.is_running and (text.strip() or files):
+        if text.strip() or files:
+            self.stop()
             self._say(text, message.parent_id, files)
 
     def _put(self, reply: Message, text: str) -> None:
-        if self.is_running or not text.strip():
+        if not text.strip():
             return
+        self.stop()
         put = Message(
             self._ids.next(), self.chat.id, reply.parent_id, Role.ASSISTANT, text, now_ms(), finish_reason=EDITED,
             model=reply.model,
@@ -189,8 +192,9 @@ class ChatSession(QObject):
     def go_on(self, message_id: int) -> None:
         """Let the model continue the reply with which the shown branch ends."""
         message = self.tree[message_id]
-        if self.is_running or message_id != self.tree.leaf_id or not message.content:
+        if message_id == self.running_id or message_id != self.tree.leaf_id or not message.content:
             return
+        self.stop()
         settings = self.chat.settings
         if settings.speed is Speed.DEEP:  # its answer is written; only the rest of it is wanted
             settings = replace(settings, speed=Speed.STANDARD)
@@ -202,17 +206,17 @@ class ChatSession(QObject):
     def regenerate(self, message_id: int, speed: Speed | None = None) -> None:
         """Let the model answer once more in place of a reply; the old one stays as a version.
 
-        ``speed`` is for this one reply; None is that of the chat.
+        ``speed`` is for this one reply; None is that of the chat. Another reply that comes in is stopped.
         """
-        if not self.is_running:
+        if message_id != self.running_id:
+            self.stop()
             self._answer(self.tree[message_id].parent_id, speed)
 
     def choose(self, message_id: int) -> None:
-        """Show another version of a message."""
-        if not self.is_running:
-            self.tree.choose(message_id)
-            self._save_chat()
-            self.path_changed.emit()
+        """Show another version of a message. A reply that comes in goes on, also where it is not shown."""
+        self.tree.choose(message_id)
+        self._save_chat()
+        self.path_changed.emit()
 
     def stop(self) -> None:
         """End the running reply; what came so far stays."""

@@ -37,7 +37,7 @@ class ModelPicker(QWidget):
         self._models: tuple[ModelChoice, ...] = ()
         self._state = ServerState()
         self._wanted: str | None = None
-        self._has_answered = False
+        self._has_answered = self._is_asked = False
         self.figure_of: Callable[[str], str] = lambda name: ""  # what stands behind a model's name in the menu
         self.button = QToolButton()
         self.button.setProperty("kind", "picker")
@@ -110,8 +110,21 @@ class ModelPicker(QWidget):
 
     def set_answered(self) -> None:
         """Remember that the model has answered: beside the one of the state it is loaded too."""
-        self._has_answered = True
+        if not self._has_answered:
+            self._has_answered = True
+            self._show()
+
+    def set_asked(self, is_asked: bool) -> None:
+        """Say whether the model is to answer now: one that is not loaded is loaded for that."""
+        self._is_asked = is_asked
         self._show()
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the model is not there yet; to answer it may also be loaded beside the one of the state."""
+        is_beside = self._state.phase in ("ready", "empty") and self._state.model != self.shown_model
+        is_awaited = is_beside and self._is_asked and not self._has_answered
+        return self.remote is None and (self._state.phase == "loading" or is_awaited)
 
     def set_palette(self, palette: Palette) -> None:
         """Draw the arrow for another palette."""
@@ -152,6 +165,8 @@ class ModelPicker(QWidget):
             case "ready" if state.model == self.shown_model:
                 return _facts(state)
             case "ready" | "empty":
+                if self.is_loading:
+                    return tr("Loading {model}…{percent}", model=one_line(self.shown_model or ""), percent="")
                 return "" if self._has_answered else tr("Loads with the next message")
             case _:
                 return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.formatting.sentence import said_in
+from models.formatting.sentence import Sentence, said_in
 from ui.language import of_data, tr
 
 # By the code of an error that says no more than its code does.
@@ -12,7 +12,7 @@ _SENTENCES = {
     "shutting_down": tr("The server was stopped before the answer was whole."),
     "queue_full": tr("Too many requests wait already. Try again in a moment."),
     "cancelled": tr("The request was cancelled."),
-    "model_not_found": tr("This model is not here any more. Choose another one above."),
+    "model_not_found": tr("This model is not here any more."),
 }
 
 
@@ -25,6 +25,8 @@ def sentence_of(body: object) -> str | None:
     said = error.get("said") if isinstance(error, dict) else None
     if isinstance(said, dict):
         said = said_in(said)
+    if isinstance(said, Sentence) and set(said.facts) == {"problem", "seconds"}:
+        said = str(said.facts["problem"])  # when to try again is for programs; a chat is read much later
     return _of_context(error) or _SENTENCES.get(code_of(body)) or (said if isinstance(said, str) else of_data(message))
 
 

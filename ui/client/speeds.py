@@ -31,7 +31,7 @@ class SpeedChoice:
 
 CHOICES = (
     SpeedChoice(Speed.AUTO, tr("Auto"), tr("As set for the model in the library; Standard if nothing is set.")),
-    SpeedChoice(Speed.STANDARD, tr("Standard"), tr("Shares the machine. Never slower than plain decoding.")),
+    SpeedChoice(Speed.STANDARD, tr("Standard"), tr("Shares the machine with whatever else runs.")),
     SpeedChoice(Speed.FAST, tr("Fast"), tr("The same model and quality, ahead of everything else that runs.")),
     SpeedChoice(Speed.SPARK, tr("Spark"), tr("The small partner model answers alone: much faster, less capable.")),
     SpeedChoice(Speed.DEEP, tr("Deep"), tr("Several drafts at once, distilled into one answer. For hard questions.")),

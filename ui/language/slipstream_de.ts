@@ -469,13 +469,13 @@
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>Starting the engine…</source>
-      <translation>Die Engine startet…</translation>
+      <source>Loading the model…</source>
+      <translation>Das Modell wird geladen…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
-      <source>Loading the model…</source>
-      <translation>Das Modell wird geladen…</translation>
+      <source>Starting the engine…</source>
+      <translation>Die Engine startet…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/chat_page.py" />
@@ -644,6 +644,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>Tool {words}</source>
+      <translation>Werkzeug {words}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
       <source>Instructions</source>
       <translation>Anweisungen</translation>
     </message>
@@ -654,6 +659,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/exchange/chat_text.py" />
+      <source>Thoughts</source>
+      <translation>Gedanken</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/exchange/chat_text.py" />
       <source>You</source>
       <translation>Du</translation>
     </message>
@@ -661,11 +671,6 @@
       <location filename="../../ui/chat/exchange/chat_text.py" />
       <source>Reply</source>
       <translation>Antwort</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/exchange/chat_text.py" />
-      <source>Thoughts</source>
-      <translation>Gedanken</translation>
     </message>
     <message>
       <location filename="../../ui/chat/exchange/chat_text.py" />
@@ -869,8 +874,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_model.py" />
-      <source>folder, {words}, {n_chats} chats</source>
-      <translation>Ordner, {words}, {n_chats} Chats</translation>
+      <source>folder, {words}, {n_chats} {chats}</source>
+      <translation>Ordner, {words}, {n_chats} {chats}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_model.py" />
@@ -1004,6 +1009,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Choose a file…</source>
+      <translation>Datei wählen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
+      <source>Choose another place…</source>
+      <translation>Anderen Ort wählen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_panel.py" />
       <source>Import chats</source>
       <translation>Chats importieren</translation>
     </message>
@@ -1071,11 +1086,6 @@
       <location filename="../../ui/chat/history/history_panel.py" />
       <source>Put into the archive</source>
       <translation>Ins Archiv legen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/history/history_panel.py" />
-      <source>Choose a file…</source>
-      <translation>Datei wählen…</translation>
     </message>
     <message>
       <location filename="../../ui/chat/history/history_panel.py" />
@@ -2001,11 +2011,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/tools/calls_view.py" />
-      <source>Tool {words}</source>
-      <translation>Werkzeug {words}</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/tools/calls_view.py" />
       <source>The model wants to call {name} of {server} with
 {short}</source>
       <translation>Das Modell möchte {name} von {server} aufrufen mit
@@ -2142,6 +2147,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/tools/tools_dialog.py" />
       <source>There is a server called {name}: choose another name.</source>
       <translation>Es gibt schon einen Server namens {name}: Wähle einen anderen Namen.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/tools/tools_dialog.py" />
+      <source>A quotation mark in the command is not closed.</source>
+      <translation>Ein Anführungszeichen im Befehl ist nicht geschlossen.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/tools/tools_dialog.py" />
@@ -2585,8 +2595,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
-      <source>This model is not here any more. Choose another one above.</source>
-      <translation>Dieses Modell ist nicht mehr hier. Wähle oben ein anderes.</translation>
+      <source>This model is not here any more.</source>
+      <translation>Dieses Modell ist nicht mehr da.</translation>
     </message>
     <message>
       <location filename="../../ui/client/problems.py" />
@@ -2650,8 +2660,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
-      <source>Shares the machine. Never slower than plain decoding.</source>
-      <translation>Teilt den Rechner. Nie langsamer als einfaches Decodieren.</translation>
+      <source>Shares the machine with whatever else runs.</source>
+      <translation>Teilt den Rechner mit allem, was sonst läuft.</translation>
     </message>
     <message>
       <location filename="../../ui/client/speeds.py" />
@@ -6405,6 +6415,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>Undo deleting or archiving a chat</source>
+      <translation>Löschen oder Archivieren eines Chats rückgängig machen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Take a prompt</source>
       <translation>Einen Prompt nehmen</translation>
     </message>
@@ -6447,6 +6462,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Race two ways to answer</source>
       <translation>Zwei Wege zur Antwort um die Wette</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>{name} answers from now on</source>
+      <translation>{name} antwortet ab jetzt</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
@@ -8680,8 +8700,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/byte_source.py" />
-      <source>There is no file {path}. Check the path, or look at the list of models.</source>
-      <translation>Es gibt keine Datei {path}. Prüfe den Pfad, oder sieh in der Liste der Modelle nach.</translation>
+      <source>There is no file {path}. Put it back, or choose another model.</source>
+      <translation>Die Datei {path} gibt es nicht. Lege sie zurück, oder wähle ein anderes Modell.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/byte_source.py" />

@@ -239,6 +239,8 @@ class OfferedModel(QFrame):
         self.bar.setTextVisible(False)
         self.button = QPushButton()
         self.button.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        # Who goes on writing after a click must not press it again with each space.
+        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.button.clicked.connect(self._on_clicked)
         column = QVBoxLayout(self)
         column.setContentsMargins(Space.M, Space.S + 2, Space.M, Space.M)

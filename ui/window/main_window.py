@@ -33,6 +33,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from models.formatting.safe_text import one_line
 from models.library import requests as ask
 from models.library.values import ModelRow, SettingText, Trouble
 from ui.chat.chat_page import ChatPage
@@ -194,6 +195,7 @@ class MainWindow(QMainWindow):
         self._chat, self._sides, self._pages = QWidget(), QSplitter(), QStackedWidget()
         self.toast = Toast(self._first.stack)  # above what is being written, however tall that is
         self._wants_sidebar, self._is_narrow = True, False
+        self._undo: Callable[[], object] | None = None  # the last deleting or archiving
         self._shown_page, self._is_quitting = "chat", False
         self.background = Background(self, self.kept, icon("stream", appearance.palette.accent, size=64))
         self._tints_drafts = self.kept.is_on("tintDrafts", usually=False)
@@ -242,6 +244,7 @@ class MainWindow(QMainWindow):
         self.history.renamed.connect(self.desk.rename)
         self.history.deleted.connect(self.desk.delete)
         self.history.searched.connect(self.desk.search)
+        self.history.searched.connect(self._on_searched)
         self.history.pinned.connect(self.desk.pin)
         self.history.put_away.connect(self.desk.archive)
         self.history.moved.connect(self.desk.move)
@@ -254,7 +257,7 @@ class MainWindow(QMainWindow):
         self.exchange.ended.connect(lambda words, is_other: self.history.show_exchange(words, True, is_other))
         self.exchange.took_in.connect(self.desk.list_soon)
         self.desk.put_away.connect(
-            lambda chat: self.toast.say(tr("Chat archived"), tr("Undo"), lambda: self.desk.archive(chat, False))
+            lambda chat: self._offer_undo(tr("Chat archived"), partial(self.desk.archive, chat, False))
         )
         self.history.more_wanted.connect(self.desk.list_more)
         self.desk.listed.connect(self._on_listed)
@@ -286,8 +289,8 @@ class MainWindow(QMainWindow):
         self.background.notices.opened.connect(self.bring_forward)
         self.background.menu.addAction(tr("Open Slipstream"), self.bring_forward)
         self.background.menu.addAction(tr("Quit"), self.quit)
-        for chosen in (self.newcomer.use_wanted, self.newcomer.file_chosen):
-            chosen.connect(self.open_file)
+        self.newcomer.use_wanted.connect(self._on_arrived)
+        self.newcomer.file_chosen.connect(self.open_file)
         self.newcomer.library_wanted.connect(lambda: self.show_page("library"))
         self.link.downloads_changed.connect(
             lambda downloads: self.rail.set_busy("library", downloads_at_work(downloads) > 0)
@@ -361,6 +364,9 @@ class MainWindow(QMainWindow):
             Command(tr("Open a chat beside this one"), self.open_beside_palette),
             Command(tr("Go to the other chat"), self._switch_chats, ("F6",)),
             Command(tr("Close the chat beside"), self.chats.close_beside, ("Ctrl+Shift+W",)),
+            Command(tr("Undo deleting or archiving a chat"), self.undo, ("Ctrl+Z",)),
+            Command(tr("Import chats…"), partial(self._with_chats, self.history.import_chats)),
+            Command(tr("Export all chats…"), partial(self._with_chats, self.history.export_all)),
             Command(tr("Attach files"), self._with_page(lambda page: page.composer.choose_files()), ("Ctrl+U",)),
             Command(tr("Take a prompt"), self._offer_prompts, ("Ctrl+P",)),
             Command(tr("Prompts"), self.prompt_menu.manage),
@@ -579,6 +585,15 @@ class MainWindow(QMainWindow):
         self.show_page("chat")
         self.link.ask(ask.ImportFile(file), self._on_use, self._on_not_opened)
 
+    def _on_arrived(self, file: str) -> None:
+        """Let the model that a newcomer has waited for answer. It may come long after: who is elsewhere stays there."""
+
+        def use(name: str) -> None:
+            self.page.choose_model(name)
+            self.toast.tell(tr("{name} answers from now on", name=one_line(name)))
+
+        self.link.ask(ask.ImportFile(file), use, self._on_not_opened)
+
     def _on_not_opened(self, trouble: Trouble) -> None:
         show = (tr("Show the models"), lambda: self.show_page("library"))
         self._first.server_banner.say(trouble.sentence, "danger", show)
@@ -621,6 +636,13 @@ class MainWindow(QMainWindow):
         self.restart_wanted.emit([])
 
     # The two sides.
+
+    def _with_chats(self, act: Callable[[], object]) -> None:
+        """Do this with the list of chats in sight, which says what becomes of it."""
+        self.show_page("chat")
+        if self.history.isHidden():
+            self.toggle_sidebar()
+        act()
 
     def toggle_sidebar(self) -> None:
         """Show or hide the chats."""
@@ -687,6 +709,11 @@ class MainWindow(QMainWindow):
         self.history.search.setFocus()
         self.history.search.selectAll()
 
+    def _on_searched(self, words: str) -> None:
+        if not words:
+            for page in self.chats.pages:
+                page.transcript.forget_hit()
+
     def _on_listed(self, chats: object, words: str) -> None:
         self.history.show_chats(list(chats), words)  # type: ignore[call-overload]
         self.history.choose(self.desk.current.chat.id)
@@ -697,15 +724,29 @@ class MainWindow(QMainWindow):
             self.history.hide()
 
     def _on_deleted(self, title: str) -> None:
-        self.toast.say(tr("Chat deleted"), tr("Undo"), self.desk.undo_delete)
+        self._offer_undo(tr("Chat deleted"), self.desk.undo_delete)
+
+    def _offer_undo(self, words: str, undo: Callable[[], object]) -> None:
+        self._undo = undo
+        self.toast.say(words, tr("Undo"), self.undo)
+
+    def undo(self) -> None:
+        """Bring back the chat that was deleted or archived last, also when that is not offered any more."""
+        undo, self._undo = self._undo, None
+        self.toast.hide()
+        if undo is not None:
+            undo()
 
     def _on_storage_problem(self, problem: str | None) -> None:
         if problem is None:
             self._first.storage_banner.hide()
             self.desk.list_soon()  # chats that could not be saved until now
         else:
-            is_damaged = self.archive.damaged is not None
-            way_out = (tr("Bring chats back…"), self._show_ways_back) if is_damaged else None
+            way_out: tuple[str, Callable[[], object]] | None = None
+            if self.archive.damaged is not None:
+                way_out = tr("Bring chats back…"), self._show_ways_back
+            elif self.archive.is_in_memory:
+                way_out = tr("Export all chats…"), partial(self._with_chats, self.history.export_all)
             self._first.storage_banner.say(problem, "warning", way_out)
 
     def _show_ways_back(self) -> None:

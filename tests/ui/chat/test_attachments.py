@@ -182,6 +182,7 @@ def test_pages_are_named_as_people_write_them(text: str, places: list[int] | Non
 def test_passages_are_found_by_rare_words_or_by_direction() -> None:
     texts = ["the river and the bank", "the fox jumps", "the the the the"]
     assert by_words("Where is the fox?", texts)[0] == 1
+    assert by_words("狐はどこにいますか", ["犬は庭にいる。", "狐は川の向こうに住む。"])[0] == 1
     assert by_vectors([1.0, 0.0], [[0.0, 2.0], [0.5, 0.1], [3.0, 3.0]]) == [1, 2, 0]
 
 

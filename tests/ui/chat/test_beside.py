@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from tests.support.chat_window import ask
+from tests.support.chat_window import ask, ended, reply_view, say
 from tools.stand_ins.fake_openai import FakeServer
 from ui.chat.storage.store import NEW_BESIDE, ChatStore
 from ui.client.api import Api
@@ -56,11 +57,18 @@ def test_two_chats_stream_at_once_each_with_its_own_model(qtbot, wide: MainWindo
     left.pane.stop()
 
 
-def test_a_model_beside_is_not_said_to_load_once_it_has_answered(qtbot, wide: MainWindow) -> None:
+def test_a_model_beside_is_said_to_load_until_it_answers(qtbot, wide: MainWindow, server: FakeServer) -> None:
     wide.open_beside(None)
     wide.page.choose_model("ember-draft-q8_0")
     assert wide.page.picker.status.text() == "Loads with the next message"
-    ask(qtbot, wide, "hello")
+    server.steps = threading.Semaphore(0)
+    say(qtbot, wide, "hello")
+    qtbot.waitUntil(lambda: reply_view(wide).receipt.text() == "Loading the model…")
+    assert wide.page.picker.status.text() == "Loading ember-draft-q8_0…"
+    server.steps.release(1)
+    qtbot.waitUntil(lambda: wide.page.picker.status.text() == "")
+    server.steps.release(10)
+    ended(qtbot, wide)
     assert wide.page.picker.status.text() == ""
     wide.page.choose_model("ember-q8_0")
     assert "context" in wide.page.picker.status.text()

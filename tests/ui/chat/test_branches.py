@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 
 from tests.support.chat_window import ended, reply_view
 from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.messages.assistant_message import AssistantMessage
 from ui.chat.messages.user_message import UserMessage
 from ui.chat.storage.message_tree import MessageTree
 from ui.client.chat_records import EDITED, Message, Role, Status, Timings
@@ -105,6 +106,36 @@ def test_a_reply_is_edited_into_another_version(qtbot, window: MainWindow, serve
     window.desk.send("And?")
     ended(qtbot, window)
     assert [one["content"] for one in server.requests[-1]["messages"]] == ["Hi", "Bonjour", "And?"]
+
+
+def test_what_is_asked_while_a_reply_comes_in_is_done(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.desk.send("Hi")
+    first = ended(qtbot, window)
+    window.desk.active.regenerate(first.id)
+    ended(qtbot, window)
+    server.steps = threading.Semaphore(1)
+    window.desk.send("And?")
+    qtbot.waitUntil(lambda: reply_view(window).text == "Hello")
+    running = window.desk.current.tree.path[-1]
+    window.desk.active.choose(first.id)
+    assert said(window) == ["Hi", "Hello there."]
+    assert window.desk.current.is_running, "looking at another version ends nothing"
+    window.desk.active.choose(running.id)
+    assert said(window)[2:] == ["And?", ""]
+    assert reply_view(window).text == "Hello"
+    server.steps.release(1)
+    qtbot.waitUntil(lambda: reply_view(window).text == "Hello there")
+    before = window.page.transcript.view_of(window.desk.current.tree.path[1].id)
+    assert isinstance(before, AssistantMessage)
+    before.begin_edit()
+    assert before.editor is not None
+    before.editor.field.setPlainText("Bonjour")
+    qtbot.keyClick(before.editor.field, Qt.Key.Key_Return)
+    assert said(window) == ["Hi", "Bonjour"], "what was written is kept"
+    assert window.focusWidget() is window.page.composer.field, "the field that had the keyboard is gone"
+    stopped = window.desk.current.tree[running.id]
+    assert (stopped.content, stopped.status) == ("Hello there", Status.STOPPED)
+    server.steps.release(10)
 
 
 def test_versions_are_walked_by_keyboard(qtbot, window: MainWindow, server: FakeServer) -> None:

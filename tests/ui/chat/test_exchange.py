@@ -20,6 +20,7 @@ from ui.chat.storage.message_tree import MessageTree
 from ui.chat.storage.store import ChatStore
 from ui.client.attachments import Attachment, Part
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings
+from ui.client.tool_calls import CallStatus, ToolCall
 from ui.platform.gui_thread import GuiThread
 from ui.window.main_window import MainWindow
 
@@ -272,10 +273,12 @@ def test_times_are_read_in_any_unit() -> None:
 
 OURS = Chat(1, "Foxes: a/b", 5, 10, ChatSettings(model="ember", system_prompt="Be brief."), 13)
 FILE = Attachment("a.txt", 3, (Part("lines 1–1", "abc"),))
+CALL = ToolCall("0-0-a", "wiki_find", '{"word": "fox"}', "wiki", "find", "Vulpes", CallStatus.DONE)
 SAID = [
     Message(11, 1, None, Role.USER, "What is a fox?", 5, attachments=(FILE,)),
     Message(12, 1, 11, Role.ASSISTANT, "A canine.", 6, Status.STOPPED, timings=Timings(decode_tokens=9)),
-    Message(13, 1, 11, Role.ASSISTANT, "An animal 🦊.", 7, model="ember", thoughts="Hm.", thinking_ms=8.5),
+    Message(13, 1, 11, Role.ASSISTANT, "An animal 🦊.", 7, model="ember", thoughts="Hm.", thinking_ms=8.5,
+            calls=(CALL,), drafted=((0, 2), (3, 5))),
 ]  # fmt: skip
 
 
@@ -293,7 +296,8 @@ def test_our_own_file_brings_all_back(exchange: Exchange, run, tmp_path: Path, s
     assert (summary.title, summary.folder, summary.is_pinned) == (OURS.title, "animals", True)
     assert chat is not None
     assert (chat.settings, chat.created_ms, chat.leaf_id) == (OURS.settings, 5, messages[2].id)
-    alike = ("role", "content", "status", "timings", "attachments", "thoughts", "thinking_ms", "model")
+    alike = ("role", "content", "status", "timings", "attachments", "thoughts", "thinking_ms", "model", "calls",
+             "drafted")  # fmt: skip
     assert [[getattr(one, name) for name in alike] for one in messages] == [
         [getattr(one, name) for name in alike] for one in SAID
     ]
@@ -313,16 +317,62 @@ def test_markdown_shows_the_branch_that_is_shown(exchange: Exchange, run, tmp_pa
         "## You\n\n*File: a.txt*\n\nWhat is a fox?",
         "## Reply (ember)",
         "Hm.",
+        "<summary>Tool find</summary>",
+        '{"word": "fox"}\n\nVulpes',
         "🦊",
     ):
         assert piece in text
     assert "canine" not in text
+    (tmp_path / "all.zip.part").write_bytes(zipped(tmp_path / "killed.zip", old=b"").read_bytes())
     run(exchange.write, tmp_path / "all.zip")
     with zipfile.ZipFile(tmp_path / "all.zip") as archive:
         assert archive.namelist() == ["Foxes a b.md", "Foxes a b (1).md"]
     sentence = run(exchange.write, tmp_path / "gone" / "one.md", 1)
     assert sentence == "Nothing was written to one.md: No such file or directory."
+    for number in (1, 2):
+        store.delete(number, 9)
+    assert run(exchange.write, tmp_path / "none.zip") == "0 chats written to none.zip."
+    assert zipfile.ZipFile(tmp_path / "none.zip").namelist() == []
     store.close()
+
+
+def test_a_chat_is_written_in_the_form_that_was_chosen_and_elsewhere_if_that_fails(
+    qtbot, window: MainWindow, tmp_path: Path
+) -> None:
+    chat = Chat(1, "Hello. How are you", 5, 6)
+    window.archive.ask(lambda store: store.add_chat(chat, SAID[:1], "", ("", False, False)), lambda none: None, None)
+    window.desk.list_soon()
+    history, note = window.history, window.history.note
+    qtbot.waitUntil(lambda: history.model.n_chats == 1)
+    menu = history.menu_for(history.model.index(history.model.row_of(1)))
+    next(action for action in menu.actions() if action.text() == "Export…").trigger()
+
+    def chosen(name: str = "") -> str:
+        """Choose the name that stands there, or another one, in the dialog that is open."""
+        (dialog,) = window.findChildren(QFileDialog)
+        stands = dialog.selectedFiles()[0]
+        dialog.fileSelected.emit(name or str(tmp_path / Path(stands).name))
+        dialog.reject()
+        return Path(stands).name
+
+    (tmp_path / "taken.v2.md").write_text("mine", encoding="utf-8")
+    assert chosen(str(tmp_path / "gone" / "a.md")) == "Hello. How are you.md", "its dot begins no suffix"
+    qtbot.waitUntil(lambda: note.words.text() == "Nothing was written to a.md: No such file or directory.")
+    assert note.button.text() == "Choose another place…"
+    note.button.click()
+    chosen(str(tmp_path / "taken.v2"))
+    qtbot.waitUntil(lambda: note.words.text() == "1 chat written to taken.v2 (1).md.")
+    assert note.button.text() == "OK"
+    assert (tmp_path / "taken.v2.md").read_text(encoding="utf-8") == "mine"
+    note.button.click()
+    menu = history.menu_for(history.model.index(history.model.row_of(1)))
+    next(action for action in menu.actions() if action.text() == "Export…").trigger()
+    (dialog,) = window.findChildren(QFileDialog)
+    dialog.selectNameFilter(dialog.nameFilters()[1])
+    dialog.filterSelected.emit(dialog.nameFilters()[1])
+    assert chosen() == "Hello. How are you.json"
+    qtbot.waitUntil(lambda: note.words.text() == "1 chat written to Hello. How are you.json.")
+    assert json.loads((tmp_path / "Hello. How are you.json").read_text(encoding="utf-8"))["chats"]
 
 
 def test_the_window_says_what_was_imported_and_lists_it(qtbot, window: MainWindow, tmp_path: Path) -> None:

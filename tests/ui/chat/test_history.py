@@ -143,6 +143,8 @@ def test_folders_are_opened_closed_and_renamed_by_the_keyboard(qtbot, panel: His
 def test_a_chat_is_pinned_archived_and_moved_by_its_menu(qtbot, panel: HistoryPanel) -> None:
     panel.show_chats(SORTED, "")
     panel.choose(1)
+    panel.list.customContextMenuRequested.emit(QPoint(9, panel.list.height() + 900))
+    assert not panel.findChildren(QMenu), "below the chats nothing is meant"
     menu = panel.menu_for(panel.list.currentIndex())
     actions = {action.text(): action for action in menu.actions()}
     with qtbot.waitSignal(panel.pinned) as pinned, qtbot.waitSignal(panel.put_away) as put_away:
@@ -160,6 +162,28 @@ def test_a_chat_is_pinned_archived_and_moved_by_its_menu(qtbot, panel: HistoryPa
     with qtbot.waitSignal(panel.moved) as moved:
         dialog.accept()
     assert moved.args == [1, "A new one"]
+    panel.choose(4)
+    (menu,) = (one for one in panel.menu_for(panel.list.currentIndex()).findChildren(QMenu))
+    with qtbot.waitSignal(panel.pinned) as pinned, qtbot.waitSignal(panel.moved) as moved:
+        menu.actions()[0].trigger()
+    assert (pinned.args, moved.args) == ([4, False], [4, "Home"]), "pinned it would not be seen in the folder"
+
+
+def test_the_keyboard_goes_from_the_search_to_what_it_finds(qtbot, panel: HistoryPanel) -> None:
+    panel.show_chats(CHATS, "")
+    qtbot.keyClicks(panel.search, "Chat 3")
+    with qtbot.waitSignal(panel.searched) as searched, qtbot.assertNotEmitted(panel.opened):
+        qtbot.keyClick(panel.search, Qt.Key.Key_Return)
+    assert searched.args == ["Chat 3"]
+    with qtbot.assertNotEmitted(panel.opened):
+        panel.show_chats(CHATS[:2], "Chat")  # of an earlier letter
+    with qtbot.waitSignal(panel.opened) as opened:
+        panel.show_chats(CHATS[2:4], "Chat 3")
+    assert opened.args == [3]
+    qtbot.keyClick(panel.search, Qt.Key.Key_Down)
+    assert panel.list.currentIndex().data(CHAT_ID) == 3
+    qtbot.keyClick(panel.search, Qt.Key.Key_Escape)
+    assert panel.search.text() == ""
 
 
 def test_what_is_found_in_the_archive_is_marked(qtbot, panel: HistoryPanel) -> None:

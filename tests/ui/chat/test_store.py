@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ui.chat.storage.search_hit import places
 from ui.chat.storage.store import MIGRATIONS, NEW_CHAT, ChatStore, StoreDamaged, match_expression
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
 from ui.client.speeds import Speed
@@ -125,6 +126,17 @@ def test_search_finds_starts_of_words_without_accents_and_titles(store: ChatStor
     assert [chat.id for chat in store.search("idges")] == [1]
     assert store.search("bruck missing") == []
     assert match_expression('say "hi') == '"say" """hi"*'
+
+
+def test_search_finds_what_has_no_spaces_around_it(store: ChatStore) -> None:
+    store.save_chat(a_chat(1, "Ärger im Büro", updated_ms=10))
+    store.save_message(said(11, "こんにちは世界、狐🦊の話を python で"))
+    for words in ("世界", "世界 狐", "python 世界", "🦊", "ÄRGER", "buro"):
+        assert [chat.id for chat in store.search(words)] == [1], words
+    assert "世界" in store.search("世界")[0].snippet
+    assert store.search("世界 犬") == []
+    assert places("a🦊世界", "世界 🦊") == [(1, 3), (3, 5)]
+    assert places("unworldly world", "world") == [(10, 15)]
 
 
 def test_a_reply_cut_off_by_a_crash_is_stopped_at_the_next_start(tmp_path: Path) -> None:

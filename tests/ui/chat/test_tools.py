@@ -173,6 +173,11 @@ def test_a_server_that_cannot_be_used_gets_a_sentence_and_an_address_its_headers
     assert dialog.empty.isVisible()
     dialog.add.click()
     assert "needs a name" in dialog.problem.text()
+    dialog.name.setText("quotes")
+    dialog.at.setText("no-such-program 'now")
+    dialog.add.click()
+    assert dialog.problem.text() == "A quotation mark in the command is not closed."
+    assert not dialog.rows
     dialog.more.click()
     with ThreadingHTTPServer(("127.0.0.1", 0), Door) as door:
         threading.Thread(target=door.serve_forever, args=(0.02,), daemon=True).start()

@@ -10,12 +10,15 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 
 from models.formatting import figures
 from models.formatting.program import IN_WINDOW
 from models.formatting.system_error import system_reason
 from tools import translations
 from ui import language
+from ui.chat.history.history_model import HistoryModel
+from ui.client.chat_records import ChatSummary
 from ui.language import FOLDER, LANGUAGES, tr
 from ui.widgets.fields import DecimalField
 
@@ -96,6 +99,10 @@ def test_days_and_months_are_named_in_the_language(chosen) -> None:
     assert (language.day(noon.timestamp()), language.month(noon)) == ("5 March 2026", "March 2026")
     chosen("de")
     assert (language.day(noon.timestamp()), language.month(noon)) == ("5. März 2026", "März 2026")
+    chats = HistoryModel()
+    chats.show([ChatSummary(1, "Foxes", round(noon.timestamp() * 1000), folder="Tiere")])
+    assert chats.index(1).data(Qt.ItemDataRole.ToolTipRole) == "Foxes\n5. März 2026, 12:00"
+    assert chats.index(0).data(Qt.ItemDataRole.AccessibleTextRole).endswith("1 Chat")
 
 
 def test_a_number_is_typed_as_in_the_language_or_as_it_was_copied(qtbot, chosen) -> None:

@@ -74,8 +74,13 @@ def test_the_machine_is_measured_and_models_are_offered_with_their_speeds(
 def test_one_click_downloads_a_model_and_uses_it(qtbot, card: FirstStart, window: MainWindow) -> None:
     with qtbot.waitSignal(window.newcomer.use_wanted) as used:
         card.offers[0].button.click()
+        window.show_page("settings")
     assert card.isHidden()
-    qtbot.waitUntil(lambda: window.page.picker.shown_model == Path(used.args[0]).stem)
+    name = Path(used.args[0]).stem
+    qtbot.waitUntil(lambda: window.page.picker.shown_model == name)
+    assert window.toast.text == f"{name} answers from now on"
+    assert window.settings is not None
+    assert window.settings.isVisible(), "who is elsewhere stays there"
 
 
 def test_a_download_that_fails_says_why_and_is_tried_again(qtbot, card: FirstStart, hub: HubServer) -> None:

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ui.chat.storage.search_hit import SPACELESS
 from ui.client.attachments import FOUND, Attachment, Choice
 
-_WORDS = re.compile(r"\w+")
+_WORDS = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
 # The usual parameters of BM25 (Robertson and Zaragoza, 2009): how soon repeated words stop to count, how much length.
 _K1, _B = 1.2, 0.75
 Place = tuple[int, int]  # a file among those of a message, a part of it

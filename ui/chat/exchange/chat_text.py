@@ -10,6 +10,7 @@ from typing import Any
 
 from ui.chat.storage.message_tree import MessageTree
 from ui.client.chat_records import Chat, ChatSummary, Message, Role
+from ui.client.tool_calls import ToolCall
 from ui.language import day, tr
 
 FORMAT, VERSION = "slipstream-chats", 1
@@ -25,7 +26,7 @@ def as_json(chat: Chat, summary: ChatSummary, messages: Sequence[Message]) -> st
 
 
 def as_markdown(chat: Chat, messages: Sequence[Message]) -> str:
-    """Return the branch that is shown, with thoughts and files folded."""
+    """Return the branch that is shown, with the names of files, and thoughts and calls of tools folded."""
     begun = chat.created_ms / 1000
     parts = [f"# {chat.title}", f"*{day(begun)}, {datetime.fromtimestamp(begun):%H:%M}*"]
     if chat.settings.system_prompt:
@@ -35,9 +36,18 @@ def as_markdown(chat: Chat, messages: Sequence[Message]) -> str:
         parts.append(f"## {tr('You')}" if message.role is Role.USER else f"## {tr('Reply')}{by}")
         parts += [f"*{tr('File')}: {one.name}*" for one in message.attachments]
         if message.thoughts:
-            parts.append(f"<details><summary>{tr('Thoughts')}</summary>\n\n{message.thoughts.strip()}\n\n</details>")
+            parts.append(_folded(tr("Thoughts"), message.thoughts.strip()))
+        parts += [_folded(tr("Tool {words}", words=call.tool or call.name), _call_text(call)) for call in message.calls]
         parts.append(message.content or f"*{message.problem or tr('No text.')}*")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _folded(name: str, text: str) -> str:
+    return f"<details><summary>{name}</summary>\n\n{text}\n\n</details>"
+
+
+def _call_text(call: ToolCall) -> str:
+    return f"~~~~\n{call.arguments}\n\n{call.result}\n~~~~"
 
 
 def file_name(title: str, number: int = 0) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import zipfile
@@ -155,7 +156,7 @@ class Exchange(QObject):
                 tr("Nothing was written to {name}: {problem}.", name=export.path.name, problem=problem)
                 if problem
                 else done,
-                False,
+                bool(problem),
             )
 
 
@@ -165,7 +166,9 @@ class _Export:
     def __init__(self, path: Path) -> None:
         self.path, self.chats = path, list[ChatSummary]()
         self.n_written = 0
+        self._form = path.suffix.lower()
         self._part = path.with_name(f"{path.name}.part")
+        self._archive: zipfile.ZipFile | None = None  # left open: to open it again reads the names of all that is in it
         self._names: dict[str, int] = {}
         self._is_begun = False
 
@@ -174,10 +177,9 @@ class _Export:
         summary = self.chats[self.n_written]
         chat, messages = store.chat(summary.id), store.messages(summary.id)
         try:
-            if chat is not None and self.path.suffix == ".zip":
-                with zipfile.ZipFile(self._part, "a", zipfile.ZIP_DEFLATED) as archive:
-                    archive.writestr(self._name(chat.title), as_markdown(chat, messages))
-            elif chat is not None and self.path.suffix == ".json":
+            if chat is not None and self._form == ".zip":
+                self._opened().writestr(self._name(chat.title), as_markdown(chat, messages))
+            elif chat is not None and self._form == ".json":
                 self._append((",\n" if self._is_begun else HEAD) + as_json(chat, summary, messages))
             elif chat is not None:
                 self._append(as_markdown(chat, messages))
@@ -190,9 +192,11 @@ class _Export:
     def finish(self) -> str:
         """Give the file its name."""
         try:
-            if self.path.suffix == ".json":
+            if self._form == ".zip":
+                self._opened().close()
+            elif self._form == ".json":
                 self._append(FOOT if self._is_begun else HEAD + FOOT)
-            elif not self._part.exists():
+            elif not self._is_begun:
                 self._append("")
             self._part.replace(self.path)
         except OSError as error:
@@ -202,7 +206,16 @@ class _Export:
 
     def give_up(self) -> None:
         """Remove what was begun."""
-        self._part.unlink(missing_ok=True)
+        if self._archive is not None:
+            with contextlib.suppress(OSError):
+                self._archive.close()
+        with contextlib.suppress(OSError):
+            self._part.unlink(missing_ok=True)
+
+    def _opened(self) -> zipfile.ZipFile:
+        if self._archive is None:
+            self._archive = zipfile.ZipFile(self._part, "w", zipfile.ZIP_DEFLATED)
+        return self._archive
 
     def _append(self, text: str) -> None:
         with open(self._part, "a" if self._is_begun else "w", encoding="utf-8", newline="\n") as file:

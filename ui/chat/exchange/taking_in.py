@@ -10,7 +10,7 @@ from typing import Any
 from models.formatting.figures import count
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.store import ChatStore
-from ui.client import attachments
+from ui.client import attachments, tool_calls
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
 from ui.client.speeds import speed_of
 from ui.language import tr
@@ -165,7 +165,17 @@ def _message(one: dict[str, Any], numbers: dict[int, int], chat_id: int) -> Mess
         str(one.get("thoughts") or ""),
         thinking_ms if isinstance(thinking_ms := one.get("thinking_ms"), int | float) else None,
         attachments.from_json(json.dumps(one.get("attachments") or [])),
+        tool_calls.from_json(json.dumps(one.get("calls") or [])),
+        _spans(one.get("drafted")),
     )
+
+
+def _spans(found: object) -> tuple[tuple[int, int], ...]:
+    """Return spans of characters, none for what is not a list of them."""
+    try:
+        return tuple((int(begin), int(end)) for begin, end in found)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        return ()
 
 
 def _time(number: object) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractListModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from ui.client.chat_records import ChatSummary
-from ui.language import month, tr
+from ui.language import day, month, tr
 
 Index = QModelIndex | QPersistentModelIndex
 DRAGGED = "application/x-slipstream-chat"  # the id of a chat on its way into a folder
@@ -107,7 +107,8 @@ class HistoryModel(QAbstractListModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole, Qt.ItemDataRole.AccessibleTextRole):
             return row.title
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{row.title}\n{datetime.fromtimestamp(row.updated_ms / 1000):%d %B %Y, %H:%M}"
+            at = row.updated_ms / 1000
+            return f"{row.title}\n{day(at)}, {datetime.fromtimestamp(at):%H:%M}"
         snippet = " · ".join(part for part in (tr("Archived") if row.is_archived else "", row.snippet) if part)
         is_found = not self._is_grouped
         own = {
@@ -179,7 +180,10 @@ def _key(row: HistoryRow) -> object:
 
 def _of_heading(row: Heading, role: int) -> Any:
     state = tr(
-        "folder, {words}, {n_chats} chats", words=tr("open") if row.is_open else tr("closed"), n_chats=row.n_chats
+        "folder, {words}, {n_chats} {chats}",
+        words=tr("open") if row.is_open else tr("closed"),
+        n_chats=row.n_chats,
+        chats=tr("chat") if row.n_chats == 1 else tr("chats"),
     )
     name = f"{row.text}, {state}" if row.is_folder else row.text
     shown = {

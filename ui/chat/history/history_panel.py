@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, QPoint, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QColor,
@@ -80,6 +82,7 @@ class HistoryPanel(QFrame):
         self.setMinimumWidth(LEAST)
         self.setMaximumWidth(MOST)
         self._is_over, self._offers_other = True, False
+        self._ask_again: Callable[[], object] = self.import_chats  # the question whose answer did not do
         self.model = HistoryModel(self)
         self.model.renamed.connect(self.renamed)
         self.model.folder_renamed.connect(self.folder_renamed)
@@ -96,6 +99,8 @@ class HistoryPanel(QFrame):
         self._search_timer = QTimer(self, singleShot=True, interval=SEARCH_PAUSE_MS)
         self._search_timer.timeout.connect(lambda: self.searched.emit(self.search.text().strip()))
         self.search.textChanged.connect(lambda text: self._search_timer.start())
+        self.search.installEventFilter(self)
+        self._opens_first = False  # of what is about to be found
         self.list = _ChatList()
         self.list.setModel(self.model)
         self.delegate = HistoryDelegate(self.list)
@@ -164,6 +169,29 @@ class HistoryPanel(QFrame):
         empty = tr("The archive is empty.") if self.archive.isChecked() else tr("Your chats will be listed here.")
         self.nothing.setText(tr("Nothing found for “{words}”", words=words) if words else empty)
         self.nothing.setContentsMargins(Space.L, Space.XL, Space.L, Space.XL)
+        if self._opens_first and words == self.search.text().strip():
+            self._opens_first = False
+            if chats:
+                self.opened.emit(chats[0].id)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """From the search field, Enter opens the first chat that is found, Down goes to the list, Escape clears."""
+        if watched is self.search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            words, key = self.search.text().strip(), event.key()
+            if key in ENTER and words:
+                self._opens_first = True
+                self._search_timer.stop()
+                self.searched.emit(words)
+            elif key == Qt.Key.Key_Down:
+                self.list.setFocus(Qt.FocusReason.TabFocusReason)
+                if not self.list.currentIndex().isValid():
+                    self.list.setCurrentIndex(self.model.index(0 if words else min(1, self.model.rowCount() - 1)))
+            elif key == Qt.Key.Key_Escape and self.search.text():
+                self.search.clear()
+            else:
+                return super().eventFilter(watched, event)
+            return True
+        return super().eventFilter(watched, event)
 
     def choose(self, chat_id: int | None) -> None:
         """Mark a chat as the one that is shown."""
@@ -219,17 +247,17 @@ class HistoryPanel(QFrame):
 
     def _on_dropped(self, chat_id: int, folder: str) -> None:
         chat = self.model.index(self.model.row_of(chat_id)).data(CHAT)
-        if chat is None:
-            return
+        if chat is not None:
+            self._move(chat, folder)
+
+    def _move(self, chat: ChatSummary, folder: str) -> None:
         if chat.is_pinned and folder:
-            self.pinned.emit(chat_id, False)  # what is pinned is listed above the folders
+            self.pinned.emit(chat.id, False)  # what is pinned is listed above the folders
         if chat.folder != folder:
-            self.moved.emit(chat_id, folder)
+            self.moved.emit(chat.id, folder)
 
     def _show_menu(self, at: QPoint) -> None:
-        index = self.list.indexAt(at)
-        if index.data(CHAT_ID) is None and index.data(FOLDER) is None:
-            index = self.list.currentIndex()  # asked for by the keyboard
+        index = self.list.indexAt(at)  # asked for by the keyboard, it is in the line that is current
         if index.data(CHAT_ID) is not None or index.data(FOLDER) is not None:
             self.list.setCurrentIndex(index)
             self.menu_for(index).popup(self.list.viewport().mapToGlobal(at))
@@ -264,8 +292,8 @@ class HistoryPanel(QFrame):
         """Return what can be done with all chats."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(tr("Import chats…"), self._ask_what)
-        menu.addAction(tr("Export all chats…"), lambda: self._ask_where(tr("Slipstream chats"), None))
+        menu.addAction(tr("Import chats…"), self.import_chats)
+        menu.addAction(tr("Export all chats…"), self.export_all)
         for action in menu.actions():
             action.setEnabled(self._is_over)  # one at a time
         return menu
@@ -273,7 +301,8 @@ class HistoryPanel(QFrame):
     def show_exchange(self, words: str, is_over: bool, offers_other: bool = False) -> None:
         """Say how far an import or export is, or what became of it; offer to choose another file where that helps."""
         self._is_over, self._offers_other = is_over, offers_other
-        self.note.button.setText(tr("Choose a file…") if offers_other else "OK" if is_over else tr("Stop"))
+        other = tr("Choose a file…") if self._ask_again == self.import_chats else tr("Choose another place…")
+        self.note.button.setText(other if offers_other else "OK" if is_over else tr("Stop"))
         self.note.button.show()
         self.note.say(words)
 
@@ -281,11 +310,21 @@ class HistoryPanel(QFrame):
         if not self._is_over:
             self.exchange_left.emit()
             return
+        self.list.setFocus()  # hidden with the keyboard in it, it would hand that to any widget
         self.note.hide()
         if self._offers_other:
-            self._ask_what()
+            self._ask_again()
 
-    def _ask_what(self) -> None:
+    def export_all(self) -> None:
+        """Ask where all chats are written; one import or export is made at a time."""
+        if self._is_over:
+            self._ask_where(tr("Slipstream chats"), None)
+
+    def import_chats(self) -> None:
+        """Ask for a file with chats."""
+        if not self._is_over:
+            return
+        self._ask_again = self.import_chats
         dialog = QFileDialog(self.window(), tr("Import chats"), "", IMPORTED)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
@@ -293,40 +332,66 @@ class HistoryPanel(QFrame):
         dialog.open()
 
     def _ask_where(self, title: str, chat_id: int | None) -> None:
+        self._ask_again = partial(self._ask_where, title, chat_id)
         forms = EXPORTED if chat_id is not None else EXPORTED_ALL
+        usual = next(iter(forms.values()))
         dialog = QFileDialog(self.window(), tr("Export"), "", ";;".join(forms))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix(next(iter(forms.values())))
-        dialog.filterSelected.connect(lambda form: dialog.setDefaultSuffix(forms[form]))
-        dialog.selectFile(file_name(title))
-        dialog.fileSelected.connect(lambda name: self.export_wanted.emit(Path(name), chat_id))
+        # The name has its suffix: Qt would add none to one with a dot in it, as "Hello. How are you".
+        dialog.selectFile(f"{file_name(title)}.{usual}")
+
+        def take_form(form: str) -> None:
+            for name in dialog.selectedFiles():
+                dialog.selectFile(f"{_without_form(Path(name).name, forms)}.{forms[form]}")
+
+        def write(name: str) -> None:
+            form = forms.get(dialog.selectedNameFilter(), usual)
+            self.export_wanted.emit(_in_form(Path(name), form, forms), chat_id)
+
+        dialog.filterSelected.connect(take_form)
+        dialog.fileSelected.connect(write)
         dialog.open()
 
     def _folders_menu(self, parent: QMenu, chat: ChatSummary) -> QMenu:
         menu = QMenu(tr("Move to folder"), parent)
         for folder in self.model.folders:
-            action = menu.addAction(on_button(folder), partial(self.moved.emit, chat.id, folder))
+            action = menu.addAction(on_button(folder), partial(self._move, chat, folder))
             action.setEnabled(folder != chat.folder)
         if self.model.folders:
             menu.addSeparator()
-        menu.addAction(tr("New folder…"), lambda: self._ask_for_folder(chat.id))
+        menu.addAction(tr("New folder…"), lambda: self._ask_for_folder(chat))
         if chat.folder:
             menu.addAction(tr("Out of its folder"), lambda: self.moved.emit(chat.id, ""))
         return menu
 
-    def _ask_for_folder(self, chat_id: int) -> None:
+    def _ask_for_folder(self, chat: ChatSummary) -> None:
         dialog = QInputDialog(self.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setWindowTitle(tr("New folder"))
         dialog.setLabelText(tr("Name of the folder"))
-        dialog.textValueSelected.connect(lambda name: self._move(chat_id, name))
+        dialog.textValueSelected.connect(lambda name: self._on_named(chat, name))
         dialog.open()
 
-    def _move(self, chat_id: int, name: str) -> None:
+    def _on_named(self, chat: ChatSummary, name: str) -> None:
         folder = " ".join(name.split())[:MOST_LETTERS]
         if folder:
-            self.moved.emit(chat_id, folder)
+            self._move(chat, folder)
+
+
+def _without_form(name: str, forms: Mapping[str, str]) -> str:
+    """Return a file's name without the suffix of a form in which chats are written, where it has one."""
+    stem, _, suffix = name.rpartition(".")
+    return stem if stem and suffix.lower() in forms.values() else name
+
+
+def _in_form(path: Path, form: str, forms: Mapping[str, str]) -> Path:
+    """Return where a file goes that was named without such a suffix: beside what is there, which nobody gave up."""
+    if path.suffix.lower().lstrip(".") in forms.values():
+        return path
+    marks = itertools.chain([""], (f" ({number})" for number in itertools.count(1)))
+    places = (path.with_name(f"{path.name}{mark}.{form}") for mark in marks)
+    return next(place for place in places if not place.exists())
 
 
 class _ChatList(QListView):

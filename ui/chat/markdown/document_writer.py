@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ CODE, QUOTE, RULE = "code", "quote", "rule"
 INDENT = 26.0
 WORD_JOINER = "\u2060"  # where a line may not break; nothing to see, and not in what is copied
 LINE = "\u2028"  # a new line in the same block
+_BREAK = re.compile(r" ?<br\s*/?> ?", re.IGNORECASE)
 _HINTS = {"mermaid": tr("mermaid  ·  a diagram as text: copy it into a Mermaid viewer to see it")}
 _HEADING_SIZES = {1: 21, 2: 18, 3: 16}
 
@@ -292,7 +294,7 @@ class DocumentWriter:
         for token in tokens:
             match token.type:
                 case "text":
-                    self._put(token.content, styles[-1], keeps_units)
+                    self._put(token.content, styles[-1], keeps_units, has_breaks=True)
                 case "softbreak":
                     self.cursor.insertText(" ", styles[-1])
                 case "hardbreak":
@@ -310,10 +312,11 @@ class DocumentWriter:
                 case _:
                     self.cursor.insertText(token.content, styles[-1])
 
-    def _put(self, text: str, form: QTextCharFormat, keeps_units: bool = False) -> None:
-        """Insert text, tinted where it was drafted."""
+    def _put(self, text: str, form: QTextCharFormat, keeps_units: bool = False, *, has_breaks: bool = False) -> None:
+        """Insert text, tinted where it was drafted. With ``has_breaks`` "<br>" is a new line, as models write it."""
         for part, is_drafted in [(text, False)] if self.tint is None else self.tint.split(text):
-            shown = part.replace("/", f"/{WORD_JOINER}") if keeps_units else part
+            shown = _BREAK.sub(LINE, part) if has_breaks else part
+            shown = shown.replace("/", f"/{WORD_JOINER}") if keeps_units else shown
             self.cursor.insertText(shown, self._tinted(form) if is_drafted else form)
 
     def _tinted(self, form: QTextCharFormat) -> QTextCharFormat:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtGui import QFontMetricsF, QTextBlock, QTextDocument, QTextFrame, QTextLength, QTextTable, QTextTableCell
 
+from ui.chat.markdown.document_writer import LINE
+
+_PARTS = re.compile(f"[ {LINE}]|[^ {LINE}]+")
 # A table that grows is fitted 30 times a second: rows behind these have about the same words.
 MOST_CELLS = 300
 # Borders that a table takes beside its columns where they are collapsed, as QTextDocumentLayout lays it out.
@@ -97,17 +101,20 @@ def _need(table: QTextTable, column: int, around: float) -> ColumnNeed:
 
 
 def _cell_need(cell: QTextTableCell) -> tuple[float, float]:
-    """Return the pixels of a cell's text and of its longest word."""
+    """Return the pixels of the longest line that a cell's text has by itself, and of its longest word."""
     block = cell.firstCursorPosition().block()
-    line = longest = word = 0.0
+    longest = line = longest_word = word = 0.0
     for text, metrics in _runs(block):
-        for number, part in enumerate(text.split(" ")):
-            if number:
-                line, word = line + metrics.horizontalAdvance(" "), 0.0
+        for part in _PARTS.findall(text):
             width = metrics.horizontalAdvance(part)
-            line, word = line + width, word + width
-            longest = max(longest, word)
-    return line, longest
+            if part == LINE:
+                line = word = 0.0
+            elif part == " ":
+                line, word = line + width, 0.0
+            else:
+                line, word = line + width, word + width
+            longest, longest_word = max(longest, line), max(longest_word, word)
+    return longest, longest_word
 
 
 def _runs(block: QTextBlock) -> Iterator[tuple[str, QFontMetricsF]]:

@@ -13,7 +13,7 @@ from ui.chat.messages.deep_stages import DeepStages
 from ui.chat.messages.message_editor import MessageEditor
 from ui.chat.messages.message_view import MessageView
 from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
-from ui.chat.messages.receipts import CONTEXT_FULL, problem_of, receipt
+from ui.chat.messages.receipts import CONTEXT_FULL, MODEL_GONE, problem_of, receipt
 from ui.chat.messages.thoughts_view import ThoughtsView
 from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
@@ -26,6 +26,8 @@ from ui.widgets.icon_button import IconButton
 from ui.widgets.page_layout import plain_label
 
 FIT = tr("Make it fit…")
+# What is offered where the same again would be refused again.
+_WAYS = {CONTEXT_FULL: FIT, MODEL_GONE: tr("Choose another model")}
 PATIENCE = 0.7  # seconds of silence until the view says what is going on
 
 
@@ -35,7 +37,7 @@ class AssistantMessage(MessageView):
     regenerate = Signal(object)
     go_on = Signal(object)  # the reply is to be continued
     edited = Signal(object, str)  # message id, the new text
-    fit_wanted = Signal(object, object)  # the message, and the button to show the ways at
+    ways_wanted = Signal(object, object)  # the message, and the button to show the ways at
     race_wanted = Signal(object)  # the reply whose prompt is to be raced
     tint_wanted = Signal(bool)  # drafted words are to be tinted, in all replies
     redo_in_full = Signal(object)  # the full model is to answer in place of the small one
@@ -146,7 +148,7 @@ class AssistantMessage(MessageView):
         else:
             self.view.finish()
         self.view.setVisible(bool(message.content))
-        self.problem.tell(problem_of(message), FIT if message.finish_reason == CONTEXT_FULL else tr("Try again"))
+        self.problem.tell(problem_of(message), _WAYS.get(message.finish_reason or "", tr("Try again")))
         self.receipt.setText(receipt(message))
         self.receipt.set_openable(message.timings is not None)
         self._keep_button_room()
@@ -217,8 +219,8 @@ class AssistantMessage(MessageView):
             self.receipt_card.show_tint(self._tools.style.tints_drafts, bool(self.message.drafted))
 
     def _on_retry(self) -> None:
-        if self.message.finish_reason == CONTEXT_FULL:  # the same again would be refused again
-            self.fit_wanted.emit(self.message, self.problem.retry)
+        if self.message.finish_reason in _WAYS:
+            self.ways_wanted.emit(self.message, self.problem.retry)
         else:
             self.regenerate.emit(self.message.id)
 

@@ -36,13 +36,14 @@ class Transcript(ScrollColumn):
     regenerate = Signal(object)
     go_on = Signal(object)
     redo_in_full = Signal(object)
-    fit_wanted = Signal(object, object)
+    ways_wanted = Signal(object, object)
     race_wanted = Signal(object)
     tint_wanted = Signal(bool)
     edited = Signal(object, str)
     chosen = Signal(object)
     call_answered = Signal(str, bool, bool)  # the id of a call, is it allowed, for good
     link_chosen = Signal(str)
+    left = Signal()  # a message went away with the keyboard in it
 
     def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
         body = QWidget()
@@ -217,6 +218,12 @@ class Transcript(ScrollColumn):
         self._hit = view
         QTimer.singleShot(0, view, self._go_to_hit)
 
+    def forget_hit(self) -> None:
+        """Mark nothing any more."""
+        self._hit = None
+        for view in self._views.values():
+            view.text_view.mark([], "")
+
     def go_to_end(self) -> None:
         """Scroll to the end and stay there."""
         self._is_following, self._hit = True, None
@@ -239,9 +246,12 @@ class Transcript(ScrollColumn):
 
     def _remove(self, message_id: int) -> None:
         view = self._views.pop(message_id)
+        had_keyboard = _message_around(self.window().focusWidget()) is view
         self._column.removeWidget(view)
         view.hide()
         view.deleteLater()
+        if had_keyboard:
+            self.left.emit()
 
     def _make_one(self) -> None:
         """Make the newest message that has no view yet."""
@@ -266,7 +276,7 @@ class Transcript(ScrollColumn):
             assistant.go_on.connect(self.go_on)
             assistant.edited.connect(self.edited)
             assistant.redo_in_full.connect(self.redo_in_full)
-            assistant.fit_wanted.connect(self.fit_wanted)
+            assistant.ways_wanted.connect(self.ways_wanted)
             assistant.race_wanted.connect(self.race_wanted)
             assistant.tint_wanted.connect(self.tint_wanted)
             assistant.calls.answered.connect(self.call_answered)

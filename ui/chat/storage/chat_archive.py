@@ -44,6 +44,7 @@ class ChatArchive:
         self._on_problem = on_problem
         self._saw_id = saw_id
         self.damaged: Path | None = None  # where a damaged file of chats was set aside
+        self.is_in_memory = False  # no file can be used: chats end with the window
         self._jobs: queue.SimpleQueue[tuple[bool, StoreJob] | None] = queue.SimpleQueue()
         self._unsaved: deque[StoreJob] = deque()
         self._next_try = 0.0
@@ -239,7 +240,7 @@ class ChatArchive:
         except StoreDamaged:
             return self._open_beside_damaged()
         except StoreTooNew:
-            self._tell(
+            return self._open_in_memory(
                 tr(
                     "The chats in {path} were written by a newer Slipstream: update it. {MEMORY_ONLY}",
                     path=self._path,
@@ -247,7 +248,7 @@ class ChatArchive:
                 )
             )
         except (sqlite3.Error, OSError) as error:
-            self._tell(
+            return self._open_in_memory(
                 tr(
                     "Chats cannot be saved in {parent}: {reason} {MEMORY_ONLY}",
                     parent=self._path.parent,
@@ -255,6 +256,10 @@ class ChatArchive:
                     MEMORY_ONLY=MEMORY_ONLY,
                 )
             )
+
+    def _open_in_memory(self, problem: str) -> ChatStore:
+        self.is_in_memory = True
+        self._tell(problem)
         return ChatStore(None)
 
     def _open_beside_damaged(self) -> ChatStore:
@@ -262,7 +267,7 @@ class ChatArchive:
             kept = set_aside(self._path)
             store = ChatStore(self._path)
         except (sqlite3.Error, OSError, StoreDamaged) as error:
-            self._tell(
+            return self._open_in_memory(
                 tr(
                     "The chats in {path} are damaged and could not be set aside: {error}. {MEMORY_ONLY}",
                     path=self._path,
@@ -270,7 +275,6 @@ class ChatArchive:
                     MEMORY_ONLY=MEMORY_ONLY,
                 )
             )
-            return ChatStore(None)
         self.damaged = kept
         self._tell(tr("The file with your chats was damaged. It is kept as {kept}; a new one was started.", kept=kept))
         return store

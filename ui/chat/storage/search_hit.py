@@ -8,18 +8,24 @@ from collections.abc import Iterable
 
 from ui.client.chat_records import Message
 
+# Letters of scripts that put no spaces between words: Thai, Lao, Burmese, Khmer, Japanese, Chinese.
+SPACELESS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+
 
 def places(text: str, words: str) -> list[tuple[int, int]]:
     """Return where the words begin and end, in code units as Qt counts them; none where one of them is missing.
 
     As the search does: accents and capitals do not matter, and the last word may be the start of one.
     """
-    folded = _folded(text)
-    parts = [_folded(word) for word in words.split()]
+    text_folded = folded(text)
+    parts = words.split()
     found: list[tuple[int, int]] = []
     for number, part in enumerate(parts, 1):
-        end = r"" if number == len(parts) else r"(?!\w)"
-        here = [match.span() for match in re.finditer(rf"(?<!\w){re.escape(part)}{end}", folded)]
+        sought = re.escape(folded(part))
+        if has_edges(part):
+            end = r"" if number == len(parts) else r"(?!\w)"
+            sought = rf"(?<!\w){sought}{end}"
+        here = [match.span() for match in re.finditer(sought, text_folded)]
         if not here:
             return []
         found += here
@@ -31,8 +37,18 @@ def first_hit(messages: Iterable[Message], words: str) -> int | None:
     return next((message.id for message in messages if places(message.content, words)), None)
 
 
-def _folded(text: str) -> str:
+def has_edges(word: str) -> bool:
+    """Return whether a word stands between spaces or marks in a text, as in most scripts.
+
+    Words of other scripts, and emoji, are found inside longer runs of letters too.
+    """
+    return any(map(str.isalnum, word)) and not re.search(f"[{SPACELESS}]", word)
+
+
+def folded(text: str) -> str:
     """Return the text without accents and capitals, letter for letter."""
+    if text.isascii():
+        return text.lower()
     return "".join(unicodedata.normalize("NFKD", letter)[0].lower()[:1] or letter for letter in text)
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ui.chat.storage.search_hit import folded, has_edges
 from ui.client import attachments, tool_calls
 from ui.client.attachments import Attachment
 from ui.client.chat_records import Chat, ChatSettings, ChatSummary, Message, Prompt, Role, Status, Timings
@@ -144,6 +145,8 @@ class ChatStore:
             raise
 
     def _prepare(self, path: Path | None) -> None:
+        self._db.create_function("folded", 1, folded, deterministic=True)
+        self._db.create_function("around", 2, _around, deterministic=True)
         for pragma in ("busy_timeout=5000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
             self._db.execute(f"PRAGMA {pragma}")
         if path is not None and path.stat().st_size <= CHECKED_BYTES:
@@ -442,24 +445,33 @@ class ChatStore:
         parts = words.split()
         if not parts:
             return []
-        like = " AND ".join(["title LIKE ? ESCAPE '\\'"] * len(parts))
+        has = " AND ".join(["instr(folded(title), ?)"] * len(parts))
         rows = self._db.execute(
-            f"SELECT {_SUMMARY} FROM chat c WHERE deleted_ms IS NULL AND {like} "
+            f"SELECT {_SUMMARY} FROM chat c WHERE deleted_ms IS NULL AND {has} "
             f"ORDER BY updated_ms DESC LIMIT {SEARCH_LIMIT}",
-            [f"%{_like_escaped(part)}%" for part in parts],
+            [folded(part) for part in parts],
         )
         return [_summary(row) for row in rows]
 
     def _search_messages(self, words: str) -> list[ChatSummary]:
-        query = match_expression(words)
-        if not query:
+        # The index knows where runs of letters begin; words without edges are looked for in the texts themselves.
+        query, inside = match_expression(words), [word for word in words.split() if not has_edges(word)]
+        has = "".join([" AND instr(m.content, ?)"] * len(inside))
+        if query:
+            rows = self._db.execute(
+                f"SELECT {_SUMMARY}, snippet(message_fts, 0, '', '', '…', 12) FROM message_fts "
+                "JOIN message m ON m.id = message_fts.rowid JOIN chat c ON c.id = m.chat_id "
+                f"WHERE message_fts MATCH ? AND c.deleted_ms IS NULL{has} ORDER BY rank LIMIT {SEARCH_LIMIT}",
+                (query, *inside),
+            )
+        elif inside:
+            rows = self._db.execute(
+                f"SELECT {_SUMMARY}, around(m.content, ?) FROM message m JOIN chat c ON c.id = m.chat_id "
+                f"WHERE c.deleted_ms IS NULL{has} ORDER BY m.id DESC LIMIT {SEARCH_LIMIT}",
+                (inside[0], *inside),
+            )
+        else:
             return []
-        rows = self._db.execute(
-            f"SELECT {_SUMMARY}, snippet(message_fts, 0, '', '', '…', 12) FROM message_fts "
-            "JOIN message m ON m.id = message_fts.rowid JOIN chat c ON c.id = m.chat_id "
-            f"WHERE message_fts MATCH ? AND c.deleted_ms IS NULL ORDER BY rank LIMIT {SEARCH_LIMIT}",
-            (query,),
-        )
         best: dict[int, ChatSummary] = {}
         for *row, snippet in rows:
             best.setdefault(row[0], replace(_summary(row), snippet=plain(snippet)))
@@ -474,7 +486,7 @@ class ChatStore:
 
 def match_expression(words: str) -> str:
     """Return an FTS5 query for what a user typed: each word quoted, the last one open at its end."""
-    parts = [f'"{word.replace(chr(34), chr(34) * 2)}"' for word in words.split() if any(c.isalnum() for c in word)]
+    parts = [f'"{word.replace(chr(34), chr(34) * 2)}"' for word in words.split() if has_edges(word)]
     return " ".join(parts) + "*" if parts else ""
 
 
@@ -483,8 +495,10 @@ def plain(snippet: str) -> str:
     return " ".join(_MARKS.sub(" ", snippet).split())
 
 
-def _like_escaped(word: str) -> str:
-    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+def _around(text: str, word: str) -> str:
+    """Return a text from a little before a word on, as a snippet of the index is."""
+    at = max(0, text.find(word) - 20)
+    return f"{'…' if at else ''}{text[at : at + 80]}{'…' if len(text) > at + 80 else ''}"
 
 
 def _storable(text: str) -> str:

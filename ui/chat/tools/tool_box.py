@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -209,6 +210,14 @@ class ToolBox(QObject):
         except OSError:
             # They are there until the window closes; a full disk is told of by the chats.
             return
+
+
+def has_all_quotes(at: str) -> bool:
+    """Return whether a command can be taken apart; an address can always be used as it is."""
+    try:
+        return ToolServer("", at).is_address or bool(shlex.split(at))
+    except ValueError:
+        return False
 
 
 def extra_of(text: str, at: str) -> tuple[tuple[str, str], ...]:

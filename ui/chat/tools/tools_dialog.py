@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from models.formatting.safe_text import one_line
-from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of, text_of
+from ui.chat.tools.tool_box import ToolBox, ToolServer, extra_of, has_all_quotes, text_of
 from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
@@ -134,6 +134,8 @@ class ToolsDialog(QDialog):
             return tr("A server needs a name and a command or an address.")
         if any(server.name == name for server in self._box.servers):
             return tr("There is a server called {name}: choose another name.", name=name)
+        if not has_all_quotes(at):
+            return tr("A quotation mark in the command is not closed.")
         try:
             extra = extra_of(self.extra.toPlainText(), at)
         except ValueError as error:
@@ -141,6 +143,7 @@ class ToolsDialog(QDialog):
         self._box.save(ToolServer(name, at, extra=extra))
         for field in (self.name, self.at, self.extra):
             field.clear()
+        self.name.setFocus()
         return ""
 
 
