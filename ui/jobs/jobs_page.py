@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QDir, QMimeData, QTemporaryFile, QTimer, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QShowEvent
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration
@@ -34,6 +34,7 @@ QUESTION_HEIGHT = 74  # pixels: three lines
 _FIRST_BYTES = 1 << 16  # of a file: where its first line is
 _MOVING = "moving "  # before a number: the key of a row for a file that is sent or saved
 _TITLE = 60  # letters of a question
+DROP, LET_GO = tr("or drop one here"), tr("Let go to run it")
 OPEN = ("validating", "in_progress", "finalizing", "cancelling")
 PAUSE, RESUME, CANCEL, REMOVE = tr("Pause"), tr("Resume"), tr("Cancel"), tr("Remove")
 SAVE, SAVE_ANSWER, SAVE_ERRORS = tr("Save results"), tr("Save answer"), tr("Save errors")
@@ -81,7 +82,8 @@ class JobsPage(PageColumn):
         self.choose.clicked.connect(self._on_choose)
         row = QHBoxLayout()
         row.addWidget(self.choose)
-        row.addWidget(plain_label(tr("or drop one here"), "caption"), 1)
+        self.drop_hint = plain_label(DROP, "caption")
+        row.addWidget(self.drop_hint, 1)
         section.addLayout(row)
         section = self.add_section(tr("A hard question"), DEEP)
         self.question = QPlainTextEdit()
@@ -109,10 +111,6 @@ class JobsPage(PageColumn):
         self._timer.timeout.connect(self.look)
         api.connected.connect(self.look)
 
-    def focus_view(self) -> None:
-        """Give the keyboard to the first thing of the page."""
-        self.choose.setFocus()
-
     def set_palette(self, palette: Palette) -> None:
         """Draw in another size."""
         self.question.setFixedHeight(scaled(QUESTION_HEIGHT))
@@ -132,12 +130,24 @@ class JobsPage(PageColumn):
         """Take files."""
         if _files_in(event.mimeData()):
             event.acceptProposedAction()
+            self._show_drop(LET_GO, "accent")
+            self.ensureWidgetVisible(self.drop_hint)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """They went elsewhere."""
+        self._show_drop(DROP, "caption")
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Run each file that was dropped."""
+        self._show_drop(DROP, "caption")
         for file in _files_in(event.mimeData()):
             self.run_file(file)
         event.acceptProposedAction()
+
+    def _show_drop(self, words: str, tone: str) -> None:
+        self.drop_hint.setText(words)
+        self.drop_hint.setProperty("tone", tone)
+        self.drop_hint.style().polish(self.drop_hint)
 
     def look(self) -> None:
         """Ask how far the jobs are."""

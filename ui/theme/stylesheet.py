@@ -198,6 +198,7 @@ QScrollBar:horizontal { background: transparent; height: 12px; margin: 2px; }
 QScrollBar::handle:horizontal { background: $border_strong; border-radius: 4px; min-width: 36px; }
 QMessageBox, QDialog { background: $canvas; }
 QMessageBox #qt_msgbox_label, QMessageBox #qt_msgbox_informativelabel { min-width: 26em; }
+QMessageBox #qt_msgbox_label { font-weight: 600; }
 #dialogLine, #paneLine { background: $border; }
 #framedList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 0; }
 #calmNote { background: $accent_soft; border-radius: ${corner_s}px; }

@@ -101,6 +101,10 @@ class PageColumn(ScrollColumn):
         self.column.insertLayout(self.column.count() - 1, section)
         return section
 
+    def focus_view(self) -> None:
+        """Take the keyboard: keys scroll, and Tab goes to the first thing that can be done."""
+        self.setFocus()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the column readable."""
         # Before Qt sizes what is in it: margins that change behind that can leave the layout as wide as it was.

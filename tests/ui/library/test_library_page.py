@@ -77,7 +77,8 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     busy.n_active = 1
     announce(host="127.0.0.1", port=int(busy.url.rpartition(":")[2]), api_key=None, model=None)
     details.machine.measure.click()
-    assert details.machine.measure.text() == "Measuring this machine… Stop"
+    assert details.machine.measure.text() == "Stop measuring"
+    assert details.machine.bar.isVisible()
     qtbot.waitUntil(lambda: "at work on replies" in details.machine.problem.text())
     busy.stop()
     qtbot.waitUntil(lambda: details.machine.measure.text() == "Measure this machine")

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from tests.ui.pages.conftest import agree
 from ui.client.api import Api
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
-from ui.jobs.jobs_page import AGAIN, DRAFTS, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
+from ui.jobs.jobs_page import AGAIN, DRAFTS, DROP, LET_GO, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.window.main_window import MainWindow
 
@@ -44,8 +44,10 @@ def drop(page: JobsPage, path: Path) -> None:
     data.setUrls([QUrl.fromLocalFile(str(path))])
     enter = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
     dropped = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
-    for event in (enter, dropped):
-        QApplication.sendEvent(page.viewport(), event)
+    QApplication.sendEvent(page.viewport(), enter)
+    assert page.drop_hint.text() == LET_GO
+    QApplication.sendEvent(page.viewport(), dropped)
+    assert page.drop_hint.text() == DROP
 
 
 def test_a_dropped_file_is_run_and_its_results_saved(qtbot, page: JobsPage, tmp_path: Path) -> None:

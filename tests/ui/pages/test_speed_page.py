@@ -13,6 +13,8 @@ from ui.client.api import Api
 from ui.speed.history import SECONDS, History
 from ui.speed.measuring_card import PAIR, STOPPED, VERIFY
 from ui.speed.sentences import decision, helps, limit
+from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.facts_grid import FactsGrid
 from ui.window.main_window import MainWindow
 
 FAST = PartnerRow("fox-small", "small model", 1, 1, 1.8, None, None)
@@ -118,3 +120,17 @@ def test_a_measurement_is_followed_and_stopped(qtbot, served: MainWindow, name: 
     qtbot.waitUntil(card.buttons[name].isEnabled)
     assert card.result.text() != ""
     assert card.result.text() == STOPPED or name == PAIR
+
+
+def test_a_fact_with_a_long_name_leaves_room_for_what_is_said_of_it(qtbot) -> None:
+    grid, short = FactsGrid(), FactsGrid()
+    qtbot.addWidget(grid)
+    qtbot.addWidget(short)
+    for one, name in ((grid, "a-very-long-name-of-a-merged-model-" * 3), (short, "Size")):
+        one.show_facts([(name, "1.80×")])
+        one.resize(400, 40)
+        one.show()
+    label, value = grid.findChildren(ElidedLabel)
+    qtbot.waitUntil(lambda: min(label.width(), value.width()) > 0.4 * grid.width())
+    assert label.toolTip().startswith("a-very-long-name")
+    assert [one.toolTip() for one in short.findChildren(ElidedLabel)] == ["", "1.80×"]
