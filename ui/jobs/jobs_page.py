@@ -26,7 +26,7 @@ from ui.language import of_data, tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.page_layout import PageColumn, ask_first, plain_label
+from ui.widgets.page_layout import PageColumn, ask_first, file_dialog, plain_label
 
 LOOK_MS = 1_000
 CHATS = "/v1/chat/completions"
@@ -157,7 +157,7 @@ class JobsPage(PageColumn):
     # What begins.
 
     def _on_choose(self) -> None:
-        dialog = QFileDialog(self, tr("A file of requests"), "", tr("Requests (*.jsonl);;All files (*)"))
+        dialog = file_dialog(self, tr("A file of requests"), tr("Requests (*.jsonl);;All files (*)"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(lambda name: self.run_file(Path(name)))
         dialog.open()
@@ -377,9 +377,10 @@ class JobsPage(PageColumn):
         job = self._found.get(key) or {}
         ending = "md" if action == SAVE_ANSWER else "jsonl"
         name = f"{Path(title_of(job)).stem}-{'errors' if action == SAVE_ERRORS else 'answers'}.{ending}"
-        dialog = QFileDialog(self, action, name)
+        dialog = file_dialog(self, action)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix(ending)
+        dialog.selectFile(name)
         dialog.fileSelected.connect(lambda chosen: self.save(key, action, Path(chosen)))
         dialog.open()
 

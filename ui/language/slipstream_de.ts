@@ -3783,13 +3783,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>{predicted:.2f}× expected</source>
-      <translation>{predicted:.2f}× erwartet</translation>
+      <source>{measured:.2f}× measured</source>
+      <translation>{measured:.2f}× gemessen</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>{measured:.2f}× measured</source>
-      <translation>{measured:.2f}× gemessen</translation>
+      <source>{predicted:.2f}× expected</source>
+      <translation>{predicted:.2f}× erwartet</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />

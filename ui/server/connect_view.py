@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 
@@ -160,7 +160,7 @@ class ConnectView(PageColumn):
         self.made.button.clicked.connect(self._on_copy_key)
         self.key_problem = plain_label(tone="problem")
         self.key_problem.hide()
-        for widget in (self.key_rows, self.made, self.key_problem):
+        for widget in (self.made, self.key_rows, self.key_problem):
             section.addWidget(widget)
         section.addLayout(row)
 
@@ -259,8 +259,9 @@ class ConnectView(PageColumn):
             shown.place if state.is_open else tr("Switch the server on first. {place}", place=shown.place)
         )
         self.copy.setEnabled(state.is_open)
-        if self.text.toPlainText() != shown.text:
-            self.text.setPlainText(shown.text)
+        text = shown.text.rstrip()  # the end of its last line would be seen as an empty one
+        if self.text.toPlainText() != text:
+            self.text.setPlainText(text)
             self._fit_text()
 
     def _fit_text(self) -> None:
@@ -290,6 +291,7 @@ class ConnectView(PageColumn):
         self.key_name.clear()
         self.made.button.setText(tr("Copy the key"))
         self.made.say(tr("The key “{name}”, which is shown this once:\n{new}", name=found.get("name"), new=self._new))
+        QTimer.singleShot(0, self, lambda: self.ensureWidgetVisible(self.made))  # it is shown this once
         self.look()
 
     def _on_copy_key(self) -> None:

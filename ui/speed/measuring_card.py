@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from PySide6.QtCore import Signal
@@ -139,17 +140,10 @@ class MeasuringCard(QWidget):
 
     def _show_report(self, report: dict[str, Any]) -> None:
         self._results = verdict(report)
-        rows = [row for row in report.get("rows") or () if row.get("speedup") and row.get("mode") == "greedy"]
-        most = max((float(row["speedup"]) for row in rows), default=1.0)
+        found = gains(report)
+        most = max(found.values(), default=1.0)
         self.bars.show_bars(
-            [
-                Bar(
-                    KINDS.get(row["kind"], str(row["kind"])),
-                    float(row["speedup"]) / most,
-                    in_marks(f"{float(row['speedup']):.2f}×"),
-                )
-                for row in rows
-            ]
+            [Bar(KINDS.get(kind, kind), gain / most, in_marks(f"{gain:.2f}×")) for kind, gain in found.items()]
         )
 
     def _on_end(self) -> None:
@@ -197,6 +191,16 @@ class MeasuringCard(QWidget):
         self.anyway.setVisible(is_going and waits)
 
 
+def gains(report: dict[str, Any]) -> dict[str, float]:
+    """Return the median gain of each kind of text in a verification; none where nothing was drafted: that is noise."""
+    found: dict[str, list[float]] = {}
+    if (report.get("summary") or {}).get("drafted"):
+        for row in report.get("rows") or ():
+            if row.get("speedup") and row.get("mode") == "greedy":
+                found.setdefault(str(row["kind"]), []).append(float(row["speedup"]))
+    return {kind: median(of_kind) for kind, of_kind in found.items()}
+
+
 def verdict(report: dict[str, Any]) -> str:
     """Return what a verification found, from the figures of its report."""
     found, n_all = report.get("summary") or {}, len(report.get("rows") or ())
@@ -221,6 +225,6 @@ def verdict(report: dict[str, Any]) -> str:
             n_all=n_all,
         )
     gain = tr("{n_accepted:,} of {n_drafted:,} guessed tokens were right.", n_accepted=n_accepted, n_drafted=n_drafted)
-    median = found.get("speedup_median")
-    speed = tr("It is {median:.2f} times as fast as plain decoding.", median=median) if median else ""
+    middle = found.get("speedup_median")
+    speed = tr("It is {median:.2f} times as fast as plain decoding.", median=middle) if middle else ""
     return " ".join(filter(None, (said, gain, speed)))

@@ -88,6 +88,7 @@ class SpeedPage(PageColumn):
         row.addStretch()
         section.addLayout(row)
         section.addWidget(self.limit)
+        section.addSpacing(Space.XS)
         self._plot_row = QGridLayout()
         self._plot_row.setHorizontalSpacing(Space.XL)
         self._plot_row.setColumnStretch(0, 1)

@@ -14,13 +14,14 @@ from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMessageBox
 from app.client.discovery import announce
 from app.client.server_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
-from models.download.progress import DownloadPhase, DownloadProgress
+from models.download.progress import Downloaded, DownloadPhase, DownloadProgress
 from models.library import requests as ask
 from models.library.values import Download, Trouble
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
 from tools.stand_ins.probed_machine import remember_probe
+from ui.library import downloads_view
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
 from ui.theme.appearance import ThemeChoice
@@ -101,6 +102,23 @@ def test_many_downloads_come_into_view_a_few_at_a_time(qtbot, page: LibraryPage)
         page.downloads.show_downloads(many)
     assert len(page.downloads.rows) < 5
     qtbot.waitUntil(lambda: list(page.downloads.rows) == list(range(20)))
+
+
+def test_a_click_that_was_meant_for_pause_uses_no_model(
+    qtbot, page: LibraryPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coming = DownloadProgress(DownloadPhase.DOWNLOADING, 99, 100, 0.0, None)
+    page.downloads.show_downloads((Download(1, REPO, "Q8_0", coming),))
+    row = page.downloads.rows[1]
+    assert row.up.isHidden(), "it is the only one"
+    done = Downloaded("fox-Q8_0", REPO, "main", 99, (Path("/models/fox-Q8_0.gguf"),), False)
+    arrived = Download(1, REPO, "Q8_0", replace(coming, phase=DownloadPhase.DONE), done=done)
+    page.downloads.show_downloads((arrived,))
+    with qtbot.assertNotEmitted(page.file_chosen):
+        row.use.click()
+    monkeypatch.setattr(downloads_view, "UNMEANT_SECONDS", 0.0)
+    with qtbot.waitSignal(page.file_chosen):
+        row.use.click()
 
 
 def test_much_that_has_arrived_is_not_deleted_by_a_slip_of_the_mouse(page: LibraryPage) -> None:

@@ -15,6 +15,7 @@ from ui.client.api import Api
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
 from ui.jobs.jobs_page import AGAIN, DRAFTS, DROP, LET_GO, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
 from ui.widgets.action_rows import ActionRow, ActionRows
+from ui.widgets.page_layout import PageColumn
 from ui.window.main_window import MainWindow
 
 LEFT, NO_KEYS = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -240,6 +241,15 @@ def test_the_keyboard_stays_where_a_button_was_pressed(qtbot) -> None:
     assert rows.focusWidget() is rows.rows["one"].buttons["Resume"]
     show(("two", ("Pause", "Cancel")))
     assert rows.focusWidget() is rows.rows["two"].buttons["Pause"]
+    page = PageColumn()
+    qtbot.addWidget(page)
+    page.add_section("Jobs").addWidget(rows)
+    page.show()
+    page.activateWindow()
+    qtbot.waitUntil(page.isActiveWindow)
+    rows.rows["two"].buttons["Pause"].setFocus()
+    show()
+    assert page.hasFocus(), "the last is gone: its keys scroll"
 
 
 def test_a_deep_answer_shows_its_stages() -> None:

@@ -11,7 +11,7 @@ from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.library.values import Choosing, ModelFitReport, PartnerRow, Partners, QuantiseOffer, QuantiseTarget
 from ui.client.api import Api
 from ui.speed.history import SECONDS, History
-from ui.speed.measuring_card import PAIR, STOPPED, VERIFY
+from ui.speed.measuring_card import PAIR, STOPPED, VERIFY, gains
 from ui.speed.sentences import decision, helps, limit
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.facts_grid import FactsGrid
@@ -59,6 +59,12 @@ def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) 
 )
 def test_what_would_help_has_its_predicted_gain(found, expected) -> None:
     assert [(one.action, one.gain) for one in helps(*found)] == expected
+
+
+def test_a_verification_has_one_gain_for_each_kind_of_text() -> None:
+    rows = [{"kind": kind, "mode": "greedy", "speedup": gain} for kind, gain in (("code", 2), ("code", 4), ("copy", 3))]
+    assert gains({"rows": rows, "summary": {"drafted": 9}}) == {"code": 3, "copy": 3}
+    assert gains({"rows": rows, "summary": {"drafted": 0}}) == {}
 
 
 def test_lines_forget_what_is_older_than_they_show() -> None:

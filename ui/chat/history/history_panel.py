@@ -43,7 +43,7 @@ from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import file_dialog, plain_label
 
 SEARCH_PAUSE_MS = 120
 IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)")
@@ -286,16 +286,14 @@ class HistoryPanel(QFrame):
             self._ask_what()
 
     def _ask_what(self) -> None:
-        dialog = QFileDialog(self.window(), tr("Import chats"), "", IMPORTED)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog = file_dialog(self, tr("Import chats"), IMPORTED)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(lambda name: self.import_wanted.emit(Path(name)))
         dialog.open()
 
     def _ask_where(self, title: str, chat_id: int | None) -> None:
         forms = EXPORTED if chat_id is not None else EXPORTED_ALL
-        dialog = QFileDialog(self.window(), tr("Export"), "", ";;".join(forms))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog = file_dialog(self, tr("Export"), ";;".join(forms))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix(next(iter(forms.values())))
         dialog.filterSelected.connect(lambda form: dialog.setDefaultSuffix(forms[form]))
