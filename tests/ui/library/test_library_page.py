@@ -482,6 +482,16 @@ def test_a_small_window_shows_one_side_at_a_time_and_the_keyboard_leads_through(
     qtbot.keyClick(page.models.list, Qt.Key.Key_Return)
     assert page.models.panes.side.isVisible()
     assert not page.models.list.isVisible()
+    assert window.focusWidget() is page.models.details.use
+    page.models.set_used("ember-q8_0")
+    page.models.panes.show_details(False)
+    page.models.list.setFocus()
+    qtbot.keyClick(page.models.list, Qt.Key.Key_Return)
+    assert window.focusWidget() is page.models.details.reveal, "what is in use already cannot be used"
+    page.models.panes.show_details(False)
+    page.models.list.setFocus()
+    page.models.panes.show_details(True, by_hand=True)
+    assert window.focusWidget() is page.models.panes.back_button, "not the first button of the window"
     page.models.panes.back_button.click()
     assert page.models.list.isVisible()
     window.resize(1180, 780)
