@@ -50,9 +50,10 @@ class ServerPage(QWidget):
         api.connected.connect(self._look)
 
     def show_tab(self, name: str) -> None:
-        """Show one of the views."""
+        """Show one of the views, and give it the keyboard."""
         self.tabs.tabs[name].setChecked(True)
         self.stack.setCurrentWidget(self._views[name])
+        self.focus_view()
         self._look()
 
     def focus_view(self) -> None:

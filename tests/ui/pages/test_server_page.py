@@ -239,7 +239,6 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     activity.load.click()
     qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
     page.show_tab("Connect")
-    page.focus_view()
     assert served.focusWidget() is page.connect_view, "its keys scroll"
     qtbot.keyClick(served.focusWidget(), Qt.Key.Key_Tab)
     assert served.focusWidget() is page.connect_view.switch
