@@ -1311,6 +1311,8 @@ def settings(stage: Stage) -> None:
     window.show_page("settings")
     page = window.settings
     assert page is not None
+    page.complete()
+    page.look()
     stage.until(page.models_button.isEnabled)
     stage.shoot("settings")
     page.area.ensureWidgetVisible(page.folders)

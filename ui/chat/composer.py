@@ -15,6 +15,7 @@ from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import file_dialog
 
 PLACEHOLDER, SHORT_PLACEHOLDER = tr("Write a message"), tr("Message")
 NARROW = 300
@@ -72,8 +73,7 @@ class Composer(QFrame):
 
     def choose_files(self) -> None:
         """Ask for files to attach."""
-        dialog = QFileDialog(self.window(), tr("Attach files"))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog = file_dialog(self, tr("Attach files"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         dialog.filesSelected.connect(lambda names: self.shelf.add(Path(name) for name in names))
         dialog.open()

@@ -74,7 +74,7 @@ class ContextBar(QAbstractButton):
         rounded = QPainterPath()
         rounded.addRoundedRect(track, _LINE / 2, _LINE / 2)
         painter.setClipPath(rounded)
-        painter.fillRect(track, QColor(palette.border_strong))
+        painter.fillRect(track, QColor(palette.pressed))
         left, colour = track.left(), palette.warning if use.is_nearly_full else palette.accent
         for n_tokens, shade in ((use.n_used, colour), (use.n_draft, palette.muted)):
             width = track.width() * min(1.0, n_tokens / max(use.n_ctx, 1))

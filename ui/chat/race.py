@@ -38,7 +38,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
+from ui.widgets.page_layout import ScrollColumn, file_dialog, open_size, plain_label
 
 WIDTH, HEIGHT = 900, 600
 MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
@@ -312,10 +312,10 @@ class RaceDialog(QDialog):
         self.copy.say(tr("Copied"))
 
     def _on_save(self) -> None:
-        dialog = QFileDialog(self, tr("Save the picture"), "race.png", tr("Pictures (*.png)"))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog = file_dialog(self, tr("Save the picture"), tr("Pictures (*.png)"))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix("png")
+        dialog.selectFile("race.png")
         dialog.fileSelected.connect(self.save_to)
         dialog.open()
 

@@ -14,13 +14,13 @@ from ui.theme.tokens import Space
 from ui.widgets.page_layout import plain_label
 from ui.widgets.reading_dialog import ReadingDialog
 
-SIZE = (480, 560)
+SIZE = (560, 560)
 # What widgets do by themselves.
 IN_PLACE = (
     (tr("Send the message"), ("Enter",)),
     (tr("Start a new line"), ("Shift+Enter",)),
     (tr("Stop the reply"), ("Esc",)),
-    (tr("Views of the library"), ("Ctrl+1", "Ctrl+2", "Ctrl+3")),
+    (tr("Views of the library and the server"), ("Ctrl+1", "Ctrl+2", "Ctrl+3")),
     (tr("Next control, or the one before"), ("Tab", "Shift+Tab")),
     (tr("Rename a chat of the list"), ("F2",)),
     (tr("Delete a chat of the list"), ("Del",)),

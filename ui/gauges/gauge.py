@@ -109,7 +109,7 @@ class Gauge(QWidget):
     def _paint_line(self, painter: QPainter) -> None:
         top, width = float(self.height() - _LINE), float(self.width())
         painter.setPen(Qt.PenStyle.NoPen)
-        track = QColor(self._palette.border_strong)
+        track = QColor(self._palette.pressed)
         fill = QColor(self._palette.muted if self._is_idle else self._palette.accent)
         face = self.face
         if face.n_segments:

@@ -70,7 +70,7 @@ class Sparkline(QWidget):
         """Draw the line above a faint base."""
         painter = QPainter(self)
         base, width = self.height() - 1.0, float(self.width())
-        painter.setPen(QPen(QColor(self._palette.border_strong), 1))
+        painter.setPen(QPen(QColor(self._palette.pressed), 1))
         painter.drawLine(QPointF(0, base), QPointF(width, base))
         fastest = max(self.rates, default=0.0)
         if fastest <= 0:

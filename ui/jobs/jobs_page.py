@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QDir, QMimeData, QTemporaryFile, QTimer, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QHideEvent, QShowEvent
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton
 
 from models.formatting.figures import duration
@@ -27,7 +27,7 @@ from ui.language import of_data, tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.page_layout import PageColumn, ask_first, plain_label
+from ui.widgets.page_layout import PageColumn, ask_first, file_dialog, plain_label
 
 LOOK_MS = 1_000
 CHATS = "/v1/chat/completions"
@@ -35,6 +35,7 @@ QUESTION_HEIGHT = 74  # pixels: three lines
 _FIRST_BYTES = 1 << 16  # of a file: where its first line is
 _MOVING = "moving "  # before a number: the key of a row for a file that is sent or saved
 _TITLE = 60  # letters of a question
+DROP, LET_GO = tr("or drop one here"), tr("Let go to run it")
 OPEN = ("validating", "in_progress", "finalizing", "cancelling")
 PAUSE, RESUME, CANCEL, REMOVE = tr("Pause"), tr("Resume"), tr("Cancel"), tr("Remove")
 SAVE, SAVE_ANSWER, SAVE_ERRORS = tr("Save results"), tr("Save answer"), tr("Save errors")
@@ -82,7 +83,8 @@ class JobsPage(PageColumn):
         self.choose.clicked.connect(self._on_choose)
         row = QHBoxLayout()
         row.addWidget(self.choose)
-        row.addWidget(plain_label(tr("or drop one here"), "caption"), 1)
+        self.drop_hint = plain_label(DROP, "caption")
+        row.addWidget(self.drop_hint, 1)
         section.addLayout(row)
         section = self.add_section(tr("A hard question"), DEEP)
         self.question = QPlainTextEdit()
@@ -110,10 +112,6 @@ class JobsPage(PageColumn):
         self._timer.timeout.connect(self.look)
         api.connected.connect(self.look)
 
-    def focus_view(self) -> None:
-        """Give the keyboard to the first thing of the page."""
-        self.choose.setFocus()
-
     def set_palette(self, palette: Palette) -> None:
         """Draw in another size."""
         self.question.setFixedHeight(scaled(QUESTION_HEIGHT))
@@ -133,12 +131,24 @@ class JobsPage(PageColumn):
         """Take files."""
         if _files_in(event.mimeData()):
             event.acceptProposedAction()
+            self._show_drop(LET_GO, "accent")
+            self.ensureWidgetVisible(self.drop_hint)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """They went elsewhere."""
+        self._show_drop(DROP, "caption")
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Run each file that was dropped."""
+        self._show_drop(DROP, "caption")
         for file in _files_in(event.mimeData()):
             self.run_file(file)
         event.acceptProposedAction()
+
+    def _show_drop(self, words: str, tone: str) -> None:
+        self.drop_hint.setText(words)
+        self.drop_hint.setProperty("tone", tone)
+        self.drop_hint.style().polish(self.drop_hint)
 
     def look(self) -> None:
         """Ask how far the jobs are."""
@@ -148,7 +158,7 @@ class JobsPage(PageColumn):
     # What begins.
 
     def _on_choose(self) -> None:
-        dialog = QFileDialog(self, tr("A file of requests"), "", tr("Requests (*.jsonl);;All files (*)"))
+        dialog = file_dialog(self, tr("A file of requests"), tr("Requests (*.jsonl);;All files (*)"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(lambda name: self.run_file(Path(name)))
         dialog.open()
@@ -368,9 +378,10 @@ class JobsPage(PageColumn):
         job = self._found.get(key) or {}
         ending = "md" if action == SAVE_ANSWER else "jsonl"
         name = f"{Path(title_of(job)).stem}-{'errors' if action == SAVE_ERRORS else 'answers'}.{ending}"
-        dialog = QFileDialog(self, action, name)
+        dialog = file_dialog(self, action)
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setDefaultSuffix(ending)
+        dialog.selectFile(name)
         dialog.fileSelected.connect(lambda chosen: self.save(key, action, Path(chosen)))
         dialog.open()
 

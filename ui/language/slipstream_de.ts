@@ -2760,8 +2760,8 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
-      <source>Views of the library</source>
-      <translation>Ansichten der Bibliothek</translation>
+      <source>Views of the library and the server</source>
+      <translation>Ansichten der Bibliothek und des Servers</translation>
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
@@ -3028,6 +3028,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
+      <source>or drop one here</source>
+      <translation>oder hier ablegen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
+      <source>Let go to run it</source>
+      <translation>Loslassen, um sie auszuführen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/jobs/jobs_page.py" />
       <source>Pause</source>
       <translation>Pause</translation>
     </message>
@@ -3165,11 +3175,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/jobs/jobs_page.py" />
       <source>paused; it will begin anew</source>
       <translation>angehalten; beginnt von vorn</translation>
-    </message>
-    <message>
-      <location filename="../../ui/jobs/jobs_page.py" />
-      <source>or drop one here</source>
-      <translation>oder hier ablegen</translation>
     </message>
     <message>
       <location filename="../../ui/jobs/jobs_page.py" />
@@ -3788,13 +3793,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>{predicted:.2f}× expected</source>
-      <translation>{predicted:.2f}× erwartet</translation>
+      <source>{measured:.2f}× measured</source>
+      <translation>{measured:.2f}× gemessen</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
-      <source>{measured:.2f}× measured</source>
-      <translation>{measured:.2f}× gemessen</translation>
+      <source>{predicted:.2f}× expected</source>
+      <translation>{predicted:.2f}× erwartet</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
@@ -4018,8 +4023,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/machine_card.py" />
-      <source>Measuring this machine… Stop</source>
-      <translation>Dieser Rechner wird gemessen… Anhalten</translation>
+      <source>Stop measuring</source>
+      <translation>Die Messung anhalten</translation>
     </message>
     <message>
       <location filename="../../ui/library/machine_card.py" />
@@ -4038,6 +4043,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/machine_card.py" />
+      <source>Progress of the measurement</source>
+      <translation>Fortschritt der Messung</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
+      <source>Measuring this machine…</source>
+      <translation>Dieser Rechner wird gemessen…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
       <source>Judging it…</source>
       <translation>Beurteilt es…</translation>
     </message>
@@ -4045,6 +4060,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/machine_card.py" />
       <source>The speed is not known yet: “{MEASURE}” finds it out.</source>
       <translation>Das Tempo ist noch nicht bekannt: „{MEASURE}“ findet es heraus.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/machine_card.py" />
+      <source>Stopping…</source>
+      <translation>Hält an…</translation>
     </message>
     <message>
       <location filename="../../ui/library/model_details.py" />
@@ -4345,11 +4365,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/partners_card.py" />
       <source>None</source>
       <translation>Keines</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/partners_card.py" />
-      <source>Stopping…</source>
-      <translation>Hält an…</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
@@ -5365,13 +5380,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/server/snippets.py" />
-      <source>Run “Chat: Manage Language Models”, choose Add, then Custom Endpoint, and enter the key. The file that opens, chatLanguageModels.json, takes this.</source>
-      <translation>Führe „Chat: Manage Language Models“ aus, wähle Add, dann Custom Endpoint, und gib den Schlüssel ein. Die Datei chatLanguageModels.json, die sich öffnet, bekommt das hier.</translation>
+      <source>Run “Chat: Manage Language Models”, choose Add Models, then Custom Endpoint, and enter a name, the key and Chat Completions. In the file that opens, chatLanguageModels.json, put this behind “models”; leave its line with the key as it is.</source>
+      <translation>Führe „Chat: Manage Language Models“ aus, wähle Add Models, dann Custom Endpoint, und gib einen Namen, den Schlüssel und Chat Completions an. In der Datei, die sich öffnet, chatLanguageModels.json, gehört das hier hinter „models“; die Zeile mit dem Schlüssel bleibt, wie sie ist.</translation>
     </message>
     <message>
       <location filename="../../ui/server/snippets.py" />
-      <source>settings.json, by “zed: open settings”. Zed asks for the key in its provider's settings, or takes it from the variable {variable}.</source>
-      <translation>settings.json, über „zed: open settings“. Zed fragt in den Einstellungen des Anbieters nach dem Schlüssel oder nimmt ihn aus der Variablen {variable}.</translation>
+      <source>settings.json, by “zed: open settings file”. Zed asks for the key in its provider's settings, or takes it from the variable {variable}.</source>
+      <translation>settings.json, über „zed: open settings file“. Zed fragt in den Einstellungen des Anbieters nach dem Schlüssel oder nimmt ihn aus der Variablen {variable}.</translation>
     </message>
     <message>
       <location filename="../../ui/settings/engine_options.py" />
@@ -5915,13 +5930,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
-      <source>Progress of the measurement</source>
-      <translation>Fortschritt der Messung</translation>
+      <source>End the measurement; what is known already is kept</source>
+      <translation>Die Messung beenden; was schon bekannt ist, bleibt</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
-      <source>End the measurement; what is known already is kept</source>
-      <translation>Die Messung beenden; was schon bekannt ist, bleibt</translation>
+      <source>Do not wait: figures measured beside other work may be wrong</source>
+      <translation>Nicht warten: Zahlen, die neben anderer Arbeit gemessen werden, können falsch sein</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -5937,11 +5952,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/speed/measuring_card.py" />
       <source>Result</source>
       <translation>Ergebnis</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/measuring_card.py" />
-      <source>Measuring this machine…</source>
-      <translation>Dieser Rechner wird gemessen…</translation>
     </message>
     <message>
       <location filename="../../ui/speed/measuring_card.py" />
@@ -6080,6 +6090,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
+      <source>Nothing runs. Figures come with the next reply.</source>
+      <translation>Nichts läuft. Zahlen kommen mit der nächsten Antwort.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Nothing was decided yet.</source>
+      <translation>Noch wurde nichts entschieden.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
       <source>{limit}: it reads {of_peak}{share}.</source>
       <translation>{limit}: Gelesen werden {of_peak}{share}.</translation>
     </message>
@@ -6107,6 +6127,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/speed/speed_page.py" />
       <source>This machine</source>
       <translation>Dieser Rechner</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Asking…</source>
+      <translation>Fragt…</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
@@ -6170,16 +6195,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>Nothing runs. Figures come with the next reply.</source>
-      <translation>Nichts läuft. Zahlen kommen mit der nächsten Antwort.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>Nothing was decided yet.</source>
-      <translation>Noch wurde nichts entschieden.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
       <source>Token {depth}</source>
       <translation>Token {depth}</translation>
     </message>
@@ -6212,11 +6227,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/speed/speed_page.py" />
       <source>Nothing that is known here.</source>
       <translation>Nichts, was hier bekannt ist.</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>Asking…</source>
-      <translation>Fragt…</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />

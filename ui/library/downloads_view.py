@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QApplication,
@@ -29,6 +31,7 @@ from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.page_layout import ScrollColumn, ask_first, plain_label
 from ui.widgets.state_pane import StatePane
 
+UNMEANT_SECONDS = 0.7  # within which a click was meant for what was there before
 RESUMABLE = (DownloadPhase.PAUSED, DownloadPhase.FAILED)
 
 
@@ -43,7 +46,7 @@ class DownloadRow(QFrame):
 
     def __init__(self, download: Download, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.download = download
+        self.download, self._is_alone, self._arrived = download, True, 0.0
         self.setObjectName("downloadCard")
         # Names differ at their ends.
         self.title = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
@@ -60,7 +63,7 @@ class DownloadRow(QFrame):
         self.cancel = IconButton("close", tr("Cancel and remove what has arrived"), size=16)
         self.use = QPushButton(tr("Use"))
         self.use.setToolTip(tr("Load this model and chat with it"))
-        self.use.clicked.connect(lambda: self.use_wanted.emit(self.download.model_file))
+        self.use.clicked.connect(self._on_use)
         number = download.number
         self.up.clicked.connect(lambda: self.moved.emit(number, -1))
         self.down.clicked.connect(lambda: self.moved.emit(number, 1))
@@ -77,6 +80,8 @@ class DownloadRow(QFrame):
 
     def show_download(self, download: Download) -> None:
         """Show where it stands now."""
+        if download.phase is DownloadPhase.DONE and self.download.phase is not DownloadPhase.DONE:
+            self._arrived = time.monotonic()
         self.download = download
         name = f"{download.repo_id}  ·  {download.wanted}" if download.wanted else download.repo_id
         self.title.setText(name)
@@ -97,22 +102,34 @@ class DownloadRow(QFrame):
         self.use.setVisible(bool(download.model_file))
         if had_keyboard and is_over:
             self.use.setFocus(Qt.FocusReason.TabFocusReason)
-        for button in (self.up, self.down, self.toggle, self.cancel):
+        for button in (self.toggle, self.cancel):
             button.setVisible(not is_over)
+        self._show_moves()
         if download.phase in RESUMABLE:
             self.toggle.show_as("play", tr("Try again") if download.phase is DownloadPhase.FAILED else tr("Resume"))
         else:
             self.toggle.show_as("pause", tr("Pause"))
 
     def set_place(self, is_first: bool, is_last: bool) -> None:
-        """Say which moves there are."""
+        """Say which moves there are: for the only one, none."""
+        self._is_alone = is_first and is_last
         self.up.setEnabled(not is_first)
         self.down.setEnabled(not is_last)
+        self._show_moves()
+
+    def _show_moves(self) -> None:
+        for button in (self.up, self.down):
+            button.setVisible(not self._is_alone and self.download.phase is not DownloadPhase.DONE)
 
     def set_palette(self, palette: Palette) -> None:
         """Draw the icons for another palette."""
         for button in (self.up, self.down, self.toggle, self.cancel):
             button.set_palette(palette)
+
+    def _on_use(self) -> None:
+        # It comes up where "Pause" was: who meant that does not want another model.
+        if time.monotonic() - self._arrived > UNMEANT_SECONDS:
+            self.use_wanted.emit(self.download.model_file)
 
     def _on_toggle(self) -> None:
         wanted = self.resume_wanted if self.download.phase in RESUMABLE else self.pause_wanted

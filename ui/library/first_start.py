@@ -36,6 +36,7 @@ from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
+from ui.widgets.page_layout import file_dialog
 
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
@@ -175,9 +176,8 @@ class FirstStart(QFrame):
         self._on_downloads(self._link.downloads)
 
     def _choose_file(self) -> None:
-        dialog = QFileDialog(self.window(), tr("Choose a model"), "", tr("Models (*.gguf)"))
+        dialog = file_dialog(self, tr("Choose a model"), tr("Models (*.gguf)"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.fileSelected.connect(self.file_chosen)
         dialog.open()
 

@@ -151,11 +151,10 @@ def _measured(found: MeasuredSpeed | None) -> str:
 
 
 def partner_gain(partner: PartnerRow) -> str:
-    """Return what a partner gains: measured with what was expected, or expected."""
-    expected = tr("{predicted:.2f}× expected", predicted=partner.predicted) if partner.predicted else ""
-    if partner.measured is None:
-        return expected
-    return tr("{measured:.2f}× measured", measured=partner.measured) + (f" ({expected})" if expected else "")
+    """Return what a partner gains: what was measured here, else what is expected; "" where neither is known."""
+    if partner.measured is not None:
+        return tr("{measured:.2f}× measured", measured=partner.measured)
+    return tr("{predicted:.2f}× expected", predicted=partner.predicted) if partner.predicted else ""
 
 
 def offer_line(offer: OfferRow) -> str:

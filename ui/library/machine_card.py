@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from models.estimate.fit.summary import FitVerdict
 from models.library import requests as ask
@@ -13,9 +13,10 @@ from ui.language import tr
 from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.page_layout import plain_label
 
 MEASURE, AGAIN = tr("Measure this machine"), tr("Measure this machine again")
-STOP = tr("Measuring this machine… Stop")
+STOP = tr("Stop measuring")
 TONES = {FitVerdict.GREEN: "muted", FitVerdict.TIGHT: "warning"}
 
 
@@ -38,6 +39,12 @@ class MachineCard(QWidget):
             tr("How fast memory and processor are, in about ten seconds: speeds are predicted from it")
         )
         self.measure.clicked.connect(self._on_measure)
+        self.stage = plain_label(tone="caption")
+        self.bar = QProgressBar()
+        self.bar.setAccessibleName(tr("Progress of the measurement"))
+        self.bar.setObjectName("downloadBar")
+        self.bar.setRange(0, 0)
+        self.bar.setTextVisible(False)
         self.problem.setProperty("tone", "problem")
         self.problem.setWordWrap(True)
         self.problem.setTextFormat(Qt.TextFormat.PlainText)
@@ -51,6 +58,9 @@ class MachineCard(QWidget):
         column.addWidget(self.facts)
         column.addSpacing(Space.XS)
         column.addWidget(self.measure, 0, Qt.AlignmentFlag.AlignLeft)
+        for part in (self.stage, self.bar):
+            column.addWidget(part)
+            part.hide()
         column.addWidget(self.problem)
 
     def show_model(self, row: ModelRow) -> None:
@@ -88,28 +98,31 @@ class MachineCard(QWidget):
     def _on_measure(self) -> None:
         if self._is_measuring:
             self._was_stopped = True
-            self.measure.setEnabled(False)
+            self.stage.setText(tr("Stopping…"))
             self._link.ask(ask.StopMeasuring())
             return
-        self._is_measuring, self._was_stopped = True, False
-        self.measure.setText(STOP)
+        self._was_stopped = False
+        self.stage.setText(tr("Measuring this machine…"))
+        self._show_measuring(True)
         self.problem.hide()
         self._link.ask(ask.MeasureMachine(), lambda done: self._on_measured(), self._on_not_measured)
 
     def _on_measured(self) -> None:
-        self._is_measuring = False
-        self.measure.setEnabled(True)
-        self.measure.setText(AGAIN)
+        self._show_measuring(False)
         self.look()
 
     def _on_not_measured(self, trouble: Trouble) -> None:
-        self._is_measuring = False
-        self.measure.setEnabled(True)
-        self.measure.setText(AGAIN)
+        self._show_measuring(False)
         self.look()
         if not self._was_stopped:
             self.problem.setText(trouble.sentence)
             self.problem.show()
+
+    def _show_measuring(self, is_measuring: bool) -> None:
+        self._is_measuring = is_measuring
+        self.measure.setText(STOP if is_measuring else AGAIN)
+        for part in (self.stage, self.bar):
+            part.setVisible(is_measuring)
 
     def _say(self, words: str, tone: str) -> None:
         self.sentence.setText(words)

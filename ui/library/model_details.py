@@ -107,6 +107,7 @@ class ModelDetailsPane(ScrollColumn):
         self.use.setVisible(row.problem is None)
         self.use.setText(tr("In use") if is_used else tr("Use"))
         self.use.setEnabled(not is_used)
+        self.setFocusProxy(self.reveal if is_used or row.problem is not None else self.use)
         self.remove.setVisible(row.can_remove)
         self.settings.setVisible(row.problem is None)
         self.smaller.setVisible(row.problem is None)

@@ -250,8 +250,9 @@ class PartnersCard(QWidget):
 
     def _on_test(self) -> None:
         if self._tested:
-            self._was_stopped = True
+            self._was_stopped, self._waits_for = True, ""
             self.stage.setText(tr("Stopping…"))
+            self._show_test()
             self._link.ask(ask.StopPairTest())
             return
         name = self._tested = self._name
@@ -272,6 +273,8 @@ class PartnersCard(QWidget):
         if step.results:
             self._results[self._tested] = "\n".join(step.results[:-1])  # who drafts is said above
             return
+        if self._was_stopped:
+            return  # what comes later is of before
         self._waits_for = WAITING.get(step.stage, "")
         self.stage.setText(STAGES.get(step.stage, "").format(one_line(step.partner)))
         self.bar.setValue(round(step.share * 1_000))

@@ -28,6 +28,7 @@ PHASES = {
 }
 MODEL_PHASES = {"ready": "", "loading": tr("loading"), "restarting": tr("starting again"), "failed": tr("did not load")}
 LOG_HEIGHT = 220  # pixels
+CANCEL = tr("Cancel")
 
 
 class ActivityView(PageColumn):
@@ -45,7 +46,7 @@ class ActivityView(PageColumn):
         section.addWidget(self.requests)
         section = self.add_section(tr("Models in memory"), tr("A model that a program names is loaded by itself."))
         self.models = ActionRows(tr("Models in memory"), tr("No model is loaded."))
-        self.models.wanted.connect(lambda key, action: self._ask("POST", "/slipstream/unload", {"model": key}))
+        self.models.wanted.connect(self._on_model_wanted)
         section.addWidget(self.models)
         self.model = ChoiceField(tr("Model to load"))
         self.load = QPushButton(tr("Load"))
@@ -88,7 +89,7 @@ class ActivityView(PageColumn):
         """Show an event of the server."""
         self.requests.show_rows([_request_row(one) for one in found.get("requests") or ()])
         models = [one for one in found.get("models") or () if one.get("phase") != "empty"]
-        self.models.show_rows([_model_row(one) for one in models])
+        self.models.show_rows([_model_row(one, found) for one in models])
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette, or in another size."""
@@ -100,6 +101,7 @@ class ActivityView(PageColumn):
     def _say(self, sentence: str) -> None:
         self.problem.setText(sentence)
         self.problem.show()
+        self.ensureWidgetVisible(self.problem)
 
     def _show_choices(self, models: tuple[ModelChoice, ...]) -> None:
         chosen = self.model.currentText()
@@ -107,6 +109,12 @@ class ActivityView(PageColumn):
         self.model.addItems([model.name for model in models if model.remote is None])
         self.model.setCurrentText(chosen or self._watch.state.model or "")
         self.load.setEnabled(self.model.count() > 0)
+
+    def _on_model_wanted(self, model: str, action: str) -> None:
+        if action == CANCEL:
+            self._watch.cancel_load()
+        else:
+            self._ask("POST", "/slipstream/unload", {"model": model})
 
     def _on_load(self) -> None:
         if self.model.currentText():
@@ -155,16 +163,18 @@ def _request_row(one: dict[str, Any]) -> ActionRow:
         duration(float(one.get("seconds") or 0)),
     ]
     who = str(one.get("who") or tr("This window"))
-    return ActionRow(
-        str(one["id"]), f"{who}  ·  {one.get('model')}", "  ·  ".join(filter(None, parts)), (tr("Cancel"),)
-    )
+    return ActionRow(str(one["id"]), f"{who}  ·  {one.get('model')}", "  ·  ".join(filter(None, parts)), (CANCEL,))
 
 
-def _model_row(one: dict[str, Any]) -> ActionRow:
+def _model_row(one: dict[str, Any], state: dict[str, Any]) -> ActionRow:
+    """Return how a model is shown. The ``state`` tells more of the chosen one, whose load can be ended too."""
     phase, n_bytes, n_active = str(one.get("phase")), one.get("n_bytes"), int(one.get("active") or 0)
     work = tr("{n_active} at work", n_active=n_active) if n_active else tr("idle")
     said = MODEL_PHASES.get(phase, phase) or work
     share = float(one.get("progress") or 0.0) if phase == "loading" else None
     line = "  ·  ".join(part for part in (size(n_bytes) if n_bytes else "", said) if part)
-    actions = (tr("Unload"),) if phase == "ready" else ()
-    return ActionRow(str(one["model"]), str(one["model"]), line, actions, share)
+    is_chosen = one["model"] == state.get("model")
+    ends_load = (CANCEL,) if is_chosen and phase in ("loading", "restarting") else ()
+    actions = (tr("Unload"),) if phase == "ready" else ends_load
+    problem = str(state.get("problem") or "") if is_chosen and phase == "failed" else ""
+    return ActionRow(str(one["model"]), str(one["model"]), line, actions, share, problem=problem)

@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 
@@ -30,7 +30,7 @@ LAN = tr(
     "Every machine of this network that has a key can use the models. What it sends and gets is not encrypted: allow "
     "this only in a network that you trust."
 )
-_LABELS = 84  # pixels, the longest word before a field
+LABELS = 84  # pixels, the longest word before a field
 _LINES = 16  # of a snippet that are shown at once: as many as the second longest has
 
 
@@ -81,26 +81,29 @@ class ConnectView(PageColumn):
         grid = QGridLayout(self.grid)
         grid.setContentsMargins(0, Space.XS, 0, Space.XS)
         grid.setHorizontalSpacing(Space.M)
-        grid.setColumnMinimumWidth(0, _LABELS)
+        grid.setColumnMinimumWidth(0, LABELS)
         self._lines = (
             (QLabel(tr("Address")), self.address),
             (QLabel(tr("In the network")), self.outside),
             (QLabel(tr("Key")), self.key),
         )
+        keys = QHBoxLayout()
+        keys.setSpacing(Space.XS)
+        keys.addWidget(self.key, 1)
+        keys.addWidget(self.new_key)
         for at, (label, line) in enumerate(self._lines):
             label.setProperty("tone", "caption")
             grid.addWidget(label, at, 0)
-            grid.addWidget(line, at, 1)
+            if line is self.key:
+                grid.addLayout(keys, at, 1)
+            else:
+                grid.addWidget(line, at, 1)
         port_label = QLabel(tr("Port"))
         port_label.setProperty("tone", "caption")
-        ports = QHBoxLayout()
-        ports.addWidget(self.port)
-        ports.addStretch()
-        ports.addWidget(self.new_key)
         pages_label = QLabel(tr("Web pages"))
         pages_label.setProperty("tone", "caption")
         grid.addWidget(port_label, 3, 0)
-        grid.addLayout(ports, 3, 1)
+        grid.addWidget(self.port, 3, 1, Qt.AlignmentFlag.AlignLeft)
         grid.addWidget(pages_label, 4, 0)
         grid.addWidget(self.origins, 4, 1)
         grid.addWidget(self.origins_problem, 5, 1)
@@ -116,7 +119,7 @@ class ConnectView(PageColumn):
         self.client.setToolTip(tr("The program that is to use this server"))
         self.client.addItems([snippet.client for snippet in snippets(Address("", "", "", 0))])
         self.client.currentIndexChanged.connect(self._show_snippet)
-        self.copy = QPushButton(tr("Copy"))
+        self.copy = TextButton(tr("Copy"), tr("Copy this text"))
         self.copy.setToolTip(tr("Copy this text"))
         self.copy.clicked.connect(self._on_copy)
         row = QHBoxLayout()
@@ -154,10 +157,10 @@ class ConnectView(PageColumn):
         row.addWidget(self.add)
         self._new = ""
         self.made = NoteCard(CALM, tr("Copy the key"))
-        self.made.button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._new))
+        self.made.button.clicked.connect(self._on_copy_key)
         self.key_problem = plain_label(tone="problem")
         self.key_problem.hide()
-        for widget in (self.key_rows, self.made, self.key_problem):
+        for widget in (self.made, self.key_rows, self.key_problem):
             section.addWidget(widget)
         section.addLayout(row)
 
@@ -256,8 +259,9 @@ class ConnectView(PageColumn):
             shown.place if state.is_open else tr("Switch the server on first. {place}", place=shown.place)
         )
         self.copy.setEnabled(state.is_open)
-        if self.text.toPlainText() != shown.text:
-            self.text.setPlainText(shown.text)
+        text = shown.text.rstrip()  # the end of its last line would be seen as an empty one
+        if self.text.toPlainText() != text:
+            self.text.setPlainText(text)
             self._fit_text()
 
     def _fit_text(self) -> None:
@@ -267,6 +271,7 @@ class ConnectView(PageColumn):
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text.toPlainText())
+        self.copy.say(tr("Copied"))
 
     # The keys.
 
@@ -284,8 +289,14 @@ class ConnectView(PageColumn):
     def _on_added(self, found: dict[str, Any]) -> None:
         self._new = str(found.get("key"))
         self.key_name.clear()
+        self.made.button.setText(tr("Copy the key"))
         self.made.say(tr("The key “{name}”, which is shown this once:\n{new}", name=found.get("name"), new=self._new))
+        QTimer.singleShot(0, self, lambda: self.ensureWidgetVisible(self.made))  # it is shown this once
         self.look()
+
+    def _on_copy_key(self) -> None:
+        QGuiApplication.clipboard().setText(self._new)
+        self.made.button.setText(tr("Copied"))
 
     def _on_revoke(self, key: str, action: str) -> None:
         more = tr("Programs that have it are refused from now on. It cannot be brought back; another can be made.")

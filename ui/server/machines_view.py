@@ -13,8 +13,9 @@ from models.formatting.program import PROGRAM
 from ui.client.api import Api
 from ui.client.server_watch import ServerWatch
 from ui.language import tr
+from ui.server.connect_view import LABELS
 from ui.theme.layouts import STRETCH, fill
-from ui.theme.tokens import Palette
+from ui.theme.tokens import Palette, Space
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CopyLine
 from ui.widgets.page_layout import PageColumn, ask_first, plain_label
@@ -50,6 +51,8 @@ class MachinesView(PageColumn):
         self.name, self.url, self.key = QLineEdit(), QLineEdit(), QLineEdit()
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         grid = QGridLayout()
+        grid.setHorizontalSpacing(Space.M)
+        grid.setColumnMinimumWidth(0, LABELS)
         rows = (
             (tr("Name"), self.name, tr("A name of your choice, as rack")),
             (tr("Address"), self.url, "http://192.168.1.20:8642/v1"),
@@ -79,6 +82,8 @@ class MachinesView(PageColumn):
         self.worker, self.token = QLineEdit(), QLineEdit()
         self.token.setEchoMode(QLineEdit.EchoMode.Password)
         form = QGridLayout()
+        form.setHorizontalSpacing(Space.M)
+        form.setColumnMinimumWidth(0, LABELS)
         fields = (
             (tr("Address"), self.worker, "rpc://192.168.1.20:8643"),
             (tr("Token"), self.token, tr("As it is shown there")),

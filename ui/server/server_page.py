@@ -37,7 +37,8 @@ class ServerPage(QWidget):
         self.tabs = PageTabs(tuple(self._views), self)
         self.tabs.chosen.connect(self.show_tab)
         self.stack = QStackedWidget()
-        for view in self._views.values():
+        for name, view in self._views.items():
+            view.setAccessibleName(name)
             self.stack.addWidget(view)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -49,17 +50,17 @@ class ServerPage(QWidget):
         api.connected.connect(self._look)
 
     def show_tab(self, name: str) -> None:
-        """Show one of the views."""
+        """Show one of the views, and give it the keyboard."""
         self.tabs.tabs[name].setChecked(True)
         self.stack.setCurrentWidget(self._views[name])
+        self.focus_view()
         self._look()
 
     def focus_view(self) -> None:
-        """Give the keyboard to the first thing of the page."""
-        if self.stack.currentWidget() is self.connect_view:
-            self.connect_view.switch.setFocus()
-        else:
-            next(tab for tab in self.tabs.tabs.values() if tab.isChecked()).setFocus()
+        """Give the keyboard to the view that is shown."""
+        for name, view in self._views.items():
+            if self.tabs.tabs[name].isChecked():
+                view.focus_view()
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette, or in another size."""

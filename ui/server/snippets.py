@@ -40,8 +40,9 @@ def snippets(to: Address) -> tuple[Snippet, ...]:
         Snippet(
             "VS Code",
             tr(
-                "Run “Chat: Manage Language Models”, choose Add, then Custom Endpoint, and enter the key. The file "
-                "that opens, chatLanguageModels.json, takes this."
+                "Run “Chat: Manage Language Models”, choose Add Models, then Custom Endpoint, and enter a name, the "
+                "key and Chat Completions. In the file that opens, chatLanguageModels.json, put this behind “models”; "
+                "leave its line with the key as it is."
             ),
             "json",
             _vs_code(to),
@@ -49,8 +50,8 @@ def snippets(to: Address) -> tuple[Snippet, ...]:
         Snippet(
             "Zed",
             tr(
-                "settings.json, by “zed: open settings”. Zed asks for the key in its provider's settings, or takes it "
-                "from the variable {variable}.",
+                "settings.json, by “zed: open settings file”. Zed asks for the key in its provider's settings, or "
+                "takes it from the variable {variable}.",
                 variable=KEY_VARIABLE,
             ),
             "json",
@@ -98,6 +99,7 @@ print("".join(block.text for block in message.content if block.type == "text"))
 
 
 def _vs_code(to: Address) -> str:
+    """The value of ``models``: VS Code keeps the key elsewhere and refers to it in the same object."""
     n_reply = to.n_ctx // _REPLY
     model = {
         "id": to.model,
@@ -108,7 +110,7 @@ def _vs_code(to: Address) -> str:
         "maxInputTokens": to.n_ctx - n_reply,
         "maxOutputTokens": n_reply,
     }
-    return _json([{"name": NAME, "vendor": "customendpoint", "apiType": "chat-completions", "models": [model]}])
+    return _json([model])
 
 
 def _zed(to: Address) -> str:

@@ -47,7 +47,7 @@ THEMES = (
     (ThemeChoice.DARK.value, tr("Dark")),
     (ThemeChoice.CONTRAST.value, tr("High contrast")),
 )
-SCROLL_BAR = 12  # as in the style sheet: the field stands above the middle of what is below it
+SCROLL_BAR = 12  # as in the style sheet
 ACCENT_NAMES = {
     "Teal": tr("Teal"), "Blue": tr("Blue"), "Violet": tr("Violet"), "Rose": tr("Rose"), "Amber": tr("Amber"),
     "Graphite": tr("Graphite"),
@@ -129,7 +129,11 @@ class SettingsPage(QWidget):
         top.setObjectName("topBar")
         top.setFixedHeight(TOP_BAR)
         bar = QHBoxLayout(top)
-        bar.setContentsMargins(Space.XL, 0, Space.XL + SCROLL_BAR, 0)
+        bar.setContentsMargins(Space.XL, 0, Space.XL, 0)
+        # The field stands above the middle of what is below it, beside a bar or not.
+        self.area.verticalScrollBar().rangeChanged.connect(
+            lambda least, most: bar.setContentsMargins(Space.XL, 0, Space.XL + (SCROLL_BAR if most else 0), 0)
+        )
         bar.addStretch(1)
         self.search.setMaximumWidth(COLUMN)
         bar.addWidget(self.search, 100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from PySide6.QtCore import Signal
@@ -47,7 +48,6 @@ class MeasuringCard(QWidget):
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._link, self._model = link, ""
-        self._asked = 0
         self._running, self._results = "", ""
         self._was_stopped = False
         self.buttons = {name: QPushButton(name) for name in HINTS}
@@ -64,9 +64,14 @@ class MeasuringCard(QWidget):
         self.stop = QPushButton(tr("Stop"))
         self.stop.setToolTip(tr("End the measurement; what is known already is kept"))
         self.stop.clicked.connect(self._on_stop)
+        self.anyway = QPushButton(tr("Test anyway"))
+        self.anyway.setToolTip(tr("Do not wait: figures measured beside other work may be wrong"))
+        self.anyway.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
         going = QHBoxLayout()
         going.addWidget(self.bar, 1)
+        going.addWidget(self.anyway)
         going.addWidget(self.stop)
+        going.addStretch()
         self.result, self.bars = plain_label(tone=""), BarList(tr("Result"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -96,16 +101,20 @@ class MeasuringCard(QWidget):
             request = ask.TestPair(self._model)
         elif name == VERIFY:
             request = ask.Verify(self._model)
+        had_keyboard = self.buttons[name].hasFocus()
         self._running, self._was_stopped, self._results = name, False, ""
         self.bars.show_bars(())
         self.stage.setText(tr("Measuring this machine…") if name == MEASURE else tr("Starting…"))
         self.bar.setRange(0, 0 if name == MEASURE else 1_000)
         self.bar.setValue(0)
-        self._asked = self._link.ask(request, lambda value: self._on_end(), self._on_trouble, self._on_step)
+        self._link.ask(request, lambda value: self._on_end(), self._on_trouble, self._on_step)
         self._show()
+        if had_keyboard:
+            self.stop.setFocus()
 
     def _on_stop(self) -> None:
         self._was_stopped = True
+        self._show_waiting(False)
         self.stage.setText(tr("Stopping…"))
         if self._running == PAIR:
             self._link.ask(ask.StopPairTest())
@@ -117,6 +126,7 @@ class MeasuringCard(QWidget):
             if step.results:
                 self._results = "\n".join(step.results)
                 return
+            self._show_waiting(step.stage in WAITS)
             words = WAITS.get(step.stage) or STAGES.get(step.stage, "{name}…").format(name=step.partner)
         elif step.report is not None:
             self._show_report(step.report)
@@ -124,27 +134,21 @@ class MeasuringCard(QWidget):
         else:
             is_loading = step.stage.startswith("Loading")
             words = tr("Loading the model…") if is_loading else tr("Comparing replies with drafts and without…")
-        self.stage.setText(words)
+        if not self._was_stopped:  # what comes later is of before
+            self.stage.setText(words)
         self.bar.setValue(round(step.share * 1_000))
 
     def _show_report(self, report: dict[str, Any]) -> None:
         self._results = verdict(report)
-        rows = [row for row in report.get("rows") or () if row.get("speedup") and row.get("mode") == "greedy"]
-        most = max((float(row["speedup"]) for row in rows), default=1.0)
+        found = gains(report)
+        most = max(found.values(), default=1.0)
         self.bars.show_bars(
-            [
-                Bar(
-                    KINDS.get(row["kind"], str(row["kind"])),
-                    float(row["speedup"]) / most,
-                    in_marks(f"{float(row['speedup']):.2f}×"),
-                )
-                for row in rows
-            ]
+            [Bar(KINDS.get(kind, kind), gain / most, in_marks(f"{gain:.2f}×")) for kind, gain in found.items()]
         )
 
     def _on_end(self) -> None:
-        was, self._running = self._running, ""
-        self._say(self._results or tr("Measured. Predictions use these figures from now on."), "")
+        was = self._running
+        self._end(self._results or tr("Measured. Predictions use these figures from now on."), "")
         if was == PAIR:
             self._link.ask(ask.ShowPartners(self._model), self._on_partners, lambda trouble: None)
         self.measured.emit()
@@ -155,8 +159,14 @@ class MeasuringCard(QWidget):
         self.bars.show_bars([Bar(name, gain / max(most, 1.0), in_marks(f"{gain:.2f}×")) for name, gain in known])
 
     def _on_trouble(self, trouble: Trouble) -> None:
-        self._running = ""
-        self._say(STOPPED if self._was_stopped else trouble.sentence, "muted" if self._was_stopped else "problem")
+        self._end(STOPPED if self._was_stopped else trouble.sentence, "muted" if self._was_stopped else "problem")
+
+    def _end(self, words: str, tone: str) -> None:
+        was, self._running = self._running, ""
+        had_keyboard = self.stop.hasFocus() or self.anyway.hasFocus()
+        self._say(words, tone)
+        if had_keyboard:
+            self.buttons[was].setFocus()
 
     def _say(self, words: str, tone: str) -> None:
         self.result.setProperty("tone", tone)
@@ -168,10 +178,27 @@ class MeasuringCard(QWidget):
         is_going = bool(self._running)
         for button in self.buttons.values():
             button.setEnabled(not is_going)
-        for part in (self.stage, self.bar, self.stop):
+        for part in (self.stage, self.stop):
             part.setVisible(is_going)
+        self._show_waiting(False)
         self.result.setVisible(not is_going and bool(self.result.text()))
         self.grew.emit()
+
+    def _show_waiting(self, waits: bool) -> None:
+        """A test that waits for other work does not go on, but may be begun all the same."""
+        is_going, waits = bool(self._running), waits and not self._was_stopped
+        self.bar.setVisible(is_going and not waits)
+        self.anyway.setVisible(is_going and waits)
+
+
+def gains(report: dict[str, Any]) -> dict[str, float]:
+    """Return the median gain of each kind of text in a verification; none where nothing was drafted: that is noise."""
+    found: dict[str, list[float]] = {}
+    if (report.get("summary") or {}).get("drafted"):
+        for row in report.get("rows") or ():
+            if row.get("speedup") and row.get("mode") == "greedy":
+                found.setdefault(str(row["kind"]), []).append(float(row["speedup"]))
+    return {kind: median(of_kind) for kind, of_kind in found.items()}
 
 
 def verdict(report: dict[str, Any]) -> str:
@@ -198,6 +225,6 @@ def verdict(report: dict[str, Any]) -> str:
             n_all=n_all,
         )
     gain = tr("{n_accepted:,} of {n_drafted:,} guessed tokens were right.", n_accepted=n_accepted, n_drafted=n_drafted)
-    median = found.get("speedup_median")
-    speed = tr("It is {median:.2f} times as fast as plain decoding.", median=median) if median else ""
+    middle = found.get("speedup_median")
+    speed = tr("It is {median:.2f} times as fast as plain decoding.", median=middle) if middle else ""
     return " ".join(filter(None, (said, gain, speed)))

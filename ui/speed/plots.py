@@ -17,7 +17,7 @@ from ui.theme.tokens import LIGHT, Palette, Type
 
 HEIGHT = 150  # pixels
 _TICKS = ((-SECONDS, tr("−3 min")), (-SECONDS * 2 / 3, "−2"), (-SECONDS / 3, "−1"), (0.0, tr("now")))
-_SIDES = 0.09  # of the width, for the words below both ends
+_BEFORE, _BEHIND = 0.08, 0.07  # of the width, for half of the words below each end
 _ABOVE = 8  # pixels, for half a figure at the upper end
 _FILL = 40  # of 255: how much of the colour is below the line
 
@@ -36,15 +36,14 @@ class LinePlot(pyqtgraph.PlotWidget):  # type: ignore[misc]
     """
 
     def __init__(self, name: str, unit: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, axisItems={"left": _Figures("left")})
+        super().__init__(parent, axisItems={"left": _Figures("left")}, enableMenu=False)
         self._palette, self._name, self._unit = LIGHT, name, unit
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setMenuEnabled(False)
         self.setMouseEnabled(x=False, y=False)
         self.hideButtons()
         self.plotItem.setContentsMargins(0, _ABOVE, 0, 0)
-        self.setXRange(-SECONDS, 0, padding=_SIDES)
+        self.setXRange(-SECONDS * (1 + _BEFORE), SECONDS * _BEHIND, padding=0)
         self.getAxis("bottom").setTicks([_TICKS])
         for side in ("left", "bottom"):
             self.getAxis(side).setStyle(hideOverlappingLabels=False)  # the first would be left out, or cut

@@ -27,7 +27,6 @@ from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.icon_button import TextButton
 from ui.widgets.page_layout import PageColumn, plain_label
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ MACHINE_MS = 2_000
 LOOK_MS = 50  # whether the plots can be drawn now
 MOST_DEPTHS = 6
 DASH = "–"
+NOTHING, UNDECIDED = tr("Nothing runs. Figures come with the next reply."), tr("Nothing was decided yet.")
 
 
 class SpeedPage(PageColumn):
@@ -79,7 +79,7 @@ class SpeedPage(PageColumn):
 
     def _add_now(self) -> None:
         section = self.add_section(tr("Speed"))
-        self.rate, self.unit, self.limit = QLabel(DASH), QLabel(tr("tokens per second")), plain_label()
+        self.rate, self.unit, self.limit = QLabel(DASH), QLabel(tr("tokens per second")), plain_label(NOTHING)
         self.rate.setProperty("tone", "hero")
         self.unit.setProperty("tone", "muted")
         row = QHBoxLayout()
@@ -89,6 +89,7 @@ class SpeedPage(PageColumn):
         row.addStretch()
         section.addLayout(row)
         section.addWidget(self.limit)
+        section.addSpacing(Space.XS)
         self._plot_row = QGridLayout()
         self._plot_row.setHorizontalSpacing(Space.XL)
         self._plot_row.setColumnStretch(0, 1)
@@ -111,7 +112,7 @@ class SpeedPage(PageColumn):
             column.addWidget(head)
             column.setSpacing(Space.S)
             row.addLayout(column, 1)
-        self.why = plain_label(tone="")
+        self.why = plain_label(UNDECIDED, "")
         self.depths_label, self.depths = (
             plain_label(tr("Guessed tokens that were right, by place"), "caption"),
             BarList(tr("Acceptance by depth")),
@@ -123,6 +124,7 @@ class SpeedPage(PageColumn):
         self._helps = QVBoxLayout()
         self._helps.setSpacing(Space.S)
         self._help_rows: list[QWidget] = []
+        self._shown_helps: tuple[object, ...] = ()
         helps.addLayout(self._helps)
         self.estimate = plain_label(tr("Gains are estimates."), "caption")
         self.not_done = plain_label(tone="problem")
@@ -136,6 +138,9 @@ class SpeedPage(PageColumn):
         section = self.add_section(tr("This machine"))
         self.memory = StackedBar(tr("Memory"))
         self.facts = FactsGrid(can_halve=True)
+        self.memory.hide()
+        self.no_machine = plain_label(tr("Asking…"))
+        section.addWidget(self.no_machine)
         section.addWidget(self.memory)
         section.addWidget(self.facts)
 
@@ -172,10 +177,6 @@ class SpeedPage(PageColumn):
         self._events.stop()
         self._draw.stop()
         self._ask_machine.stop()
-
-    def focus_view(self) -> None:
-        """Give the keyboard to the first thing that can be done here."""
-        next(iter(self.measuring.buttons.values())).setFocus()
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette, or in another size."""
@@ -219,13 +220,15 @@ class SpeedPage(PageColumn):
 
     def _show(self, shown: Snapshot) -> None:
         self._snapshot = shown
+        if self._is_last:
+            self._show_helps()
         reads = shown.prefill_rate > shown.decode_rate
         speed = max(shown.prefill_rate, shown.decode_rate)
         self.rate.setText(rate(speed) if speed > 0 else DASH)
         what = tr("tokens per second, reading the prompt") if reads else tr("tokens per second")
         self.unit.setText(tr("{what}, the last reply", what=what) if self._is_last else what)
-        self.limit.setText(self._limit(shown) if speed > 0 else tr("Nothing runs. Figures come with the next reply."))
-        self.why.setText(sentences.decision(shown, self._why, self._is_last) or tr("Nothing was decided yet."))
+        self.limit.setText(self._limit(shown) if speed > 0 else NOTHING)
+        self.why.setText(sentences.decision(shown, self._why, self._is_last) or UNDECIDED)
         pairs = list(zip(shown.drafted_at, shown.accepted_at, strict=False))[:MOST_DEPTHS]
         bars = [
             Bar(
@@ -283,6 +286,8 @@ class SpeedPage(PageColumn):
             (tr("Free"), "free", "pressed"),
         )
         sizes = [(name, int(found.get(key) or 0), colour) for name, key, colour in kinds]
+        self.no_machine.hide()
+        self.memory.show()
         self.memory.show_parts([BarPart(name, n, size(n) if n else "0", colour) for name, n, colour in sizes])
         self.facts.show_facts(machine_facts(found))
 
@@ -318,12 +323,16 @@ class SpeedPage(PageColumn):
             self._link.ask(request, keep(name), lambda trouble: None)
 
     def _show_helps(self) -> None:
+        helps = sentences.helps(self._fit, self._partners, self._copies, self._snapshot)
+        found = (tuple(helps), self._model is None, self._fit is None)
+        if found == self._shown_helps:
+            return
+        self._shown_helps = found
         for widget in self._help_rows:
             self._helps.removeWidget(widget)
             widget.hide()
             widget.deleteLater()
         self._help_rows = []
-        helps = sentences.helps(self._fit, self._partners, self._copies, self._snapshot)
         for one in helps:
             self._add_help(one)
         if not helps:
@@ -335,11 +344,12 @@ class SpeedPage(PageColumn):
         words = one.words if one.gain is None else f"{one.words} ≈\N{NO-BREAK SPACE}{in_marks(f'{one.gain:.1f}')}×"
         holder = QWidget()
         column = QVBoxLayout(holder)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
+        column.setContentsMargins(0, 0, 0, Space.XS)
+        column.setSpacing(Space.XS)
         column.addWidget(plain_label(words, ""))
         if one.action:
-            button: QPushButton = TextButton(one.action, f"{one.action}: {one.words}")
+            button = QPushButton(one.action)
+            button.setAccessibleName(f"{one.action}: {one.words}")
             button.clicked.connect(lambda: self._act(one))
             column.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
         self._add_row(holder)

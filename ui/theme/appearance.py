@@ -150,20 +150,23 @@ class Appearance(QObject):
 
     def _leave_out(self, every: Iterable[QWidget]) -> set[QWidget]:
         """Take the sheet off what nobody sees, as other pages, until it is shown; return its widgets."""
-        style, unseen = self._application.style(), set[QWidget]()
+        style, unseen = self._application.style(), list[QWidget]()
         for part in every:
-            around = part.parentWidget()
             # A menu asks how large it will be before it is shown.
-            if part.isWindow() or not part.isHidden() or around is None or not around.isVisible():
+            if part.isVisible() or part.isWindow() or not part.isHidden():
+                continue
+            around = part.parentWidget()
+            if around is None or not around.isVisible():
                 continue
             self._left_out.add(part)
             part.installEventFilter(self)
-            unseen.update((part, *part.findChildren(QWidget)))
-        for widget in unseen:
+            unseen += (part, *part.findChildren(QWidget))
+        # The inner ones first: what a widget loses of its colours is passed on to those in it.
+        for widget in reversed(unseen):
             if widget.testAttribute(_POLISHED):
                 style.unpolish(widget)
                 widget.setAttribute(_POLISHED, False)
-        return unseen
+        return set(unseen)
 
 
 def _tell(widgets: Iterable[QWidget], is_told: bool) -> None:

@@ -114,7 +114,6 @@ QComboBox::down-arrow { image: none; }
 QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px solid $border_strong;
     selection-background-color: $hover; selection-color: $text; padding: 4px; }
 QCheckBox { border: 2px solid transparent; border-radius: ${corner_s}px; padding: 3px 2px; spacing: 8px; }
-QCheckBox:focus { border-color: $focus; }
 QCheckBox:disabled { color: $muted; }
 QCheckBox::indicator { width: 15px; height: 15px; border: 1px solid $muted; border-radius: 4px; background: $raised; }
 QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
@@ -197,7 +196,9 @@ QScrollBar::add-line, QScrollBar::sub-line, QScrollBar::add-page, QScrollBar::su
 QScrollBar:horizontal { background: transparent; height: 12px; margin: 2px; }
 QScrollBar::handle:horizontal { background: $border_strong; border-radius: 4px; min-width: 36px; }
 QMessageBox, QDialog { background: $canvas; }
+QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 QMessageBox #qt_msgbox_label, QMessageBox #qt_msgbox_informativelabel { min-width: 26em; }
+QMessageBox #qt_msgbox_label { font-weight: 600; }
 #dialogLine, #paneLine { background: $border; }
 #framedList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 0; }
 #calmNote { background: $accent_soft; border-radius: ${corner_s}px; }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QFrame, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFrame, QProgressBar, QScrollArea, QVBoxLayout, QWidget
 
 from ui.language import tr
 from ui.theme.layouts import fill
@@ -68,6 +68,16 @@ class ActionRows(QWidget):
         self.empty.setVisible(not rows)
         if left is not None and rows:
             self.rows[rows[min(left, len(rows) - 1)].key].take_keyboard()
+        elif left is not None:
+            self._leave_keyboard()
+
+    def _leave_keyboard(self) -> None:
+        """Give it to the page: Qt would give it to what comes first in the window."""
+        around = self.parentWidget()
+        while around is not None and not isinstance(around, QScrollArea):
+            around = around.parentWidget()
+        if around is not None:
+            around.setFocus()
 
     def _make(self, key: str) -> _RowView:
         view = _RowView()

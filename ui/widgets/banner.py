@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from ui.language import tr
@@ -63,6 +64,7 @@ class Banner(QFrame):
         self.close_button.setVisible(can_close)
         self._draw()
         self.show()
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))  # it takes no keyboard by itself
 
     def hide(self) -> None:
         """Go away."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
@@ -24,12 +25,11 @@ class FactsGrid(QWidget):
     def __init__(self, parent: QWidget | None = None, *, can_halve: bool = False) -> None:
         super().__init__(parent)
         self._can_halve, self._n_rows = can_halve, 0
-        self._pairs: list[tuple[QLabel, ElidedLabel]] = []
+        self._pairs: list[tuple[ElidedLabel, ElidedLabel]] = []
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(Space.M)
         self._grid.setVerticalSpacing(Space.XS + 2)
-        self._grid.setColumnMinimumWidth(0, LABELS)
         self._grid.setColumnStretch(1, 1)
 
     @property
@@ -59,6 +59,9 @@ class FactsGrid(QWidget):
     def _place(self) -> None:
         n_shown = sum(not label.isHidden() for label, _ in self._pairs)
         is_halved = self._can_halve and self.width() >= scaled(WIDE)
+        labels = self._width_of_labels(self.width() // (4 if is_halved else 2))
+        self._grid.setColumnMinimumWidth(0, labels)
+        self._grid.setColumnMinimumWidth(2, labels if is_halved else 0)
         n_rows = max(1, -(-n_shown // 2) if is_halved else n_shown)
         if n_rows == self._n_rows:
             return
@@ -68,11 +71,20 @@ class FactsGrid(QWidget):
             if half < 2:
                 self._grid.addWidget(label, row, 2 * half)
                 self._grid.addWidget(value, row, 2 * half + 1)
-        self._grid.setColumnMinimumWidth(2, LABELS if is_halved else 0)
         self._grid.setColumnStretch(3, int(is_halved))
 
+    def _width_of_labels(self, most: int) -> int:
+        """Leave room for what is said of something with a long name: its label is cut, and whole in its tip."""
+        widest, most = LABELS, max(LABELS, most)
+        for label, _ in self._pairs:
+            label.ensurePolished()
+            wanted = 0 if label.isHidden() else label.fontMetrics().horizontalAdvance(label.text()) + 1
+            label.setToolTip(in_tip(label.text()) if wanted > most else "")
+            widest = max(widest, wanted)
+        return min(widest, most)
+
     def _add_line(self) -> None:
-        label, value = QLabel(), ElidedLabel()
+        label, value = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle), ElidedLabel()
         label.setProperty("tone", "caption")
         value.setMinimumHeight(18)
         at = len(self._pairs)

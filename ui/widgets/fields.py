@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QSize, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QValidator, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from ui.language import tr
 from ui.theme.layouts import fill
-from ui.theme.tokens import Palette, Space
+from ui.theme.tokens import Corner, Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
 
 _MARGIN = 8
@@ -124,22 +124,26 @@ class ChoiceField(QComboBox):
 
 
 class CheckField(QCheckBox):
-    """Draws its own tick, which a style sheet takes away. It is as wide as it looks with the keyboard."""
+    """Draws its own tick, which a style sheet takes away, and the ring of the keyboard around its words alone."""
 
     def hitButton(self, at: QPoint) -> bool:
-        """Take clicks in the whole line, around which the ring of the keyboard is drawn."""
+        """Take clicks in the whole line."""
         return self.rect().contains(at)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the tick over the box."""
+        """Draw the tick over the box, and the ring."""
         super().paintEvent(event)
-        if not self.isChecked():
-            return
-        option = QStyleOptionButton()
-        self.initStyleOption(option)
-        box = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self)
         painter = QPainter(self)
-        _draw_tick(painter, box)
+        if self.isChecked():
+            option = QStyleOptionButton()
+            self.initStyleOption(option)
+            _draw_tick(painter, self.style().subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self))
+        if self.hasFocus():
+            around = QRect(0, 0, min(self.width(), self.sizeHint().width()), self.height())
+            place = QRectF(QStyle.visualRect(self.layoutDirection(), self.rect(), around)).adjusted(1, 1, -1, -1)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(QGuiApplication.palette().color(QPalette.ColorRole.Accent), 2.0))
+            painter.drawRoundedRect(place, Corner.S, Corner.S)
         painter.end()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QDir, Qt, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -101,6 +101,10 @@ class PageColumn(ScrollColumn):
         self.column.insertLayout(self.column.count() - 1, section)
         return section
 
+    def focus_view(self) -> None:
+        """Take the keyboard: keys scroll, and Tab goes to the first thing that can be done."""
+        self.setFocus()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the column readable."""
         # Before Qt sizes what is in it: margins that change behind that can leave the layout as wide as it was.
@@ -132,12 +136,20 @@ def ask_first(
     box.open()
 
 
+def file_dialog(parent: QWidget, title: str, filters: str = "") -> QFileDialog:
+    """Return a dialog for files, which begins where one was chosen last, else in the user's folder."""
+    dialog = QFileDialog(parent.window(), title, "", filters)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    if dialog.directory() == QDir.current():  # Qt's own choice is the folder of this program
+        dialog.setDirectory(QDir.homePath())
+    return dialog
+
+
 def choose_folder(parent: QWidget, title: str, chosen: Callable[[str], object]) -> None:
     """Ask for a folder; ``chosen`` gets its path."""
-    dialog = QFileDialog(parent.window(), title)
+    dialog = file_dialog(parent, title)
     dialog.setFileMode(QFileDialog.FileMode.Directory)
     dialog.setOption(QFileDialog.Option.ShowDirsOnly)
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.fileSelected.connect(chosen)
     dialog.open()
 

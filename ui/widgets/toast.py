@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QEnterEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QWidget
 
 from ui.theme.tokens import Space
@@ -29,7 +30,7 @@ class Toast(QFrame):
         self._row.addWidget(self._text)
         self._row.addWidget(self.button)
         self._timer = QTimer(self, singleShot=True, interval=SHOWN_MS)
-        self._timer.timeout.connect(self.hide)
+        self._timer.timeout.connect(self._on_over)
         parent.installEventFilter(self)
         self.hide()
 
@@ -56,6 +57,22 @@ class Toast(QFrame):
         self.show()
         self.raise_()
         self._timer.start()
+        # Who does not see it would hear nothing of what comes and goes by itself.
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        """Stay while the mouse is on it."""
+        self._timer.stop()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Go on towards the end."""
+        self._timer.start()
+
+    def _on_over(self) -> None:
+        if self.button.hasFocus():
+            self._timer.start()
+        else:
+            self.hide()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Stay in place when the parent changes its size."""

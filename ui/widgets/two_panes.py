@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
@@ -63,8 +63,13 @@ class TwoPanes(QWidget):
         self._listed.setFocus()
 
     def _show(self) -> None:
+        covers = self._is_narrow and self._shows_details
+        now = QApplication.focusWidget()
+        had_keyboard = covers and now is not None and self._listed.isAncestorOf(now)
         self.side.setVisible(self._shows_details)
         # Beside no list it would double the line of the rail.
         self.line.setVisible(self._shows_details and not self._is_narrow)
-        self._listed.setVisible(not (self._is_narrow and self._shows_details))
         self.back_button.setVisible(self._is_narrow)
+        if had_keyboard:  # else Qt gives it to what comes first in the window
+            self.back_button.setFocus()
+        self._listed.setVisible(not covers)

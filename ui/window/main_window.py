@@ -95,8 +95,13 @@ def move_focus(window: QWidget, forward: bool) -> bool:
     order = list(in_reading_order(window))
     if not order:
         return False
-    now, step = window.focusWidget(), 1 if forward else -1
-    at = order.index(now) + step if now in order else (0 if forward else -1)
+    now = window.focusWidget()
+    if now in order:
+        at = order.index(now) + (1 if forward else -1)
+    elif now is not None and (inside := [at for at, one in enumerate(order) if now.isAncestorOf(one)]):
+        at = inside[0] if forward else inside[0] - 1  # a page that has the keyboard to scroll
+    else:
+        at = 0 if forward else -1
     widget = order[at % len(order)]
     widget.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
     _scroll_to(widget)

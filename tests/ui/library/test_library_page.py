@@ -14,13 +14,14 @@ from PySide6.QtWidgets import QApplication, QDialog, QLabel, QMessageBox
 from app.client.discovery import announce
 from app.client.server_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
-from models.download.progress import DownloadPhase, DownloadProgress
+from models.download.progress import Downloaded, DownloadPhase, DownloadProgress
 from models.library import requests as ask
 from models.library.values import Download, Trouble
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.library_server import LibraryServer
 from tools.stand_ins.probed_machine import remember_probe
+from ui.library import downloads_view
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
 from ui.theme.appearance import ThemeChoice
@@ -77,7 +78,8 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     busy.n_active = 1
     announce(host="127.0.0.1", port=int(busy.url.rpartition(":")[2]), api_key=None, model=None)
     details.machine.measure.click()
-    assert details.machine.measure.text() == "Measuring this machine… Stop"
+    assert details.machine.measure.text() == "Stop measuring"
+    assert details.machine.bar.isVisible()
     qtbot.waitUntil(lambda: "at work on replies" in details.machine.problem.text())
     busy.stop()
     qtbot.waitUntil(lambda: details.machine.measure.text() == "Measure this machine")
@@ -100,6 +102,23 @@ def test_many_downloads_come_into_view_a_few_at_a_time(qtbot, page: LibraryPage)
         page.downloads.show_downloads(many)
     assert len(page.downloads.rows) < 5
     qtbot.waitUntil(lambda: list(page.downloads.rows) == list(range(20)))
+
+
+def test_a_click_that_was_meant_for_pause_uses_no_model(
+    qtbot, page: LibraryPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coming = DownloadProgress(DownloadPhase.DOWNLOADING, 99, 100, 0.0, None)
+    page.downloads.show_downloads((Download(1, REPO, "Q8_0", coming),))
+    row = page.downloads.rows[1]
+    assert row.up.isHidden(), "it is the only one"
+    done = Downloaded("fox-Q8_0", REPO, "main", 99, (Path("/models/fox-Q8_0.gguf"),), False)
+    arrived = Download(1, REPO, "Q8_0", replace(coming, phase=DownloadPhase.DONE), done=done)
+    page.downloads.show_downloads((arrived,))
+    with qtbot.assertNotEmitted(page.file_chosen):
+        row.use.click()
+    monkeypatch.setattr(downloads_view, "UNMEANT_SECONDS", 0.0)
+    with qtbot.waitSignal(page.file_chosen):
+        row.use.click()
 
 
 def test_much_that_has_arrived_is_not_deleted_by_a_slip_of_the_mouse(page: LibraryPage) -> None:
@@ -463,6 +482,16 @@ def test_a_small_window_shows_one_side_at_a_time_and_the_keyboard_leads_through(
     qtbot.keyClick(page.models.list, Qt.Key.Key_Return)
     assert page.models.panes.side.isVisible()
     assert not page.models.list.isVisible()
+    assert window.focusWidget() is page.models.details.use
+    page.models.set_used("ember-q8_0")
+    page.models.panes.show_details(False)
+    page.models.list.setFocus()
+    qtbot.keyClick(page.models.list, Qt.Key.Key_Return)
+    assert window.focusWidget() is page.models.details.reveal, "what is in use already cannot be used"
+    page.models.panes.show_details(False)
+    page.models.list.setFocus()
+    page.models.panes.show_details(True, by_hand=True)
+    assert window.focusWidget() is page.models.panes.back_button, "not the first button of the window"
     page.models.panes.back_button.click()
     assert page.models.list.isVisible()
     window.resize(1180, 780)

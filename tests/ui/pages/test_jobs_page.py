@@ -13,8 +13,9 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from tests.ui.pages.conftest import agree
 from ui.client.api import Api
 from ui.jobs.drafts_dialog import DraftsDialog, texts_behind
-from ui.jobs.jobs_page import AGAIN, DRAFTS, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
+from ui.jobs.jobs_page import AGAIN, DRAFTS, DROP, LET_GO, OPEN_CHAT, SAVE, SAVE_ANSWER, JobsPage, job_row
 from ui.widgets.action_rows import ActionRow, ActionRows
+from ui.widgets.page_layout import PageColumn
 from ui.window.main_window import MainWindow
 
 LEFT, NO_KEYS = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -44,8 +45,10 @@ def drop(page: JobsPage, path: Path) -> None:
     data.setUrls([QUrl.fromLocalFile(str(path))])
     enter = QDragEnterEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
     dropped = QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, LEFT, NO_KEYS)
-    for event in (enter, dropped):
-        QApplication.sendEvent(page.viewport(), event)
+    QApplication.sendEvent(page.viewport(), enter)
+    assert page.drop_hint.text() == LET_GO
+    QApplication.sendEvent(page.viewport(), dropped)
+    assert page.drop_hint.text() == DROP
 
 
 def test_a_dropped_file_is_run_and_its_results_saved(qtbot, page: JobsPage, tmp_path: Path) -> None:
@@ -238,6 +241,15 @@ def test_the_keyboard_stays_where_a_button_was_pressed(qtbot) -> None:
     assert rows.focusWidget() is rows.rows["one"].buttons["Resume"]
     show(("two", ("Pause", "Cancel")))
     assert rows.focusWidget() is rows.rows["two"].buttons["Pause"]
+    page = PageColumn()
+    qtbot.addWidget(page)
+    page.add_section("Jobs").addWidget(rows)
+    page.show()
+    page.activateWindow()
+    qtbot.waitUntil(page.isActiveWindow)
+    rows.rows["two"].buttons["Pause"].setFocus()
+    show()
+    assert page.hasFocus(), "the last is gone: its keys scroll"
 
 
 def test_a_deep_answer_shows_its_stages() -> None:

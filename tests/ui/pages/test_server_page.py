@@ -33,6 +33,24 @@ READERS = {
 }
 
 
+# What editors want of a model in their settings, and where: VS Code's provider "customendpoint", which says so in its
+# package.json, and Zed's OpenAiCompatibleAvailableModel with its capabilities.
+FIELDS: dict[str, tuple[tuple[str | int, ...], dict[str, type]]] = {
+    "VS Code": (
+        (0,),
+        {
+            "id": str, "name": str, "url": str, "toolCalling": bool, "vision": bool, "maxInputTokens": int,
+            "maxOutputTokens": int,
+        },
+    ),
+    "Zed": (
+        ("language_models", "openai_compatible", "Slipstream", "available_models", 0),
+        {"name": str, "display_name": str, "max_tokens": int, "capabilities": dict},
+    ),
+}  # fmt: skip
+CAN = {"tools": bool, "images": bool, "parallel_tool_calls": bool, "prompt_cache_key": bool}
+
+
 @pytest.fixture
 def page(served: MainWindow) -> ServerPage:
     served.show_page("server")
@@ -66,10 +84,21 @@ def test_what_is_copied_can_be_read_and_names_server_and_model(snippet: Snippet)
     assert TO.key in found or "key" in snippet.place  # some take it in a dialog
 
 
+@pytest.mark.parametrize("client", FIELDS)
+def test_an_editor_gets_each_field_that_it_wants_of_a_model(client: str) -> None:
+    path, fields = FIELDS[client]
+    found = json.loads(next(one.text for one in snippets(TO) if one.client == client))
+    for step in path:
+        found = found[step]
+    assert {name: type(value) for name, value in found.items()} == fields
+    assert {name: type(value) for name, value in found.get("capabilities", {}).items()} in ({}, CAN)
+
+
 @pytest.mark.parametrize("client", ["Python: openai", "Python: anthropic"])
 def test_a_script_runs_as_it_is_copied(qtbot, view: ConnectView, client: str) -> None:
     view.client.setCurrentText(client)
     view.copy.click()
+    assert view.copy.text() == "Copied"
     script = QGuiApplication.clipboard().text()
     with redirect_stdout(StringIO()) as said:
         exec(compile(script, "script", "exec"), {})
@@ -176,6 +205,7 @@ def test_a_key_is_made_shown_once_and_revoked(qtbot, page: ServerPage) -> None:
     view.add.click()
     qtbot.waitUntil(lambda: "laptop" in view.key_rows.rows)
     view.made.button.click()
+    assert view.made.button.text() == "Copied"
     assert QGuiApplication.clipboard().text() in view.made.words.text()
     view.key_rows.rows["laptop"].buttons["Revoke"].click()
     assert "laptop" in view.key_rows.rows, "it asks first"
@@ -209,11 +239,30 @@ def test_requests_are_seen_and_cancelled_and_models_unloaded(
     activity.load.click()
     qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
     page.show_tab("Connect")
-    page.focus_view()
+    assert served.focusWidget() is page.connect_view, "its keys scroll"
+    qtbot.keyClick(served.focusWidget(), Qt.Key.Key_Tab)
     assert served.focusWidget() is page.connect_view.switch
-    page.show_tab("Activity")
     page.focus_view()
-    assert served.focusWidget() is page.tabs.tabs["Activity"]
+    qtbot.keyClick(served.focusWidget(), Qt.Key.Key_Backtab)
+    assert served.focusWidget() is page.tabs.tabs["Connect"]
+
+
+def test_a_load_is_ended_and_one_that_failed_says_why(qtbot, served: MainWindow, page: ServerPage) -> None:
+    page.show_tab("Activity")
+    activity, ended = page.activity, list[tuple[str, str]]()
+    qtbot.waitUntil(lambda: "ember-q8_0" in activity.models.rows)
+    other = {"model": "fox", "phase": "loading", "progress": 0.4}
+    state = {"model": "ember-q8_0", "models": [{**other, "model": "ember-q8_0"}, other], "problem": "It is broken."}
+    activity.show_state(state)
+    rows = activity.models.rows
+    assert list(rows["fox"].buttons) == [], "a call waits for it"
+    asked = served.watch.state
+    rows["ember-q8_0"].buttons["Cancel"].click()
+    served.watch.load_cancelled.connect(lambda *names: ended.append(names))
+    qtbot.waitUntil(lambda: served.watch.state is not asked)
+    assert ended == [], "nothing was being loaded on the server"
+    activity.show_state({**state, "models": [{"model": "ember-q8_0", "phase": "failed"}]})
+    assert rows["ember-q8_0"].problem.text() == "It is broken."
 
 
 def test_another_server_is_added_and_removed(qtbot, page: ServerPage) -> None:

@@ -11,8 +11,10 @@ from models.estimate.fit.summary import FitSummary, FitVerdict
 from models.library.values import Choosing, ModelFitReport, PartnerRow, Partners, QuantiseOffer, QuantiseTarget
 from ui.client.api import Api
 from ui.speed.history import SECONDS, History
-from ui.speed.measuring_card import PAIR, STOPPED, VERIFY
+from ui.speed.measuring_card import PAIR, STOPPED, VERIFY, gains
 from ui.speed.sentences import decision, helps, limit
+from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.facts_grid import FactsGrid
 from ui.window.main_window import MainWindow
 
 FAST = PartnerRow("fox-small", "small model", 1, 1, 1.8, None, None)
@@ -57,6 +59,12 @@ def test_what_was_decided_is_said_in_a_sentence(snapshot: Snapshot, words: str) 
 )
 def test_what_would_help_has_its_predicted_gain(found, expected) -> None:
     assert [(one.action, one.gain) for one in helps(*found)] == expected
+
+
+def test_a_verification_has_one_gain_for_each_kind_of_text() -> None:
+    rows = [{"kind": kind, "mode": "greedy", "speedup": gain} for kind, gain in (("code", 2), ("code", 4), ("copy", 3))]
+    assert gains({"rows": rows, "summary": {"drafted": 9}}) == {"code": 3, "copy": 3}
+    assert gains({"rows": rows, "summary": {"drafted": 0}}) == {}
 
 
 def test_lines_forget_what_is_older_than_they_show() -> None:
@@ -118,3 +126,17 @@ def test_a_measurement_is_followed_and_stopped(qtbot, served: MainWindow, name: 
     qtbot.waitUntil(card.buttons[name].isEnabled)
     assert card.result.text() != ""
     assert card.result.text() == STOPPED or name == PAIR
+
+
+def test_a_fact_with_a_long_name_leaves_room_for_what_is_said_of_it(qtbot) -> None:
+    grid, short = FactsGrid(), FactsGrid()
+    qtbot.addWidget(grid)
+    qtbot.addWidget(short)
+    for one, name in ((grid, "a-very-long-name-of-a-merged-model-" * 3), (short, "Size")):
+        one.show_facts([(name, "1.80×")])
+        one.resize(400, 40)
+        one.show()
+    label, value = grid.findChildren(ElidedLabel)
+    qtbot.waitUntil(lambda: min(label.width(), value.width()) > 0.4 * grid.width())
+    assert label.toolTip().startswith("a-very-long-name")
+    assert [one.toolTip() for one in short.findChildren(ElidedLabel)] == ["", "1.80×"]

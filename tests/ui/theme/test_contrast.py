@@ -34,6 +34,12 @@ def test_all_text_can_be_read(palette: Palette) -> None:
     assert all(contrast(palette.focus, getattr(palette, ground)) >= EDGE for ground in GROUNDS)
 
 
+@pytest.mark.parametrize("palette", [*PALETTES, CONTRAST_LIGHT, CONTRAST_DARK], ids=lambda palette: palette.name)
+def test_how_full_a_bar_is_can_be_seen(palette: Palette) -> None:
+    fills = ("accent", "muted", "warning")  # of gauges, also idle ones, and of what is nearly full
+    assert all(contrast(getattr(palette, fill), palette.pressed) >= EDGE for fill in fills)
+
+
 @pytest.mark.parametrize("palette", [CONTRAST_LIGHT, CONTRAST_DARK], ids=lambda palette: palette.name)
 def test_high_contrast_is_higher_and_shows_the_edges_of_what_can_be_used(palette: Palette) -> None:
     assert too_faint(palette, LARGE_CONTRAST) == {}

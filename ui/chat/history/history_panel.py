@@ -45,7 +45,7 @@ from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import file_dialog, plain_label
 
 SEARCH_PAUSE_MS = 120
 IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)")
@@ -325,8 +325,7 @@ class HistoryPanel(QFrame):
         if not self._is_over:
             return
         self._ask_again = self.import_chats
-        dialog = QFileDialog(self.window(), tr("Import chats"), "", IMPORTED)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog = file_dialog(self, tr("Import chats"), IMPORTED)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
         dialog.fileSelected.connect(lambda name: self.import_wanted.emit(Path(name)))
         dialog.open()
@@ -335,8 +334,7 @@ class HistoryPanel(QFrame):
         self._ask_again = partial(self._ask_where, title, chat_id)
         forms = EXPORTED if chat_id is not None else EXPORTED_ALL
         usual = next(iter(forms.values()))
-        dialog = QFileDialog(self.window(), tr("Export"), "", ";;".join(forms))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog = file_dialog(self, tr("Export"), ";;".join(forms))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         # The name has its suffix: Qt would add none to one with a dot in it, as "Hello. How are you".
         dialog.selectFile(f"{file_name(title)}.{usual}")
