@@ -481,13 +481,13 @@ class ModelHost:
             return
         self._state = state
         if state.model is not None:
-            if state.model != self._model:
+            if state.model != self._model:  # an engine that was started again is no use of its model
                 for notice in state.model.notices:
                     _log.warning("%s", notice)
+                self._note_use()
             self._model = state.model
             if self._entry is not None:
                 self._drafted.add(self._entry.path)
-                self._note_use()
         self._wake()
         self._rest()
         if state.phase is EnginePhase.FAILED:

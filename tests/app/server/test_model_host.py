@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from app.pairing.chosen_draft import ChosenDraft
+from app.server.calls import model_host
 from app.server.calls.background_thread import BackgroundThread
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_host import ModelHost, NamedParts
@@ -248,6 +249,27 @@ async def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_
     assert (told.answer.status, told.headers()["x-should-retry"]) == (503, "true")
     assert 3_500 < int(told.headers()["retry-after"]) <= 3_600
     assert "It died. Try again in 3" in told.message
+
+
+def test_an_engine_that_is_started_again_is_no_use_of_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[str] = []
+    monkeypatch.setattr(model_host, "_NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(model_host, "note_use", lambda path: noted.append(path.name))
+
+    async def scenario(stage: Stage) -> None:
+        stage.becomes_ready("a.gguf")
+        await stage.settle()
+        assert noted == ["a.gguf"]
+        stage.say(EnginePhase.RESTARTING)
+        stage.becomes_ready("a.gguf")
+        await stage.settle()
+        assert noted == ["a.gguf"]
+        async with stage.pool.lease("a"):
+            pass
+        await stage.settle()
+        assert noted == ["a.gguf"] * 2
+
+    play(scenario)
 
 
 @on_stage()
