@@ -1309,7 +1309,7 @@ def settings(stage: Stage) -> None:
     window.show_page("settings")
     page = window.settings
     assert page is not None
-    stage.until(page.models_button.isEnabled)
+    stage.until(lambda: page._is_made and page.models_button.isEnabled())
     stage.shoot("settings")
     page.area.ensureWidgetVisible(page.folders)
     stage.shoot("settings-folders")
