@@ -249,7 +249,7 @@ LAN = Link(latency=0.0004, bandwidth=110e6)
 
 
 def with_worker(host: int, link: Link | None = LAN, kind: DeviceKind = DeviceKind.GPU, rate: float = 400e9) -> Machine:
-    """A processor with ``host`` bytes, and a device with room for all behind ``link`` (None: in this with_worker)."""
+    """A processor with ``host`` bytes, and a device with room for all behind ``link`` (None: in this machine)."""
     cpu = MachineDevice("CPU", DeviceKind.CPU, host, host, 20e9)
     lent = Lent(WORKER, kind, link, rate) if link is not None else None
     return machine_of([cpu, MachineDevice(f"{WORKER}/X", DeviceKind.GPU, 40 * GB, 40 * GB, rate, None, lent)])
@@ -275,7 +275,7 @@ def test_a_model_larger_than_this_machine_is_loaded_with_the_memory_of_a_worker(
 @pytest.mark.parametrize(
     ("link", "kind", "rate"),
     [
-        (LAN, DeviceKind.CPU, 20e9),  # a with_worker just like this one
+        (LAN, DeviceKind.CPU, 20e9),  # a machine just like this one
         (Link(latency=2.0, bandwidth=110e6), DeviceKind.GPU, 400e9),
         (Link(latency=0.0004, bandwidth=10e3), DeviceKind.GPU, 400e9),
     ],
@@ -283,7 +283,7 @@ def test_a_model_larger_than_this_machine_is_loaded_with_the_memory_of_a_worker(
 def test_a_worker_that_would_make_it_slower_is_not_used(link: Link, kind: DeviceKind, rate: float):
     plan, sentence = planned(with_worker(20 * GB, link, kind, rate))
     assert plan.n_gpu_layers == 0
-    assert sentence.startswith("This with_worker alone is expected to be faster")
+    assert sentence.startswith("This machine alone is expected to be faster")
 
 
 def test_a_fast_device_over_a_fast_network_is_used_although_there_is_room_here():
