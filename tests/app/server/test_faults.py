@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import http.client
 import json
 import shutil
@@ -182,6 +183,9 @@ def test_another_method_a_doubled_prefix_and_another_type_are_put_right(server):
     message = server.http.post("/v1/v1/chat/completions", json={}).json()["error"]["message"]
     assert "Is /v1/chat/completions meant? The base URL ends with /v1." in message
     assert post(server, b"{}", Content_Type="text/plain", Sec_Fetch_Site="same-origin").status_code == 415
+    packed = post(server, gzip.compress(b"{}"), Content_Encoding="gzip")
+    assert (packed.status_code, "send it as it is" in packed.text) == (415, True)
+    assert packed.headers["x-request-id"].startswith("req_")
 
 
 @pytest.mark.parametrize(
