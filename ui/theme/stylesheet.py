@@ -195,6 +195,7 @@ QScrollBar::add-line, QScrollBar::sub-line, QScrollBar::add-page, QScrollBar::su
     height: 0; width: 0; }
 QScrollBar:horizontal { background: transparent; height: 12px; margin: 2px; }
 QScrollBar::handle:horizontal { background: $border_strong; border-radius: 4px; min-width: 36px; }
+QAbstractScrollArea::corner { background: transparent; border: 0; }
 QMessageBox, QDialog { background: $canvas; }
 QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 QMessageBox #qt_msgbox_label, QMessageBox #qt_msgbox_informativelabel { min-width: 26em; }
