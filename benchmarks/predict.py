@@ -34,7 +34,7 @@ from core.loading.load_engine import load_engine
 from core.loading.probe_worker import time_decoding
 from core.machine import bandwidth
 from core.machine.host import core_count, this_machine
-from core.machine.known_machine import CPU, MachineProbe, probe_machine
+from core.machine.known_machine import CPU, PAIR_NOISE, MachineProbe, probe_machine
 from core.values.engine_options import EngineOptions
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.efficiency import Observation
@@ -133,7 +133,7 @@ def pair_runs(probe: MachineProbe) -> list[Observation]:
     """Return the runs of the bundled pair, made when the machine was probed."""
     facts = {path.name: read_model(path) for path in (EMBER, EMBER_DRAFT)}
     return [
-        Observation(amounts_of(facts[run.path], run.n_past, probe), run.seconds)
+        Observation(amounts_of(facts[run.path], run.n_past, probe), run.seconds, PAIR_NOISE)
         for run in probe.timed
         if run.device == CPU
     ]

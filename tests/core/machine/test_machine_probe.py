@@ -16,11 +16,14 @@ from core.machine.known_machine import (
     PROBE_FILE,
     MachineProbe,
     TimedModel,
+    known_machine,
     probe_machine,
     remember_probe,
     remembered_probe,
 )
+from models.catalog.catalog import STARTER, STARTER_DRAFT
 from models.estimate.speed.probe import Probe
+from models.estimate.speed.runs import ModelRun
 
 HERE = this_machine()
 FOUND = MachineProbe(
@@ -95,3 +98,23 @@ def test_the_largest_size_that_is_read_fast(rates: tuple[int, ...], expected: in
 
 def test_nothing_measured() -> None:
     assert cache_size({}) == 0.0
+
+
+def test_one_reply_of_a_large_model_outweighs_the_timed_pair(tmp_path: Path) -> None:
+    """The pair stays in the processor's cache, so it can be much faster than what memory feeds."""
+    kernels = Probe({"F32": 60e9, "Q8_0": 49e9}, {"F16": 30e9}, 1e-6, 0.4, {"F32": 180e9, "Q8_0": 80e9}, 25e6)
+    pair = tuple(
+        TimedModel(path.name, CPU, n_past, seconds)
+        for path, n_past, seconds in (
+            (STARTER, 72, 270e-6), (STARTER, 576, 400e-6), (STARTER_DRAFT, 72, 80e-6), (STARTER_DRAFT, 576, 100e-6),
+        )
+    )  # fmt: skip
+    remember_probe(tmp_path, MachineProbe(HERE.cpu, HERE.ram, {CPU: kernels}, pair))
+    amounts = {f"{CPU}: step": 1.0, f"{CPU}: layer": 60.0, f"{CPU}: weights Q8_0": 105e6, f"{CPU}: cached F16": 9e6}
+    reply = ModelRun("large", 1, "", "", amounts, 1 / 150, 150.0, 100, 128, 0, 0, 1.0)
+    untaught = known_machine([], 1 << 30, tmp_path).efficiency.seconds(amounts)
+    taught = known_machine([], 1 << 30, tmp_path, [reply]).efficiency.seconds(amounts)
+    assert untaught is not None
+    assert taught is not None
+    assert untaught < 0.6 / 150
+    assert taught == pytest.approx(1 / 150, rel=0.15)
