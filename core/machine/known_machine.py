@@ -145,7 +145,7 @@ def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:
 
 PROBE_FILE = "probe.json"
 # The bundled pair is hundreds of times as small as what people load, so it says less than any reply of theirs.
-PAIR_NOISE = 0.4
+PAIR_NOISE = 0.6
 CPU = "CPU"
 # Seconds for a probe, which takes some seconds for each device.
 _CHILD_SECONDS = 300
