@@ -159,6 +159,15 @@ def test_code_is_coloured_and_follows_the_theme(qtbot, make_view, colours: CodeC
     assert LIGHT.code_keyword not in view.document().toHtml()
 
 
+def test_tasks_in_a_list_have_boxes(make_view) -> None:
+    view = make_view()
+    view.set_text(
+        "- [ ] buy **milk**\n- [x] sleep\n- [y] no task\n\n[ ] no list\n\n1. [X] first\n\n   [ ] second paragraph\n"
+    )
+    lines = view.document().toPlainText().split("\n")
+    assert lines == ["☐ buy milk", "☑ sleep", "[y] no task", "[ ] no list", "☑ first", "[ ] second paragraph"]
+
+
 def test_each_cell_of_a_table_has_its_own_text_and_is_copied_as_it_was_written(make_view) -> None:
     view = make_view()
     view.set_text("| a | b |\n|---|--:|\n| 1<br>one | **2** `<br>` |\n| only |\n")

@@ -37,6 +37,8 @@ CODE, QUOTE, RULE = "code", "quote", "rule"
 INDENT = 26.0
 WORD_JOINER = "\u2060"  # where a line may not break; nothing to see, and not in what is copied
 LINE = "\u2028"  # a new line in the same block
+_TASK = re.compile(r"\[([ xX])\] ")
+_BOXES = ("\u2610 ", "\u2611 ")  # open, done
 _BREAK = re.compile(r" ?<br\s*/?> ?", re.IGNORECASE)
 _HINTS = {"mermaid": tr("mermaid  ·  a diagram as text: copy it into a Mermaid viewer to see it")}
 _HEADING_SIZES = {1: 21, 2: 18, 3: 16}
@@ -133,8 +135,18 @@ class DocumentWriter:
 
     def _paragraph(self, inline: Token, is_tight: bool) -> None:
         gap = 2.0 if is_tight else float(Space.S)
+        begins_item = bool(self._lists) and self._lists[-1].is_item_new
         self._begin_block(self._block(gap / 2, gap), self._base)
-        self._inline(inline.children or [], self._base)
+        parts = inline.children or []
+        if begins_item and parts and (box := _TASK.match(parts[0].content)):
+            self._task_box(box)
+            parts = [parts[0].copy(content=parts[0].content[box.end() :]), *parts[1:]]
+        self._inline(parts, self._base)
+
+    def _task_box(self, box: re.Match[str]) -> None:
+        """Write the box of a task in a list, as GitHub's Markdown has it."""
+        is_drafted = self.tint is not None and any(drafted for _, drafted in list(self.tint.split(box.group())))
+        self.cursor.insertText(_BOXES[box[1] != " "], self._tinted(self._base) if is_drafted else self._base)
 
     def _heading(self, inline: Token, level: int) -> None:
         chars = QTextCharFormat(self._base)
