@@ -3513,6 +3513,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
+      <source>The Hub does not have this model any more, or hides it. Take another one, or look for one.</source>
+      <translation>Der Hub hat dieses Modell nicht mehr oder verbirgt es. Nimm ein anderes oder suche eines.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
       <source>Close this card</source>
       <translation>Diese Karte schließen</translation>
     </message>

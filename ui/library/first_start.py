@@ -28,6 +28,7 @@ from models.library.values import (
     SuggestedRow,
     SuggestionTier,
     Trouble,
+    TroubleKind,
 )
 from ui.client.library_link import LibraryLink
 from ui.language import of_data, tr
@@ -190,7 +191,7 @@ class FirstStart(QFrame):
     def _on_trouble(self, trouble: Trouble) -> None:
         for offer in self.offers:
             if offer.key == self._awaited:
-                offer.show_problem(trouble.sentence)
+                offer.show_problem(_sentence_of(trouble))
 
     def _on_cancel(self, number: int) -> None:
         self._awaited = None
@@ -289,7 +290,7 @@ class OfferedModel(QFrame):
                 self.show_row(self.row)
             return
         trouble = download.trouble
-        self._say(trouble.sentence if trouble else download_line(download), is_problem=trouble is not None)
+        self._say(_sentence_of(trouble) if trouble else download_line(download), is_problem=trouble is not None)
         self.bar.setValue(round(share(download.progress) * 1_000))
         number = download.number
         if download.phase in _AT_REST:
@@ -316,3 +317,10 @@ class OfferedModel(QFrame):
         self.state.setText(words)
         self.state.setProperty("tone", "field problem" if is_problem else "caption")
         self.state.style().polish(self.state)
+
+
+def _sentence_of(trouble: Trouble) -> str:
+    """Return what is said of a model that cannot be had; nobody typed its name, so there is none to check."""
+    if trouble.kind is TroubleKind.MISSING:
+        return tr("The Hub does not have this model any more, or hides it. Take another one, or look for one.")
+    return trouble.sentence

@@ -95,6 +95,14 @@ def test_a_download_that_fails_says_why_and_is_tried_again(qtbot, card: FirstSta
         offer.button.click()
 
 
+def test_a_model_that_the_hub_has_no_more_is_no_name_to_check(qtbot, card: FirstStart, hub: HubServer) -> None:
+    offer = card.offers[0]
+    assert offer.row is not None
+    del hub.repos[offer.row.repo_id]
+    offer.button.click()
+    qtbot.waitUntil(lambda: "Take another one" in offer.state.text())
+
+
 def test_closed_it_stays_away_until_it_is_asked_for(card: FirstStart, window: MainWindow) -> None:
     card.close_button.click()
     assert card.isHidden()
