@@ -34,7 +34,7 @@ from core.loading.load_engine import load_engine
 from core.loading.probe_worker import time_decoding
 from core.machine import bandwidth
 from core.machine.host import core_count, this_machine
-from core.machine.known_machine import CPU, PAIR_NOISE, MachineProbe, probe_machine
+from core.machine.known_machine import CPU, MachineProbe, pair_runs, probe_machine
 from core.values.engine_options import EngineOptions
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.efficiency import Observation
@@ -129,22 +129,12 @@ def _processor(rate: float | None, probe: MachineProbe | None) -> MachineDevice:
     return MachineDevice(CPU, DeviceKind.CPU, free, free, rate, found)
 
 
-def pair_runs(probe: MachineProbe) -> list[Observation]:
-    """Return the runs of the bundled pair, made when the machine was probed."""
-    facts = {path.name: read_model(path) for path in (EMBER, EMBER_DRAFT)}
-    return [
-        Observation(amounts_of(facts[run.path], run.n_past, probe), run.seconds, PAIR_NOISE)
-        for run in probe.timed
-        if run.device == CPU
-    ]
-
-
 def predictors(
     rate: float, probe: MachineProbe, samples: Sequence[PredictSample]
 ) -> dict[str, Callable[[PredictSample], Machine | None]]:
     """Return for each state of knowledge a function from a sample to the predicting machine (None: model seen)."""
-    pair = pair_runs(probe)
     cold = _processor(rate, probe)
+    pair = list(pair_runs(probe, machine_of([cold])))
     smallest = min(sample.member.n_layers for sample in samples)
 
     def without(n_layers: int) -> Machine:

@@ -32,7 +32,6 @@ from app.server.calls.run_recorder import RunRecorder
 from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.load import busy
-from benchmarks.predict import pair_runs
 from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
 from core.llama.library import silence_log
 from core.loading.load_engine import load_engine
@@ -41,6 +40,7 @@ from core.machine.known_machine import (
     CPU,
     MachineProbe,
     identity,
+    pair_runs,
     probe_machine,
 )
 from core.values.engine_options import EngineOptions, Speculation
@@ -243,7 +243,7 @@ def predicted(side: TruthSide, samples: Sequence[TruthSample], probe: MachinePro
     if not runs:
         return None
     cpu = MachineDevice(CPU, DeviceKind.CPU, free_memory(), free_memory(), None, probe.devices.get(CPU))
-    machine = machine_of([cpu], [*pair_runs(probe), *observations(runs)])
+    machine = machine_of([cpu], [*pair_runs(probe, machine_of([cpu])), *observations(runs)])
     seconds = machine.efficiency.seconds(runs[0].amounts)
     return 1.0 / seconds if seconds else None
 

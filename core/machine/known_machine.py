@@ -110,7 +110,7 @@ def known_machine(
     found = tuple(_devices(devices, free, folder, probe))
     known = observations(runs)
     if probe is not None:
-        known = [*_pair_runs(probe, machine_of(found)), *known]
+        known = [*pair_runs(probe, machine_of(found)), *known]
     return machine_of(found, known)
 
 
@@ -132,7 +132,7 @@ def _devices(
             yield MachineDevice(device.name, kind, device.total, device.free, None, probes.get(device.name))
 
 
-def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:
+def pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:
     """Yield the runs of the bundled model pair, which the probe has timed on each device."""
     numbers = {device.name: number for number, device in enumerate(machine.devices)}
     facts = {path.name: read_model(path) for path in (STARTER, STARTER_DRAFT)}
@@ -140,12 +140,12 @@ def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:
         if run.device in numbers and run.path in facts:
             model = facts[run.path]
             placement = Placement.all_on(numbers[run.device], model.n_layers)
-            yield Observation(work(model, placement, machine.traits, n_past=run.n_past), run.seconds, PAIR_NOISE)
+            yield Observation(work(model, placement, machine.traits, n_past=run.n_past), run.seconds, _PAIR_NOISE)
 
 
 PROBE_FILE = "probe.json"
 # The bundled pair is hundreds of times as small as what people load, so it says less than any reply of theirs.
-PAIR_NOISE = 0.6
+_PAIR_NOISE = 0.6
 CPU = "CPU"
 # Seconds for a probe, which takes some seconds for each device.
 _CHILD_SECONDS = 300

@@ -12,7 +12,7 @@ from core.llama.library import AllocationLog, listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
 from core.loading.memory_fit import ALL_LAYERS, LoadPlan, context_size, fit, why_so
-from core.loading.memory_need import context_shape, dry_run, pool_cells
+from core.loading.memory_need import MemoryNeed, context_shape, dry_run, pool_cells
 from core.values.engine_options import EngineOptions, whole_lines
 from core.values.errors import LoadFailed, ModelDoesNotFit
 from models.estimate.fit.memory import USABLE_SHARE
@@ -171,15 +171,16 @@ def path_of(name: str) -> Path:
     return cached(recipe) if recipe is not None else EMBER
 
 
+def needs(facts: ModelFacts, options: EngineOptions) -> tuple[MemoryNeed, MemoryNeed, AllocationLog]:
+    """Return what a dry run says, what is estimated, and what a load allocates."""
+    return dry_run(options), need_of(facts, options, context_size(facts, options).n_cells), load(options)
+
+
 @pytest.mark.parametrize("name", FAMILY)
 def test_estimate_dry_run_and_allocation_agree(name):
     options = EngineOptions(str(path_of(name)), n_ctx=1024, n_slots=4)
     facts = read_model(Path(options.model_path))
-    tried, estimated, allocated = (
-        dry_run(options),
-        need_of(facts, options, context_size(facts, options).n_cells),
-        load(options),
-    )
+    tried, estimated, allocated = needs(facts, options)
     assert tried.kv_cache == pytest.approx(allocated.of("KV"), abs=ROUNDING)
     assert tried.compute == pytest.approx(allocated.of("compute") + output_bytes(facts.n_vocab, options), abs=ROUNDING)
     assert tried.weights == pytest.approx(allocated.of("model"), abs=ROUNDING)
@@ -191,11 +192,7 @@ def test_estimate_dry_run_and_allocation_agree(name):
 def test_what_windows_cut_off_takes_no_memory(tmp_path):
     options = EngineOptions(str(recurrent_factory.gemma3(tmp_path / "window.gguf", 32)), n_ctx=1024, n_slots=4)
     facts = read_model(Path(options.model_path))
-    tried, estimated, allocated = (
-        dry_run(options),
-        need_of(facts, options, context_size(facts, options).n_cells),
-        load(options),
-    )
+    tried, estimated, allocated = needs(facts, options)
     assert tried.kv_cache == pytest.approx(allocated.of("KV"), abs=ROUNDING)
     assert estimated.kv_cache == pytest.approx(tried.kv_cache, abs=ROUNDING)
     # One layer keeps 4,096 tokens, and three keep 4 windows and the rows of a step.

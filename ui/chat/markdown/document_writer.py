@@ -119,7 +119,8 @@ class DocumentWriter:
         form.setLineHeight(142, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         return form
 
-    def _begin_block(self, form: QTextBlockFormat, chars: QTextCharFormat) -> None:
+    def _begin_block(self, form: QTextBlockFormat, chars: QTextCharFormat) -> bool:
+        """Begin a block; return whether it is the first of a list's item."""
         depth = len(self._lists)
         is_item = depth > 0 and self._lists[-1].is_item_new
         # A list indents its items itself; only what follows in the same item is indented here.
@@ -132,11 +133,11 @@ class DocumentWriter:
         self.is_fresh = False
         if is_item:
             self._lists[-1].place(self.cursor, depth)
+        return is_item
 
     def _paragraph(self, inline: Token, is_tight: bool) -> None:
         gap = 2.0 if is_tight else float(Space.S)
-        begins_item = bool(self._lists) and self._lists[-1].is_item_new
-        self._begin_block(self._block(gap / 2, gap), self._base)
+        begins_item = self._begin_block(self._block(gap / 2, gap), self._base)
         parts = inline.children or []
         if begins_item and parts and (box := _TASK.match(parts[0].content)):
             self._task_box(box)
