@@ -33,8 +33,8 @@ _READY, _KEY = "SLIPSTREAM READY ", "checkouts"
 # Ember was trained for 1,024 positions.
 _N_CTX, _SLOTS = 1024, 16
 _N_BATCH = 8
-# How many short replies, one after the other, make one run.
-_EACH = 8
+# How many short replies, long prompts, or fast replies beside a batch, one after the other, make one run.
+_EACH, _LONG_EACH, _FAST_EACH = 8, 3, 4
 CONTROL = "control"
 Body = dict[str, object]
 
@@ -110,7 +110,7 @@ def _long(n_clients: int) -> Workload:
     def bodies(round_: int) -> list[Body]:
         return [{"prompt": text, "max_tokens": 1} for text in prompts.long_texts(n_clients, 1_000 + round_ * n_clients)]
 
-    return Workload(f"{n_clients} long prompts", bodies, lambda run: 1 / run.seconds)
+    return Workload(f"{n_clients} long prompts", bodies, lambda run: 1 / run.seconds, _LONG_EACH)
 
 
 def _fast_beside_batch(n_tokens: int, of: str) -> Workload:
@@ -122,9 +122,10 @@ def _fast_beside_batch(n_tokens: int, of: str) -> Workload:
             for text, speed in zip(texts, speeds, strict=True)
         ]
 
-    return Workload(
-        of, bodies, lambda run: run.replies[0].n_tokens / run.replies[0].total if of == "fast" else run.rate
-    )
+    def value(run: LoadRun) -> float:
+        return run.replies[0].n_tokens / run.replies[0].total if of == "fast" else run.rate
+
+    return Workload(of, bodies, value, _FAST_EACH)
 
 
 def _second_turn(round_: int) -> list[Body]:
@@ -218,8 +219,9 @@ def measure(options: argparse.Namespace) -> BenchReport:
                         say(f"{part} {round_ + 1}/{options.rounds} {workload}: {found}")
         for (workload, name), values in ratios.items():
             low, high = percentile(values, 0.25), percentile(values, 0.75)
-            row = {"part": part, "workload": workload, "checkout": name, f"vs_{first}": round(median(values), 3)}
-            report.rows.append({**row, "quarter": round(low, 3), "three_quarters": round(high, 3)})
+            row = {"part": part, "workload": workload, "checkout": name, "rounds": len(values)}
+            row |= {f"vs_{first}": round(median(values), 3), "quarter": round(low, 3), "three_quarters": round(high, 3)}
+            report.rows.append(row)
             least[name] = min(least.get(name, 9.0), median(values))
             say(f"{part:8} {workload:22} {name:16} {median(values):.3f}  ({low:.3f} to {high:.3f})")
     report.summary = {f"{name}_vs_{first}_min": round(value, 3) for name, value in least.items()}
