@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
-from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,53 +13,6 @@ from app.jobs.batch.endpoint import BatchEndpoint, EndpointAnswer, RetryVerdict,
 from app.jobs.batch.job_file import MAX_LINE, BadBatchLine, BatchRequest, InputLine, JobFile, parse
 from app.jobs.batch.result_file import FinishedLines, ResultFile, Tally
 from core.values.errors import BadRequest, SlipstreamError
-
-_FIRST_SIZE = 1 << 10
-_MOST_FILLED = 0.7  # share of the places; a fuller table searches long
-
-
-class SeenIds:
-    """An open-addressed table from 64-bit hashes of texts to line numbers: 25 bytes or so for each text.
-
-    Two texts of five million share a hash with a probability of one in a million.
-    """
-
-    def __init__(self) -> None:
-        self._hashes = array("Q", bytes(8 * _FIRST_SIZE))
-        self._numbers = array("Q", bytes(8 * _FIRST_SIZE))
-        self._n_filled = 0
-
-    def add(self, text: str, number: int) -> int | None:
-        """Note that line ``number`` has this text; return the line that had it before, None where none did."""
-        raw = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        key = int.from_bytes(raw, "big") or 1
-        place = self._place(key)
-        if self._hashes[place] == key:
-            return self._numbers[place]
-        self._hashes[place], self._numbers[place] = key, number
-        self._n_filled += 1
-        if self._n_filled > _MOST_FILLED * len(self._hashes):
-            self._grow()
-        return None
-
-    def _place(self, key: int) -> int:
-        """Return where ``key`` is, or where it belongs."""
-        hashes = self._hashes
-        mask = len(hashes) - 1
-        place = key & mask
-        while hashes[place] not in (0, key):
-            place = (place + 1) & mask
-        return place
-
-    def _grow(self) -> None:
-        old = self._hashes, self._numbers
-        size = 2 * len(self._hashes)
-        self._hashes, self._numbers = array("Q", bytes(8 * size)), array("Q", bytes(8 * size))
-        for key, number in zip(*old, strict=True):
-            if key:
-                place = self._place(key)
-                self._hashes[place], self._numbers[place] = key, number
-
 
 # A line whose request ended with a fault of the server or a dead engine is tried so often altogether.
 MAX_TRIES = 3
@@ -139,7 +90,8 @@ class BatchRun:
     endpoint: BatchEndpoint
     settings: BatchSettings
     on_change: Callable[[Tally], None]
-    _seen: SeenIds = field(default_factory=SeenIds)
+    # Each custom_id with the line that had it first.
+    _seen: dict[str, int] = field(default_factory=dict)
     # Lines whose engine died run one at a time, so that the one that kills it is found and takes nobody with it twice.
     _suspects: asyncio.Lock = field(default_factory=asyncio.Lock)
     _returning: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -191,8 +143,8 @@ class BatchRun:
         if line.data is None:
             raise BadBatchLine("line_too_long", f"The line has more than {MAX_LINE} bytes: send less at once.")
         job = parse(line.data)
-        earlier = self._seen.add(job.custom_id, line.number)
-        if earlier is not None:
+        earlier = self._seen.setdefault(job.custom_id, line.number)
+        if earlier != line.number:
             # Not under that id: whoever looks an answer up by it must find the answer.
             raise BadBatchLine(
                 "duplicate_custom_id", f"The custom_id {job.custom_id[:80]!r} is that of line {earlier} already."

@@ -141,7 +141,7 @@ class BatchRequest:
 
 
 def parse(data: bytes) -> BatchRequest:
-    """Return the request of a line. Raises BadLine."""
+    """Return the request of a line. Raises BadBatchLine."""
     fields = _object(data)
     custom_id = fields.get("custom_id")
     if not isinstance(custom_id, str) or not custom_id:

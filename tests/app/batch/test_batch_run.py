@@ -12,7 +12,7 @@ import pytest
 
 from app.environment.exit_codes import ExitCode
 from app.jobs.batch import batch_run
-from app.jobs.batch.batch_run import MAX_TRIES, BatchRun, BatchSettings, BatchStopped, SeenIds, look_through
+from app.jobs.batch.batch_run import MAX_TRIES, BatchRun, BatchSettings, BatchStopped, look_through
 from app.jobs.batch.endpoint import EndpointAnswer, ServerGone
 from app.jobs.batch.job_file import JobFile
 from app.jobs.batch.result_file import ResultFile
@@ -259,11 +259,3 @@ def test_an_engine_that_is_left_alone_for_a_while_is_waited_for(tmp_path: Path) 
     _, found = run(tmp_path, endpoint)
     assert found["a"]["response"]["status_code"] == 200
     assert len(endpoint.sent) == 4
-
-
-def test_an_id_is_known_with_its_first_line_however_many_there_are() -> None:
-    seen = SeenIds()
-    assert [seen.add(text, number) for number, text in enumerate(("a", "b", "a", "a"), 1)] == [None, None, 1, 1]
-    assert seen.add("\ud800", 9) is None
-    assert all(seen.add(f"request-{number}", number) is None for number in range(1, 20_000))
-    assert all(seen.add(f"request-{number}", 0) == number for number in range(1, 20_000))
