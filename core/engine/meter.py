@@ -208,7 +208,7 @@ class Meter:
         """Name what took most of the time.
 
         All rows of a step share the reading of weights. So if twice the rows take much longer, computing takes the
-        time.
+        time. Rows of a prompt also share the reading of its cached tokens.
         """
         seconds = sum(step.ended - step.began for step in steps)
         if seconds <= 0:
@@ -216,7 +216,7 @@ class Meter:
         computing = 0.0
         for step in steps:
             rows, taken = step.n_rows, step.ended - step.began
-            share = self._cost.extra(rows, rows) / max(self._cost.time(rows, step.kv), 1e-9)
+            share = self._cost.extra(rows, rows) / max(self._cost.time(rows, 0 if step.n_prefill else step.kv), 1e-9)
             computing += min(share, 1.0) * min(step.seconds, taken)
         if computing / seconds >= _LIMITING:
             return Bottleneck.COMPUTE

@@ -182,6 +182,13 @@ class TestSnapshot:
         assert found.decode_rate == 0
         assert found.bound is Bottleneck.COMPUTE
 
+    def test_a_long_prompt_is_limited_by_computing_however_much_is_cached(self) -> None:
+        cost = CostModel(Calibration({1: 0.002, 64: 0.128}, kv_seconds=1e-6))
+        gauge = meter(cost)
+        kv = 50 * 5_000 + 50 * 51 // 2
+        now = work(gauge, cost.time(50, kv), 3, plan((5_000, 50, 0)), n_sampled=0)
+        assert gauge.snapshot(now, NOBODY).bound is Bottleneck.COMPUTE
+
     def test_what_is_faster_than_the_peak_raises_it(self) -> None:
         gauge = meter(peak=5e9)
         found = gauge.snapshot(work(gauge, 0.01, 100, plan((0, 1, 0))), NOBODY)
