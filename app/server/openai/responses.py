@@ -199,6 +199,7 @@ class ResponseReply:
         self._text: list[str] = []  # of the item that grows
         self._n_events = 0
         self._logprobs: list[Item] = []
+        self._untold: list[Item] = []  # log probabilities of text that is held back
         self._status = "in_progress"
         self._error: Item | None = None
 
@@ -209,11 +210,12 @@ class ResponseReply:
 
     def events(self, update: ChatUpdate) -> list[Item]:
         """Keep what is new, and return what is to be told of it."""
-        logprobs = chat_logprobs(update.logprobs)["content"] if update.logprobs else []
+        logprobs = self._untold + (chat_logprobs(update.logprobs)["content"] if update.logprobs else [])
         events: list[Item] = []
         for piece in update.pieces:
             events += self._take(piece, logprobs)
             logprobs = [] if isinstance(piece, ContentText) else logprobs
+        self._untold = [] if update.pieces else logprobs
         return events
 
     def end(self) -> list[Item]:

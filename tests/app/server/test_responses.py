@@ -9,7 +9,12 @@ from contextlib import closing
 import openai
 import pytest
 
+from app.server.chat.call import ChatUpdate
+from app.server.openai.response_body import ResponseBody
 from app.server.openai.response_store import ResponseStore, StoredResponse
+from app.server.openai.responses import Asked, ResponseReply
+from app.server.replies.pieces import ContentText
+from core.values.messages import Logprob, TokenLogprob
 from tests.app.server.conftest import CITY, GET_WEATHER, MODEL
 
 WEATHER = {"type": "function", **GET_WEATHER, "parameters": CITY}
@@ -119,6 +124,14 @@ def test_tokens_are_counted_log_probabilities_told_and_a_schema_followed(server,
     # Searches of OpenAI's in a conversation are passed over.
     items = [{"role": "user", "content": "Hi"}, {"type": "web_search_call", "id": "ws_1", "status": "completed"}]
     assert server.http.post("/v1/responses", json={"input": items, "max_output_tokens": 2}).status_code == 200
+
+
+def test_log_probabilities_of_text_that_is_held_back_come_with_it():
+    reply = ResponseReply(Asked(ResponseBody(input="Hi"), None, None), None)
+    space, fox = (TokenLogprob(Logprob(0, piece, -0.5), ()) for piece in (b" ", b" fox"))
+    assert reply.events(ChatUpdate(0, [], 1, [space])) == []
+    *_, delta = reply.events(ChatUpdate(0, [ContentText("  fox")], 1, [fox]))
+    assert [one["token"] for one in delta["logprobs"]] == [" ", " fox"]
 
 
 def test_a_reply_that_cannot_be_stored_comes_all_the_same_and_says_so(server, home, responses, story):
