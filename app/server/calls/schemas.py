@@ -156,6 +156,8 @@ _OTHER_NAMES = {
     "n_predict": "max_tokens",
     "reasoning_budget_tokens": "reasoning_budget",
     "repetition_penalty": "repeat_penalty",
+    "thinking_budget": "reasoning_budget",  # Qwen's and SGLang's
+    "thinking_token_budget": "reasoning_budget",  # vLLM's
     "typ_p": "typical_p",
 }
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n_predict"})
@@ -517,12 +519,21 @@ class ChatCompletionBody(GenerationBody):
     @model_validator(mode="before")
     @classmethod
     def _thinks_as_asked(cls, value: Any) -> Any:
-        """Take OpenRouter's ``reasoning``: its effort, a budget in tokens, or only whether."""
-        if not isinstance(value, dict) or not isinstance(value.get("reasoning"), dict):
+        """Take OpenRouter's ``reasoning`` (its effort, a budget in tokens, or only whether) and GLM's ``thinking``.
+
+        The latter is as Anthropic has it.
+        """
+        if not isinstance(value, dict):
             return value
-        sent = {name: one for name, one in value.items() if name != "reasoning"}
+        sent, wishes = dict(value), dict[str, Any]()
+        thinking = sent.get("thinking")
+        if isinstance(thinking, dict):
+            is_on = {"enabled": True, "disabled": False}.get(str(thinking.get("type")))
+            wishes |= {"enabled": is_on, "max_tokens": thinking.get("budget_tokens")}
+        if isinstance(sent.get("reasoning"), dict):
+            wishes |= sent.pop("reasoning")
         for name, ours in _REASONING.items():
-            if (wish := value["reasoning"].get(name)) is not None:
+            if (wish := wishes.get(name)) is not None:
                 sent.setdefault(ours, wish)
         return sent
 
