@@ -36,11 +36,14 @@ class _SchemaBody(Body):
 
 
 class NamedSchema(_SchemaBody):
-    """A JSON schema as ``response_format`` names it. ``strict`` changes nothing: the schema is always followed."""
+    """A JSON schema as ``response_format`` names it.
+
+    ``strict`` changes nothing: the schema is always followed. LM Studio's examples write it as a text.
+    """
 
     name: str | None = None
     description: str | None = None
-    strict: bool | None = None
+    strict: bool | str | None = None
 
 
 class ResponseFormat(_SchemaBody):

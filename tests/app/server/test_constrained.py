@@ -46,7 +46,7 @@ def test_json_mode_a_type_of_the_client_and_a_stream_are_constrained(server):
     )
     assert isinstance(answer.choices[0].message.parsed, Person)
     schema = {"name": "list", "schema": {"type": "array", "items": {"enum": ["tea", "jam"]}, "maxItems": 4}}
-    form = {"type": "json_schema", "json_schema": schema | {"strict": True}}
+    form = {"type": "json_schema", "json_schema": schema | {"strict": "true"}}  # as in LM Studio's examples
     chunks = server.chat(stream=True, max_tokens=100, response_format=form)
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert set(json.loads(text)) <= {"tea", "jam"}
