@@ -20,6 +20,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.server.calls.constraints import (
     ANY_ARGUMENTS,
+    LOOSE,
     NO_ARGUMENTS,
     JsonSchema,
     ResponseFormat,
@@ -458,9 +459,9 @@ class Function(LenientBody):
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
-    def schema_of_arguments(self, is_bound: bool) -> JsonSchema:
-        """Return what a call's arguments must be; any object where they are not bound. Raises BadRequest."""
-        if not is_bound:
+    def schema_of_arguments(self, must_call: bool) -> JsonSchema:
+        """Return what a call's arguments must be; any object where nothing binds them. Raises BadRequest."""
+        if not must_call and not self.strict:
             return ANY_ARGUMENTS
         if not self.parameters:
             return NO_ARGUMENTS
@@ -468,7 +469,8 @@ class Function(LenientBody):
         if kind not in (None, "object"):
             message = Sentence("The parameters of the function {name} must be of type object.", name=self.name)
             raise BadRequest(message, param="tools")
-        return self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
+        schema = self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
+        return schema if self.strict else schema | {"x-guidance": LOOSE}
 
 
 class ChatTool(LenientBody):
@@ -583,7 +585,7 @@ class ChatCompletionBody(GenerationBody):
         answer = asked if asked is not None and asked.kind == "json_schema" and not must_call else None
         if not must_call and answer is None and not any(tool.strict for tool in tools):
             return None
-        calls = tuple((tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools)
+        calls = tuple((tool.name, tool.schema_of_arguments(must_call)) for tool in tools)
         at_most_one = self.parallel_tool_calls is False or isinstance(choice, ChosenTool)
         return ToolBinding(calls, must_call, at_most_one, answer)
 

@@ -102,6 +102,26 @@ def test_the_arguments_of_a_call_are_an_object_whatever_the_schema_leaves_out(se
     assert isinstance(json.loads(call.function.arguments), dict)
 
 
+# As tools of MCP servers and zod's records have it, and llguidance does not.
+LOOSELY = {
+    "a": {"type": "object", "propertyNames": {"type": "string"}, "additionalProperties": {"type": "string"}},
+    "b": {"type": "array", "items": {"type": "string", "pattern": "^(?!x).*$"}, "uniqueItems": True, "maxItems": 2},
+    "c": {"type": "string", "format": "google-datetime"},
+    "d": {"oneOf": [{"type": "object", "properties": {name: {"type": "string"}}} for name in "ef"]},
+}
+
+
+def test_a_tool_that_is_not_strict_binds_by_what_of_its_schema_can_be_followed(server):
+    asked = {"tool_choice": "required", "max_tokens": 1}
+    answer = server.chat(tools=[tool("list", n={"enum": [7]}, **LOOSELY)], **asked | {"max_tokens": 20})
+    assert answer.choices[0].message.tool_calls[0].function.arguments.startswith('{"n": 7')
+    with pytest.raises(openai.BadRequestError, match="uniqueItems"):
+        server.chat(tools=[tool("list", strict=True, **LOOSELY)], **asked)
+    server.chat(tools=[tool("list", strict=True, a=LOOSELY["a"])], **asked)
+    named = tool("list", propertyNames={"enum": [7]})["function"]["parameters"]
+    assert server.chat(extra_body={"json_schema": named}).choices[0].message.content == '{"propertyNames": 7}'
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_named_tool_is_called_once(server, stream):
     chosen = {"type": "function", "function": {"name": "roll_dice"}}
