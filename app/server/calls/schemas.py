@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -572,7 +573,7 @@ class ChatCompletionBody(GenerationBody):
             raise BadRequest(f"{constraint.field} and tools cannot be followed both: send one of them.", param="tools")
         return constraint
 
-    @property
+    @cached_property
     def binding(self) -> ToolBinding | None:
         """Which calls the answer must have, or how they must look; None where calls are free. Raises BadRequest."""
         if not self.uses_tools:
