@@ -192,7 +192,7 @@ class ResponseReply:
         self._asked, self._run = asked, run
         self.is_stored = asked.body.store is not False
         self._tools = ToolNames(asked.body.tools or ())
-        self._number, self._created = new_number(), time.time()
+        self._number, self._created = new_number(), int(time.time())
         self._id = f"resp_{self._number}"
         self._output: list[Item] = []
         self._is_open = False  # the last item still grows
@@ -246,7 +246,7 @@ class ResponseReply:
             "id": self._id,
             "object": "response",
             "created_at": self._created,
-            "completed_at": time.time() if self._status == "completed" else None,
+            "completed_at": int(time.time()) if self._status == "completed" else None,
             "status": self._status,
             "background": False,
             "error": self._error,

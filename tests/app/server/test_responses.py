@@ -171,6 +171,7 @@ def test_stored_responses_are_read_listed_and_deleted(server, responses, story):
     assert next(iter(responses.input_items.list(second.id))).content[0].text == "And then?"
     listed = server.http.get("/v1/responses", params={"limit": 1}).json()
     assert ([one["id"] for one in listed["data"]], listed["has_more"]) == ([second.id], True)
+    assert isinstance(listed["data"][0]["created_at"], int), "LiteLLM's proxy takes no fraction"
     responses.delete(story.id)
     with pytest.raises(openai.NotFoundError):
         responses.retrieve(story.id)
