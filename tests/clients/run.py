@@ -76,6 +76,13 @@ CLIENTS = (
         "invoke, stream, tools, structured output, tools beside it",
         ("langchain_client.py",),
     ),
+    Client(
+        "LlamaIndex",
+        "llama-index-llms-openai-like",
+        "an agent with a tool, a stream, a form and vectors, by OpenAI's protocol and Ollama's",
+        ("llama_index_client.py",),
+        more=("llama-index-llms-ollama", "llama-index-embeddings-openai-like", "llama-index-embeddings-ollama"),
+    ),
     Client("OpenAI Agents", "openai-agents", "an agent with a tool, through responses", ("agents_client.py",)),
     Client(
         "pydantic-ai",
@@ -98,6 +105,10 @@ CLIENTS = (
         "one shot (`opencode run`), set up as the window says",
         ("opencode_client.mjs",),
         "npm",
+    ),
+    Client("pi", "@mariozechner/pi-coding-agent", "one shot by each of its three protocols", ("pi_client.mjs",), "npm"),
+    Client(
+        "Copilot CLI", "@github/copilot", "one shot with a model of one's own, offline", ("copilot_client.mjs",), "npm"
     ),
     Client("aider", "aider-chat", "one message, set up as the window says", ("aider_client.py",)),
     Client(

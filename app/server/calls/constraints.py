@@ -18,6 +18,9 @@ JsonSchema = dict[str, Any] | bool
 ANY_ARGUMENTS: JsonSchema = {"type": "object"}
 # As at OpenAI: a function that lists no parameters takes none.
 NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalProperties": False}
+# llguidance's options for the arguments of a tool that is not strict: what of their schema it does not know is passed
+# over. Tools come from MCP servers by the dozen, and one of them would make all calls impossible.
+LOOSE: dict[str, JsonSchema] = {"lenient": True, "coerce_one_of": True}
 # A grammar in Lark may have the sign in a text.
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
@@ -36,11 +39,14 @@ class _SchemaBody(Body):
 
 
 class NamedSchema(_SchemaBody):
-    """A JSON schema as ``response_format`` names it. ``strict`` changes nothing: the schema is always followed."""
+    """A JSON schema as ``response_format`` names it.
+
+    ``strict`` changes nothing: the schema is always followed. LM Studio's examples write it as a text.
+    """
 
     name: str | None = None
     description: str | None = None
-    strict: bool | None = None
+    strict: bool | str | None = None
 
 
 class ResponseFormat(_SchemaBody):
@@ -71,11 +77,23 @@ class ResponseFormat(_SchemaBody):
 
 
 def written(schema: JsonSchema, field: str) -> str:
-    """Return a schema as text; raises BadRequest."""
+    """Return a schema as text, without what is so for every object; raises BadRequest."""
     try:
-        return json.dumps(schema, ensure_ascii=False)
+        text = json.dumps(schema, ensure_ascii=False)
+        if _NAMES in text:
+            text = json.dumps(json.loads(text, object_hook=_without_names), ensure_ascii=False)
+        return text
     except (RecursionError, ValueError) as error:
         raise BadRequest(Sentence("The JSON schema is nested too deeply."), param=field) from error
+
+
+_NAMES = "propertyNames"
+
+
+def _without_names(part: dict[str, Any]) -> dict[str, Any]:
+    """Leave out that names are texts, which zod says of each record and llguidance does not know."""
+    says_so = part.get("type") == "object" and part.get(_NAMES) == {"type": "string"}
+    return {name: value for name, value in part.items() if not (says_so and name == _NAMES)}
 
 
 def grammar_of(text: str) -> Constraint:

@@ -14,12 +14,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.server.calls.constraints import (
     ANY_ARGUMENTS,
+    LOOSE,
     NO_ARGUMENTS,
     JsonSchema,
     ResponseFormat,
@@ -156,6 +158,8 @@ _OTHER_NAMES = {
     "n_predict": "max_tokens",
     "reasoning_budget_tokens": "reasoning_budget",
     "repetition_penalty": "repeat_penalty",
+    "thinking_budget": "reasoning_budget",  # Qwen's and SGLang's
+    "thinking_token_budget": "reasoning_budget",  # vLLM's
     "typ_p": "typical_p",
 }
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "n_predict"})
@@ -456,9 +460,9 @@ class Function(LenientBody):
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
-    def schema_of_arguments(self, is_bound: bool) -> JsonSchema:
-        """Return what a call's arguments must be; any object where they are not bound. Raises BadRequest."""
-        if not is_bound:
+    def schema_of_arguments(self, must_call: bool) -> JsonSchema:
+        """Return what a call's arguments must be; any object where nothing binds them. Raises BadRequest."""
+        if not must_call and not self.strict:
             return ANY_ARGUMENTS
         if not self.parameters:
             return NO_ARGUMENTS
@@ -466,7 +470,8 @@ class Function(LenientBody):
         if kind not in (None, "object"):
             message = Sentence("The parameters of the function {name} must be of type object.", name=self.name)
             raise BadRequest(message, param="tools")
-        return self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
+        schema = self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
+        return schema if self.strict else schema | {"x-guidance": LOOSE}
 
 
 class ChatTool(LenientBody):
@@ -517,12 +522,21 @@ class ChatCompletionBody(GenerationBody):
     @model_validator(mode="before")
     @classmethod
     def _thinks_as_asked(cls, value: Any) -> Any:
-        """Take OpenRouter's ``reasoning``: its effort, a budget in tokens, or only whether."""
-        if not isinstance(value, dict) or not isinstance(value.get("reasoning"), dict):
+        """Take OpenRouter's ``reasoning`` (its effort, a budget in tokens, or only whether) and GLM's ``thinking``.
+
+        The latter is as Anthropic has it.
+        """
+        if not isinstance(value, dict):
             return value
-        sent = {name: one for name, one in value.items() if name != "reasoning"}
+        sent, wishes = dict(value), dict[str, Any]()
+        thinking = sent.get("thinking")
+        if isinstance(thinking, dict):
+            is_on = {"enabled": True, "disabled": False}.get(str(thinking.get("type")))
+            wishes |= {"enabled": is_on, "max_tokens": thinking.get("budget_tokens")}
+        if isinstance(sent.get("reasoning"), dict):
+            wishes |= sent.pop("reasoning")
         for name, ours in _REASONING.items():
-            if (wish := value["reasoning"].get(name)) is not None:
+            if (wish := wishes.get(name)) is not None:
                 sent.setdefault(ours, wish)
         return sent
 
@@ -559,7 +573,7 @@ class ChatCompletionBody(GenerationBody):
             raise BadRequest(f"{constraint.field} and tools cannot be followed both: send one of them.", param="tools")
         return constraint
 
-    @property
+    @cached_property
     def binding(self) -> ToolBinding | None:
         """Which calls the answer must have, or how they must look; None where calls are free. Raises BadRequest."""
         if not self.uses_tools:
@@ -572,7 +586,7 @@ class ChatCompletionBody(GenerationBody):
         answer = asked if asked is not None and asked.kind == "json_schema" and not must_call else None
         if not must_call and answer is None and not any(tool.strict for tool in tools):
             return None
-        calls = tuple((tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools)
+        calls = tuple((tool.name, tool.schema_of_arguments(must_call)) for tool in tools)
         at_most_one = self.parallel_tool_calls is False or isinstance(choice, ChosenTool)
         return ToolBinding(calls, must_call, at_most_one, answer)
 

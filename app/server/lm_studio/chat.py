@@ -256,7 +256,7 @@ class LmStudioReply:
         response = {
             "id": self._id,
             "object": "response",
-            "created_at": time.time(),
+            "created_at": int(time.time()),
             "status": "completed",
             "model": self._name,
             "output": [_item(part, f"{self._number}_{index}") for index, part in enumerate(self._output)],

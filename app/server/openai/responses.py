@@ -192,13 +192,14 @@ class ResponseReply:
         self._asked, self._run = asked, run
         self.is_stored = asked.body.store is not False
         self._tools = ToolNames(asked.body.tools or ())
-        self._number, self._created = new_number(), time.time()
+        self._number, self._created = new_number(), int(time.time())
         self._id = f"resp_{self._number}"
         self._output: list[Item] = []
         self._is_open = False  # the last item still grows
         self._text: list[str] = []  # of the item that grows
         self._n_events = 0
         self._logprobs: list[Item] = []
+        self._untold: list[Item] = []  # log probabilities of text that is held back
         self._status = "in_progress"
         self._error: Item | None = None
 
@@ -209,11 +210,12 @@ class ResponseReply:
 
     def events(self, update: ChatUpdate) -> list[Item]:
         """Keep what is new, and return what is to be told of it."""
-        logprobs = chat_logprobs(update.logprobs)["content"] if update.logprobs else []
+        logprobs = self._untold + (chat_logprobs(update.logprobs)["content"] if update.logprobs else [])
         events: list[Item] = []
         for piece in update.pieces:
             events += self._take(piece, logprobs)
             logprobs = [] if isinstance(piece, ContentText) else logprobs
+        self._untold = [] if update.pieces else logprobs
         return events
 
     def end(self) -> list[Item]:
@@ -244,7 +246,7 @@ class ResponseReply:
             "id": self._id,
             "object": "response",
             "created_at": self._created,
-            "completed_at": time.time() if self._status == "completed" else None,
+            "completed_at": int(time.time()) if self._status == "completed" else None,
             "status": self._status,
             "background": False,
             "error": self._error,

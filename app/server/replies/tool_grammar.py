@@ -6,11 +6,12 @@ Where the answer has a form too, a reply is calls or that answer.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.server.calls.constraints import JsonSchema, ToolBinding, written
+from app.server.calls.constraints import LOOSE, JsonSchema, ToolBinding, written
 from app.server.replies.reply_format import (
     ANY,
     GEMMA_QUOTE,
@@ -30,6 +31,7 @@ _COMMA = ' ", " '
 # White space as templates write it (``tojson``): the next turn's prompt has a call as it was generated, so none of it
 # is read again.
 _AS_RENDERED = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+_LOOK_AROUND = re.compile(r"\(\?<?[=!]")
 _SCALARS = ("integer", "number", "boolean", "null")
 
 
@@ -251,16 +253,28 @@ def _gemma(rules: _Rules, schema: JsonSchema) -> str:
 
 
 def _rooted(schema: JsonSchema, root: Mapping[str, Any]) -> JsonSchema:
-    """Return a property's schema with the definitions that it may refer to."""
+    """Return a property's schema with the definitions that it may refer to, and the options of the whole."""
     if not isinstance(schema, dict):
         return schema
-    return {key: root[key] for key in ("$defs", "definitions") if key in root} | schema
+    return {key: root[key] for key in ("$defs", "definitions", "x-guidance") if key in root} | schema
 
 
 def _json(schema: JsonSchema) -> str:
-    if schema is not False:
-        schema = (schema if isinstance(schema, dict) else {}) | {"x-guidance": _AS_RENDERED}
-    return f"%json {written(schema, 'tools')}"
+    if schema is False:
+        return "%json false"
+    schema = schema if isinstance(schema, dict) else {}
+    is_loose = schema.get("x-guidance") == LOOSE
+    text = written(schema | {"x-guidance": _AS_RENDERED | (LOOSE if is_loose else {})}, "tools")
+    if is_loose and "(?" in text:
+        text = json.dumps(json.loads(text, object_hook=_without_look_around), ensure_ascii=False)
+    return f"%json {text}"
+
+
+def _without_look_around(part: dict[str, Any]) -> dict[str, Any]:
+    """Leave out a pattern that looks around, which llguidance does not know."""
+    pattern = part.get("pattern")
+    looks = isinstance(pattern, str) and _LOOK_AROUND.search(pattern)
+    return {name: value for name, value in part.items() if not (looks and name == "pattern")}
 
 
 def _dumped(text: str) -> str:

@@ -46,7 +46,7 @@ def test_json_mode_a_type_of_the_client_and_a_stream_are_constrained(server):
     )
     assert isinstance(answer.choices[0].message.parsed, Person)
     schema = {"name": "list", "schema": {"type": "array", "items": {"enum": ["tea", "jam"]}, "maxItems": 4}}
-    form = {"type": "json_schema", "json_schema": schema | {"strict": True}}
+    form = {"type": "json_schema", "json_schema": schema | {"strict": "true"}}  # as in LM Studio's examples
     chunks = server.chat(stream=True, max_tokens=100, response_format=form)
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert set(json.loads(text)) <= {"tea", "jam"}
@@ -100,6 +100,26 @@ def test_the_arguments_of_a_call_are_an_object_whatever_the_schema_leaves_out(se
     answer = server.chat("Tell me a number.", tools=[lax], tool_choice="required", max_tokens=300, seed=2)
     (call, *_) = answer.choices[0].message.tool_calls
     assert isinstance(json.loads(call.function.arguments), dict)
+
+
+# As tools of MCP servers and zod's records have it, and llguidance does not.
+LOOSELY = {
+    "a": {"type": "object", "propertyNames": {"type": "string"}, "additionalProperties": {"type": "string"}},
+    "b": {"type": "array", "items": {"type": "string", "pattern": "^(?!x).*$"}, "uniqueItems": True, "maxItems": 2},
+    "c": {"type": "string", "format": "google-datetime"},
+    "d": {"oneOf": [{"type": "object", "properties": {name: {"type": "string"}}} for name in "ef"]},
+}
+
+
+def test_a_tool_that_is_not_strict_binds_by_what_of_its_schema_can_be_followed(server):
+    asked = {"tool_choice": "required", "max_tokens": 1}
+    answer = server.chat(tools=[tool("list", n={"enum": [7]}, **LOOSELY)], **asked | {"max_tokens": 20})
+    assert answer.choices[0].message.tool_calls[0].function.arguments.startswith('{"n": 7')
+    with pytest.raises(openai.BadRequestError, match="uniqueItems"):
+        server.chat(tools=[tool("list", strict=True, **LOOSELY)], **asked)
+    server.chat(tools=[tool("list", strict=True, a=LOOSELY["a"])], **asked)
+    named = tool("list", propertyNames={"enum": [7]})["function"]["parameters"]
+    assert server.chat(extra_body={"json_schema": named}).choices[0].message.content == '{"propertyNames": 7}'
 
 
 @pytest.mark.parametrize("stream", [False, True])

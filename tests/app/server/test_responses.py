@@ -9,7 +9,12 @@ from contextlib import closing
 import openai
 import pytest
 
+from app.server.chat.call import ChatUpdate
+from app.server.openai.response_body import ResponseBody
 from app.server.openai.response_store import ResponseStore, StoredResponse
+from app.server.openai.responses import Asked, ResponseReply
+from app.server.replies.pieces import ContentText
+from core.values.messages import Logprob, TokenLogprob
 from tests.app.server.conftest import CITY, GET_WEATHER, MODEL
 
 WEATHER = {"type": "function", **GET_WEATHER, "parameters": CITY}
@@ -121,6 +126,14 @@ def test_tokens_are_counted_log_probabilities_told_and_a_schema_followed(server,
     assert server.http.post("/v1/responses", json={"input": items, "max_output_tokens": 2}).status_code == 200
 
 
+def test_log_probabilities_of_text_that_is_held_back_come_with_it():
+    reply = ResponseReply(Asked(ResponseBody(input="Hi"), None, None), None)
+    space, fox = (TokenLogprob(Logprob(0, piece, -0.5), ()) for piece in (b" ", b" fox"))
+    assert reply.events(ChatUpdate(0, [], 1, [space])) == []
+    *_, delta = reply.events(ChatUpdate(0, [ContentText("  fox")], 1, [fox]))
+    assert [one["token"] for one in delta["logprobs"]] == [" ", " fox"]
+
+
 def test_a_reply_that_cannot_be_stored_comes_all_the_same_and_says_so(server, home, responses, story):
     told = {"model": MODEL, "input": "Hello", "max_output_tokens": 4}
     with closing(sqlite3.connect(home / "data" / "responses.sqlite")) as kept:
@@ -158,6 +171,7 @@ def test_stored_responses_are_read_listed_and_deleted(server, responses, story):
     assert next(iter(responses.input_items.list(second.id))).content[0].text == "And then?"
     listed = server.http.get("/v1/responses", params={"limit": 1}).json()
     assert ([one["id"] for one in listed["data"]], listed["has_more"]) == ([second.id], True)
+    assert isinstance(listed["data"][0]["created_at"], int), "LiteLLM's proxy takes no fraction"
     responses.delete(story.id)
     with pytest.raises(openai.NotFoundError):
         responses.retrieve(story.id)

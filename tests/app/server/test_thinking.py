@@ -43,7 +43,7 @@ def thinker(home, tmp_path_factory):
         yield running
 
 
-@pytest.mark.parametrize("field", ["reasoning_budget", "thinking_budget_tokens"])
+@pytest.mark.parametrize("field", ["reasoning_budget", "thinking_budget_tokens", "thinking_budget"])
 def test_thoughts_end_with_their_budget_and_come_apart_from_the_answer(thinker, field):
     for n_tokens in (1, 6):
         answer = thinker.chat(max_tokens=40, extra_body={field: n_tokens})
@@ -118,6 +118,7 @@ def test_without_a_bound_the_model_thinks_as_long_as_it_likes(thinker):
         {"reasoning_effort": "none"},
         {"reasoning_budget": 0},
         {"reasoning": {"enabled": False}},
+        {"thinking": {"type": "disabled"}},
         # The template cannot switch these off.
         {"reasoning_budget": 0, "chat_template_kwargs": {"enable_thinking": True, "opens": True}},
     ],
