@@ -1461,7 +1461,12 @@ def keep(drawn: Path) -> None:
     """Copy those of the drawn pictures that the page shows into docs/screenshots, and write the page."""
     PICTURES.mkdir(exist_ok=True)
     shown = set[str]()
-    page = ["# The window in pictures", "", "Drawn by `python -m tools.screenshots`, in light and in dark.", ""]
+    page = [
+        "# The window in pictures",
+        "",
+        "Drawn by `.venv/bin/python -m tools.screenshots`, in light and in dark.",
+        "",
+    ]
     for names in SHOWN.values():
         for name, words in names.items():
             files = [f"{name}-{choice.value}.png" for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK)]

@@ -154,7 +154,12 @@ def _on_asked(window: MainWindow, file: str) -> None:
 def _show_other(instance: SingleInstance, file: str) -> int:
     if instance.ask_other(file):
         return ExitCode.OK
-    print("slipstream: The app is running already, but its window does not answer.", file=sys.stderr)
+    process = "" if instance.holder is None else f" (process {instance.holder})"
+    print(
+        f"slipstream: The app is running already{process}, but its window does not answer. If it hangs, end that "
+        "process, and start it again.",
+        file=sys.stderr,
+    )
     return ExitCode.ERROR
 
 

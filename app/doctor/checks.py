@@ -45,7 +45,12 @@ def examine(*, measure_again: bool = False, workers: Sequence[tuple[str, str]] =
     # Alone, when the others are done: they would take part of what is measured.
     speed = replace(check_bandwidth(measure_again), kernels=check_kernels(measure_again))
     lent, lost = check_workers(workers)
-    found = replace(llama.result(), devices=(*llama.result().devices, *lent))
+    own = tuple(
+        # Of a processor llama.cpp reports all memory as free.
+        replace(one, free=min(one.free, system.ram_free)) if one.kind == "cpu" else one
+        for one in llama.result().devices
+    )
+    found = replace(llama.result(), devices=(*own, *lent))
     return DoctorReport(system, found, selftest.result(), speed, folders, servers.result(), lost)
 
 

@@ -84,6 +84,11 @@ def find_entry(name: str, models: Catalog | None = None) -> ModelEntry:
     models = models if models is not None else catalog()
     entry = models.find(name)
     if entry is None:
+        titled = [one.name for one in models.entries() if one.facts and one.title.casefold() == name.casefold()]
+        if titled:
+            raise UnknownModel(
+                Sentence("{name} is the title of {names}: name one of them.", name=repr(name), names=", ".join(titled))
+            )
         names = _likeliest(name, [entry.name for entry in models.entries() if entry.problem is None])
         hint = "" if _is_path(name) else Sentence("A path to a .gguf file works as well.")
         if hint and may_be_repository(name):

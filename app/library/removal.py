@@ -53,9 +53,12 @@ def why_not_ours(entry: ModelEntry) -> Trouble | None:
         return Trouble(Sentence("{name} is a part of Slipstream and stays.", name=entry.name), TroubleKind.REFUSED)
     if entry.path.is_relative_to(models_folder()):
         return None
+    if not entry.origin:  # named by its path
+        sentence = Sentence("{path} was not downloaded here, so it stays: remove the file itself.", path=entry.path)
+        return Trouble(sentence, TroubleKind.REFUSED)
     owner = (
         Sentence("belongs to {origin}", origin=entry.origin)
-        if entry.origin not in ("", "folder")
+        if entry.origin != "folder"
         else Sentence("is in a folder of yours")
     )
     sentence = Sentence(

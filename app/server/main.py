@@ -25,8 +25,8 @@ from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_host import ModelHost, NamedParts
 from app.server.calls.model_pool import ModelPool
 from app.server.calls.request_totals import RequestTotals
-from app.server.http.listening_socket import is_socket_path, listen_on, stop_listening
-from app.settings.server_settings import ServerSettings
+from app.server.http.listening_socket import address_of, is_socket_path, listen_on, stop_listening
+from app.settings.server_settings import ServerSettings, names_this_machine
 from core.process.supervisor import Supervisor
 from core.values.errors import BadOption
 from core.values.messages import EnginePhase
@@ -175,7 +175,10 @@ def _announce(settings: ServerSettings, keys: ApiKeys, host: ModelHost, port: in
             print(f"{READY_PREFIX}{url}", flush=True)
         else:
             where = f"{url}/v1" if port is not None else url
-            print(f"{_served(host)} at {where}. Ctrl-C stops it.", file=sys.stderr, flush=True)
+            others = next((one for one in settings.hosts if not names_this_machine(one)), None)
+            elsewhere = address_of(others) if others is not None else None
+            with_key = f" Other machines: http://{elsewhere}:{port}/v1, with a key." if elsewhere else ""
+            print(f"{_served(host)} at {where}.{with_key} Ctrl-C stops it.", file=sys.stderr, flush=True)
 
 
 def _served(host: ModelHost) -> str:

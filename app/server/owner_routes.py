@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,15 +20,14 @@ from app.server.http.errors import STATUSES, ApiError, refuse
 from app.server.http.http_server import HttpServer
 from app.server.http.keys import ApiKeys
 from app.server.http.limits import AllowedOrigins, check_owner
-from app.server.http.listening_socket import PortForbidden, PortTaken, listen
+from app.server.http.listening_socket import EVERYWHERE, PortForbidden, PortTaken, lan_address, listen
 from app.settings.api_keys import endpoint_key
-from app.settings.server_settings import DEFAULT_PORT
+from app.settings.server_settings import DEFAULT_HOST, DEFAULT_PORT
 from core.values.addresses import origins_of
 from core.values.errors import BadOption, SlipstreamError
 from models.formatting.sentence import Sentence, joined
 from models.formatting.system_error import system_reason
 
-HERE, EVERYWHERE = "127.0.0.1", "0.0.0.0"
 _LINES, _MOST_LINES = 100, 1_000
 _MOST_ORIGINS = 64
 
@@ -83,13 +81,13 @@ class OpenPort:
         self.server.unlisten()
         self.is_open, self.is_lan, self.port = False, body.lan, body.port
         if body.open:
-            listening = await asyncio.to_thread(listen, EVERYWHERE if body.lan else HERE, body.port)
+            listening = await asyncio.to_thread(listen, EVERYWHERE if body.lan else DEFAULT_HOST, body.port)
             await self.server.listen(listening)
             self.is_open = True
 
     def as_dict(self) -> dict[str, Any]:
         """Return how others reach the server: ``urls`` has the address here, and behind it the one in the network."""
-        hosts = [HERE, *([lan] if self.is_lan and (lan := lan_address()) else [])]
+        hosts = [DEFAULT_HOST, *([lan] if self.is_lan and (lan := lan_address()) else [])]
         urls = [f"http://{host}:{self.port}" for host in hosts] if self.is_open else []
         return {
             "object": "endpoint",
@@ -100,17 +98,6 @@ class OpenPort:
             "key": self.key if self.is_open else None,
             "origins": list(self.origins),
         }
-
-
-def lan_address() -> str | None:
-    """Return this machine's address in its network; None where it has none. Nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # an address for documentation: only the route to it is looked up
-            found = str(probe.getsockname()[0])
-        except OSError:
-            return None
-    return None if found.startswith("127.") else found
 
 
 async def get_endpoint(http: HttpRequest) -> Response:

@@ -31,6 +31,14 @@ def test_who_mistypes_a_name_is_told_the_likeliest_of_many(home: Path) -> None:
         find_model("????????????????")
 
 
+def test_a_title_that_several_models_have_is_told_with_their_names(home: Path) -> None:
+    assert find_model("ember").name == "ember-q8_0"
+    models_folder().mkdir(parents=True)
+    shutil.copyfile(EMBER, models_folder() / "ember-copy.gguf")
+    with pytest.raises(UnknownModel, match="'ember' is the title of ember-q8_0, ember-copy: name one of them"):
+        find_model("ember")
+
+
 def test_what_is_typed_and_leads_to_no_model_is_told_apart(home: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
     for name, reason in (

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -22,6 +23,7 @@ from typer.core import TyperGroup
 from app.cli import main as cli
 from app.cli.terminal.errors import exit_code, typed
 from app.client.discovery import RunningServer
+from app.environment import paths
 from app.environment.exit_codes import ExitCode
 from app.jobs.benches import benches
 from app.library.trouble import trouble_of
@@ -125,6 +127,34 @@ def test_every_command_of_the_pages_can_be_typed() -> None:
             context = command.make_context("", given, parent=context, resilient_parsing=is_group)
         n_tried += 1
     assert n_tried > 60
+
+
+def test_every_link_of_the_pages_leads_somewhere() -> None:
+    pages = {page: page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md"))}
+    for page, text in pages.items():
+        links = re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
+        for link in (one or other for one, other in links):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            assert link.startswith("https://") or target.exists(), f"{page.name}: {link}"
+            titles = re.findall(r"^#+ (.+)$", pages.get(target, ""), re.MULTILINE)
+            anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+            assert not anchor or link.startswith("https://") or anchor in anchors, f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize(("system", "column"), [("unix", 1), ("macos", 2)])
+def test_the_page_of_the_set_up_says_where_things_are(
+    system: str, column: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLIPSTREAM_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    table = (ROOT / "docs" / "set-up.md").read_text(encoding="utf-8").partition("## Where things are")[2]
+    told = [line.split("|")[column + 1].strip(" `") for line in table.splitlines() if line.startswith("|")][2:6]
+    folders = import_module(f"platformdirs.{system}")
+    kinds = getattr(folders, {"unix": "Unix", "macos": "MacOS"}[system])(paths.NAME, appauthor=False)
+    where = [getattr(kinds, f"user_{kind}_dir") for kind in ("data", "config", "cache", "log")]
+    said = [told[0] if one == "the same" else one for one in told]
+    assert [str(Path(one).expanduser()) for one in said] == where
 
 
 @pytest.mark.parametrize("words", [["--help"], ["models", "--help"]])
@@ -373,13 +403,19 @@ def test_control_characters_do_not_reach_a_terminal(
     assert typed("chat", "hi", "--url", fake.url)[:2] == (ExitCode.OK, "a\ufffd]0;owned\ufffdb\tc\n")
 
 
-def test_a_chat_that_cannot_begin_is_told(fake: FakeServer, typing, typed: Typed) -> None:
+def test_a_chat_that_cannot_begin_is_told(
+    fake: FakeServer, typing, typed: Typed, request: pytest.FixtureRequest
+) -> None:
+    locked = FakeServer(api_key="k")
+    request.addfinalizer(locked.stop)
     fake.phase, fake.problem = "failed", "This model needs 80.0 GB of memory, and 8.0 GB is free."
     typing([])
     for words, code, said in (
         (("hi", "--url", "http://127.0.0.1:1"), ExitCode.UNREACHABLE, "No server answers at http://127.0.0.1:1"),
         (("hi", "--url", fake.url), ExitCode.MODEL, "80.0 GB"),
         (("--json",), ExitCode.USAGE, "--json is for one reply"),
+        (("hi", "--url", locked.url), ExitCode.UNREACHABLE, f"{locked.url} needs a key. Give it with --api-key"),
+        (("hi", "--url", locked.url, "--api-key", "x"), ExitCode.UNREACHABLE, "refuses the key. Give one that it"),
         (
             ("hi", "--url", fake.url, "--speed", "warp"),
             ExitCode.USAGE,

@@ -176,6 +176,9 @@ def test_what_was_not_downloaded_is_not_removed(models, tmp_path):
         assert code in (ExitCode.USAGE, ExitCode.MODEL)
         assert reason in err
     assert (tmp_path / "mine" / "own.gguf").exists()
+    models("import", str(tmp_path / "mine"), "--forget")
+    code, _, err = models("rm", str(tmp_path / "mine" / "own.gguf"))
+    assert (code, "remove the file itself" in err, "--forget" in err) == (ExitCode.USAGE, True, False)
 
 
 def test_import_and_forget(models, tmp_path):

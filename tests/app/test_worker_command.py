@@ -61,6 +61,11 @@ def test_what_cannot_be_lent_or_reached_is_told(typed: Typed) -> None:
         port = taken.getsockname()[1]
         code, _, err = typed("worker", "--port", str(port), "--device", "CPU")
     assert (code, f"Port {port} is taken by" in err) == (ExitCode.PORT_TAKEN, True)
+    for gib in ("nan", "inf", "0", "-1"):
+        code, _, err = typed("worker", "--port", "0", "--device", "CPU", "--memory", gib)
+        assert (code, "--memory takes GiB above 0" in err) == (ExitCode.USAGE, True)
+    code, _, err = typed("worker", "--host", "/tmp/a.socket", "--device", "CPU")
+    assert (code, "an address of the network, not on /tmp/a.socket" in err) == (ExitCode.USAGE, True)
     code, _, err = typed("models", "show", "ember-q8_0", "--device", "rpc://127.0.0.1:1")
     assert (code, "cannot be reached" in err) == (ExitCode.UNREACHABLE, True)
 
@@ -83,6 +88,8 @@ def test_a_token_that_was_tried_is_remembered_in_the_keyring(
     monkeypatch.setattr(keyring, "set_password", lambda service, name, secret: kept.update({(service, name): secret}))
     monkeypatch.setattr(keyring, "get_password", lambda service, name: kept.get((service, name)))
     monkeypatch.setattr(sys, "stdin", io.StringIO("a wrong token that is long\n"))
+    code, _, err = typed("worker", "--remember", "nonsense")
+    assert (code, "rpc://HOST:PORT" in err, sys.stdin.tell()) == (ExitCode.USAGE, True, 0), "no token was asked for"
     assert typed("worker", "--remember", worker.address)[0] == ExitCode.UNREACHABLE
     assert not kept
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TOKEN}\n"))

@@ -181,6 +181,13 @@ def test_with_arguments_pytest_alone_runs(checkout):
     assert [call[4:] for call in checkout.calls] == [["-m", "pytest", "tests/core", "-k", "a or b"]]
 
 
+def test_the_help_of_the_checks_needs_nothing_of_theirs(checkout):
+    checkout.start("test", "--help")
+    checkout.start("test", "-h")
+    assert checkout.set_ups == [["--stamp"]]
+    assert [call[4:] for call in checkout.calls] == [[*APP, "test", "--help"], [*APP, "test", "-h"]]
+
+
 def test_a_python_that_is_too_old_is_refused(checkout, tmp_path):
     old = tmp_path / "python3"
     write_script(old, "exit 1")

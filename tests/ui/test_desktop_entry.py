@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -70,7 +71,7 @@ from PySide6.QtCore import QCoreApplication
 from ui.platform.single_instance import SingleInstance
 application = QCoreApplication([])
 instance = SingleInstance(Path(sys.argv[1]))
-print(instance.claim(), instance.ask_other(sys.argv[2]))
+print(instance.claim(), instance.ask_other(sys.argv[2]), instance.holder)
 """
 
 
@@ -82,7 +83,7 @@ def test_a_second_start_asks_the_first_one_to_show_itself(qtbot, tmp_path: Path)
     with qtbot.waitSignal(first.asked) as asked:
         second = subprocess.Popen(child, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     qtbot.waitUntil(lambda: second.poll() is not None)
-    assert second.communicate()[0].split() == ["False", "True"]
+    assert second.communicate()[0].split() == ["False", "True", str(os.getpid())]
     assert asked.args == [file]
     first.release()
     third = SingleInstance(tmp_path)

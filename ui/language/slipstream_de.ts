@@ -6775,6 +6775,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/find_model.py" />
+      <source>{name} is the title of {names}: name one of them.</source>
+      <translation>{name} ist der Titel von {names}: nenne eines davon.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
       <source>Models: {names}.</source>
       <translation>Modelle: {names}.</translation>
     </message>
@@ -6852,6 +6857,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/library/removal.py" />
       <source>{name} {owner} and is only used from there: {path}. Remove it there, or take the folder off the list.</source>
       <translation>{name} {owner} und wird nur von dort verwendet: {path}. Entferne es dort, oder nimm den Ordner von der Liste.</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/removal.py" />
+      <source>{path} was not downloaded here, so it stays: remove the file itself.</source>
+      <translation>{path} wurde nicht hier heruntergeladen und bleibt: entferne die Datei selbst.</translation>
     </message>
     <message>
       <location filename="../../app/library/removal.py" />

@@ -37,6 +37,12 @@ class SingleInstance(QObject):
         self._server.listen(self._name)
         return True
 
+    @property
+    def holder(self) -> int | None:
+        """The process of the instance that has the lock; None where that is not known."""
+        pid, *_ = self._lock.getLockInfo()
+        return pid or None
+
     def ask_other(self, file: str = "") -> bool:
         """Ask the other instance to show itself and to open a file; False where it does not answer."""
         socket = QLocalSocket()

@@ -122,6 +122,10 @@ def _named_server(url: str, choice: ServerChoice, line: LoadingLine) -> ChatTarg
             client.load(state.model)  # the load that failed may work now
         state = wait_ready(client, line)
     except ServerRefused as refusal:
+        if refusal.status == 401:
+            asked = "needs a key. Give it" if choice.api_key is None else "refuses the key. Give one that it knows"
+            message = f"The server at {client.url} {asked} with --api-key, or in SLIPSTREAM_API_KEY."
+            raise ServerRefused(message, refusal.status, refusal.code) from refusal
         if refusal.status != 404:  # an OpenAI-style server of another kind has no such state
             raise
         return ChatTarget(client, choice.model, f"Connected to {client.url}. /help lists the commands.")

@@ -65,9 +65,11 @@ def batch(
     all lines are finished and some of them failed.
     """
     from app.jobs.batch.batch_run import look_through
-    from app.jobs.batch.job_file import JobFile
+    from app.jobs.batch.job_file import STDIN, JobFile
     from app.jobs.batch.result_file import ResultFile
 
+    if str(output) == STDIN:
+        raise BadRequest("OUT must be a file, because it is also the record of what is finished: name one.")
     jobs = JobFile(source)
     if jobs.is_same_as(output):
         raise BadRequest(f"IN and OUT are the same file, {output}: choose another output file.")

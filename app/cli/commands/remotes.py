@@ -49,6 +49,7 @@ def _add(
     and is in no file, log or command line.
     """
     store = _store()
+    store.check(name, url)  # before a key is asked for
     remote = store.add(name, url, key=_key(key_stdin, no_key), fallback=fallback, models=model or ())
     known = asyncio.run(_ask(store, remote))
     if as_json:

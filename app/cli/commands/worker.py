@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.values.addresses import DEFAULT_WORKER_PORT, WORKER_SCHEME
+from core.values.addresses import DEFAULT_WORKER_PORT, WORKER_SCHEME, worker_address
 from core.values.errors import BadOption
 from models.formatting.program import PROGRAM
 
@@ -31,7 +31,7 @@ def worker(
     ] = None,
     memory: Annotated[
         float | None,
-        typer.Option(min=0.0, metavar="GIB", help="Lend at most so much of each device; what is free if left out."),
+        typer.Option(metavar="GIB", help="Lend at most so much of each device; what is free if left out."),
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File that keeps the token; made where there is none.")
@@ -51,6 +51,8 @@ def worker(
     if remember is not None:
         _remember(remember)
         return
+    if memory is not None and not 0 < memory < float("inf"):
+        raise BadOption(f"--memory takes GiB above 0, as 4 or 0.5, not {memory:g}.")
     _lend(host, port, _offer(device or [], memory), token_file)
 
 
@@ -60,6 +62,7 @@ def _remember(address: str) -> None:
     from app.settings.worker_tokens import add_worker
     from core.remote_devices.borrowing import look
 
+    worker_address(address)  # a mistyped one is told before a secret is asked for
     typed = getpass("Token of the worker (it is not shown): ") if sys.stdin.isatty() else sys.stdin.readline(4096)
     found = look(address, typed.strip())
     _show(found.devices)
@@ -115,15 +118,16 @@ def _offer(names: list[str], memory: float | None) -> Offer:
 
 
 def _lend(host: str, port: int, offer: Offer, token_file: Path | None) -> None:
-    from app.server.http.listening_socket import listen
+    from app.server.http.listening_socket import address_of, is_socket_path, listen
     from app.settings.server_settings import names_this_machine
     from app.settings.worker_tokens import own_token
     from core.remote_devices.lending import Lending
 
+    if is_socket_path(host):
+        raise BadOption(f"A worker listens on an address of the network, not on {host}.")
     token, path, is_new = own_token(token_file)
     listening = listen(host, port)
-    everywhere = host in ("0.0.0.0", "::")
-    address = f"{WORKER_SCHEME}{socket.gethostname() if everywhere else host}:{listening.getsockname()[1]}"
+    address = f"{WORKER_SCHEME}{address_of(host) or socket.gethostname()}:{listening.getsockname()[1]}"
     print(f"This machine lends its devices as {address}")
     _show(offer.now())
     print(f"Its token{f' is {token}, kept' if is_new else ' is'} in {path}. Use the devices on the other machine with")

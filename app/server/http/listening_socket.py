@@ -15,6 +15,7 @@ from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 
 BACKLOG = 1_024
+EVERYWHERE = "0.0.0.0"
 _TRIED_PORTS = 100
 _FIRST_OPEN = 1_024  # those below are for the system's own servers
 
@@ -93,6 +94,24 @@ def listen(host: str, port: int) -> socket.socket:
                 reason=system_reason(error),
             )
         ) from None
+
+
+def lan_address() -> str | None:
+    """Return this machine's address in its network; None where it has none. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # an address for documentation: only the route to it is looked up
+            found = str(probe.getsockname()[0])
+        except OSError:
+            return None
+    return None if found.startswith("127.") else found
+
+
+def address_of(host: str) -> str | None:
+    """Return how other machines write the address of what listens on ``host``; None where this one has no network."""
+    if host.strip("[]") in (EVERYWHERE, "::"):
+        return lan_address()
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def _open(host: str, port: int) -> socket.socket:

@@ -68,6 +68,11 @@ class RemoteStore:
                 self._remotes = {remote.name: remote for remote in read if remote is not None}
             return self._remotes
 
+    def check(self, name: str, url: str) -> None:
+        """Raise BadRemote for a name or an address that no remote can have."""
+        _checked_name(name)
+        _checked_url(url)
+
     def add(
         self, name: str, url: str, *, key: str | None = None, fallback: str | None = None, models: Sequence[str] = ()
     ) -> Remote:

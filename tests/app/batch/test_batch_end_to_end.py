@@ -229,6 +229,8 @@ def test_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     assert "IN and OUT are the same file" in same.stderr
     (tmp_path / "out").unlink()
     (tmp_path / "out").write_text("something else\n")
+    to_stdout = ran("batch", str(tmp_path / "in"), "-")
+    assert (to_stdout.returncode, "OUT must be a file" in to_stdout.stderr) == (ExitCode.USAGE, True)
     foreign = run(tmp_path)
     assert foreign.returncode == ExitCode.USAGE
     assert (tmp_path / "out").read_text() == "something else\n"

@@ -230,6 +230,27 @@ def test_a_person_is_told_what_is_served(phase, words, monkeypatch, capsys):
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("hosts", "told"),
+    [
+        (("127.0.0.1",), None),
+        (("0.0.0.0",), "http://192.168.1.7:8642/v1"),
+        (("127.0.0.1", "192.168.9.9"), "http://192.168.9.9:8642/v1"),
+        (("::",), "http://192.168.1.7:8642/v1"),
+        (("fd00::7",), "http://[fd00::7]:8642/v1"),
+    ],
+)
+def test_who_serves_the_network_is_told_the_address_that_other_machines_enter(hosts, told, monkeypatch, capsys):
+    monkeypatch.setenv("SLIPSTREAM_UNLISTED", "1")
+    monkeypatch.setattr("app.server.http.listening_socket.lan_address", lambda: "192.168.1.7")
+    settings = ServerSettings(host=hosts[0], more_hosts=hosts[1:], api_key="k")
+    main._announce(
+        settings, ApiKeys(settings), SimpleNamespace(name="giant", state=EngineState(EnginePhase.READY)), 8642
+    )
+    said = capsys.readouterr().err
+    assert (f"Other machines: {told}, with a key." in said) if told else ("Other machines" not in said)
+
+
 def test_other_machines_need_a_key_and_settings_that_cannot_be_used_are_refused():
     with pytest.raises(BadOption, match="keys add NAME"):
         ServerSettings(host="0.0.0.0")
