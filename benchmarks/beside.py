@@ -94,7 +94,7 @@ class Company:
         slots, n_read = self._engine.slots, read.n_prompt - 1
         for slot in slots._slots:
             if slot.is_free and np.array_equal(slot.text[:n_read], read.tokens.view[:n_read]):
-                slots._contents.drop(slot)
+                slots._drop(slot)
         return seconds, n_steps
 
     def _time_steps(self) -> list[float]:

@@ -154,6 +154,7 @@ class DecodingStage:
             speculator = Speculator(
                 cost,
                 n_ctx=base.n_ctx,
+                memory=AttentionMemory(base.context),
                 ngram=ngram,
                 paid=paid,
                 fixed_depth=way.depth,

@@ -13,11 +13,12 @@ from typing import Any, cast
 import numpy as np
 
 from core.cost.cost_model import Calibration, CostModel
+from core.kv_cache.memory import AttentionMemory
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
 from core.speculation.draft_length import StepCapacity
 from core.speculation.proposers.free_proposers import NgramProposer
-from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftChain, Evaluated, ProposedToken
+from core.speculation.proposers.proposer import AcceptanceSample, CostlyProposer, DraftChain, Evaluated, ProposedToken
 from core.speculation.speculator import Speculator, StepTimes
 from core.values.engine_options import MAX_READ_ALONG
 from core.values.request import Request
@@ -61,7 +62,7 @@ class SimulatedClock:
         return self.now
 
 
-class SimulatedDraftModel:
+class SimulatedDraftModel(CostlyProposer):
     """A draft model that knows a text without repetitions where ``is_right`` says so.
 
     With ``knows_itself`` it is sure of exactly the tokens that are right. ``n_asked`` counts the tokens that it was
@@ -69,22 +70,12 @@ class SimulatedDraftModel:
     """
 
     def __init__(self, name: str, is_right: IsRight, *, knows_itself: bool = False) -> None:
+        super().__init__((0.7, 0.7))
         self.name = name
         self.is_right = is_right
-        self.table = AcceptanceTable((0.7, 0.7))
         self._knows_itself = knows_itself
         self.clock = SimulatedClock()
         self.n_probes = self.n_asked = 0
-        self._samples: list[AcceptanceSample] = []
-
-    def begin(self, sequence: Sequence) -> None:
-        """Nothing is to be read."""
-
-    def end(self, sequence: Sequence) -> None:
-        """Nothing is kept."""
-
-    def clear(self) -> None:
-        """Nothing is kept."""
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the next token of each chain, right or wrong."""
@@ -112,16 +103,9 @@ class SimulatedDraftModel:
         """Return the seconds of a round."""
         return ROUND
 
-    def first_round_seconds(self, n_chains: int) -> float:
-        return 0.0
-
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the seconds of reading on."""
         return ROUND
-
-    def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        """Return that a draft can begin."""
-        return True
 
     def read_along(self, sequence: Sequence) -> None:
         """Note how often it would have been right lately."""
@@ -132,17 +116,6 @@ class SimulatedDraftModel:
         for place in latest:
             is_right = self.is_right(sequence.id, place)
             self._samples.append(AcceptanceSample(sequence.id, self._evidence(is_right), is_right))
-
-    def take_samples(self) -> list[AcceptanceSample]:
-        """Return what reading along has shown, once."""
-        taken, self._samples = self._samples, []
-        return taken
-
-    def take_bytes_read(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 class SimulatedEngine:
@@ -171,7 +144,13 @@ class SimulatedEngine:
         self.n_sampled = 0
         self.cost = CostModel(curve)
         self.speculator = Speculator(
-            self.cost, n_ctx=N_CTX, ngram=ngram, paid=paid, fixed_depth=fixed_depth, clock=self.clock
+            self.cost,
+            n_ctx=N_CTX,
+            memory=AttentionMemory(cast("Any", None)),
+            ngram=ngram,
+            paid=paid,
+            fixed_depth=fixed_depth,
+            clock=self.clock,
         )
         self.sequences: list[Sequence] = []
         self._says = says

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -20,9 +21,10 @@ import PySide6
 from ui.language import CONTEXT, FOLDER, LANGUAGES
 
 ROOT = Path(__file__).parent.parent
-# Where texts are, and the functions that take them.
+# Where texts are, and the functions that take them. Errors take texts too, with facts for their {holes}.
 FOLDERS = {"ui": ("tr", "in_all", "Sentence"), "app": ("Sentence",), "core": ("Sentence",), "models": ("Sentence",)}
 CURATED = ROOT / "models" / "curated.json"
+HOLE = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 SENTENCE = ROOT / "models" / "formatting" / "sentence.py"  # its texts are parameters
 
 
@@ -101,11 +103,19 @@ def _texts_of(file: Path, functions: tuple[str, ...]) -> Iterator[str]:
     if file == SENTENCE:
         return
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
-            text = node.args[0]
-            if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
-                raise ValueError(f"{file}:{node.lineno}: {node.func.id} takes a text, so that it can be found")
-            yield text.value
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        first, function = node.args[0], node.func.id if isinstance(node.func, ast.Name) else ""
+        text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
+        if text is None and function in functions:
+            raise ValueError(f"{file}:{node.lineno}: {function} takes a text, so that it can be found")
+        if text is not None and (function in functions or _are_filled(HOLE.findall(text), node.keywords)):
+            yield text
+
+
+def _are_filled(holes: list[str], facts: list[ast.keyword]) -> bool:
+    names = {fact.arg for fact in facts}
+    return bool(holes) and (None in names or names.issuperset(holes))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,6 @@ class LibraryError(SlipstreamError):
     ``trouble`` has what else is known of it, as what helps.
     """
 
-    def __init__(self, message: str, exit_code: ExitCode, trouble: Trouble | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, text: str, /, exit_code: ExitCode, trouble: Trouble | None = None, **facts: object) -> None:
+        super().__init__(text, **facts)
         self.exit_code, self.trouble = exit_code, trouble

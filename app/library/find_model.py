@@ -46,7 +46,7 @@ def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
     """Return the model that ``name`` stands for; raises UnknownModel or UnusableModel. As for ``find_entry``."""
     entry = find_entry(name, models)
     if entry.problem:
-        raise UnusableModel(Sentence("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem))
+        raise UnusableModel("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
     return entry
 
 
@@ -72,7 +72,7 @@ def find_draft(name: str, models: Catalog | None = None) -> ModelEntry:
     entry = find_entry(name, models)
     is_head = entry.facts is not None and entry.facts.is_head
     if entry.problem and not is_head:
-        raise UnusableModel(Sentence("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem))
+        raise UnusableModel("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
     return entry
 
 

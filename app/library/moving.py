@@ -62,8 +62,7 @@ class ModelsMove:
                 found = yield from self._hash(self.target / file, at, "checking")
                 if found != expected:
                     raise LibraryError(
-                        Sentence("{file} is not the same there as here. {stays}", file=file, stays=_STAYS),
-                        ExitCode.ERROR,
+                        "{file} is not the same there as here. {stays}", ExitCode.ERROR, file=file, stays=_STAYS
                     )
             self._check_unchanged()
             self._stop_if_cancelled()
@@ -71,13 +70,11 @@ class ModelsMove:
         except OSError as error:
             self._undo()
             raise LibraryError(
-                Sentence(
-                    "{filename} cannot be written: {reason}. {stays}",
-                    filename=error.filename or self.target,
-                    reason=system_reason(error),
-                    stays=_STAYS,
-                ),
+                "{filename} cannot be written: {reason}. {stays}",
                 ExitCode.ERROR,
+                filename=error.filename or self.target,
+                reason=system_reason(error),
+                stays=_STAYS,
             ) from error
         except BaseException:
             self._undo()
@@ -95,12 +92,10 @@ class ModelsMove:
         except OSError as error:
             self._undo()
             raise LibraryError(
-                Sentence(
-                    "Nothing can be written in {target}: {reason}. Choose another folder.",
-                    target=self.target,
-                    reason=system_reason(error),
-                ),
+                "Nothing can be written in {target}: {reason}. Choose another folder.",
                 ExitCode.USAGE,
+                target=self.target,
+                reason=system_reason(error),
             ) from error
 
     def _check_room(self) -> None:
@@ -108,14 +103,12 @@ class ModelsMove:
         if free < self._n_bytes + _SPARE:
             self._undo()
             raise LibraryError(
-                Sentence(
-                    "The models have {n_bytes:size}, and {target} has room for {free:size}. Choose another "
-                    "folder, or make room there.",
-                    n_bytes=self._n_bytes,
-                    target=self.target,
-                    free=free,
-                ),
+                "The models have {n_bytes:size}, and {target} has room for {free:size}. Choose another "
+                "folder, or make room there.",
                 ExitCode.USAGE,
+                n_bytes=self._n_bytes,
+                target=self.target,
+                free=free,
             )
 
     def _make_folder(self, folder: Path) -> None:
@@ -171,7 +164,7 @@ class ModelsMove:
 
     def _stop_if_cancelled(self) -> None:
         if self._cancelled.is_set():
-            raise MoveCancelled(Sentence("The move was cancelled. {stays}", stays=_STAYS), ExitCode.ERROR)
+            raise MoveCancelled("The move was cancelled. {stays}", ExitCode.ERROR, stays=_STAYS)
 
     def _check_unchanged(self) -> None:
         """Raise where somebody has written into the old folder since: what is there now was not copied."""
@@ -179,13 +172,10 @@ class ModelsMove:
         before = {file: _stamp(status) for file, status in self._files.items()}
         if {file: _stamp(status) for file, status in files.items()} != before or links != self._links:
             raise LibraryError(
-                Sentence(
-                    "{source} has changed while its files were copied. {stays} Try again when nothing is written "
-                    "there.",
-                    source=self._source,
-                    stays=_STAYS,
-                ),
+                "{source} has changed while its files were copied. {stays} Try again when nothing is written there.",
                 ExitCode.ERROR,
+                source=self._source,
+                stays=_STAYS,
             )
 
     def _delete_old(self) -> int:
@@ -210,27 +200,26 @@ _STAYS = Sentence("The models are where they were.")
 def _place(chosen: Path, source: Path) -> Path:
     chosen = Path(os.path.abspath(chosen.expanduser()))
     if chosen.exists() and not chosen.is_dir():
-        raise LibraryError(Sentence("{chosen} is no folder. Choose a folder.", chosen=chosen), ExitCode.USAGE)
+        raise LibraryError("{chosen} is no folder. Choose a folder.", ExitCode.USAGE, chosen=chosen)
     try:
         has_others = chosen.exists() and any(chosen.iterdir())
     except OSError as error:
         raise LibraryError(
-            Sentence("{chosen} cannot be read: {reason}. Choose another.", chosen=chosen, reason=system_reason(error)),
+            "{chosen} cannot be read: {reason}. Choose another.",
             ExitCode.USAGE,
+            chosen=chosen,
+            reason=system_reason(error),
         ) from error
     target = chosen / FOLDER if has_others else chosen
     real, old = target.resolve(), source.resolve()
     if real == old or chosen.resolve() == old:
-        raise LibraryError(Sentence("The models are in {source} already.", source=source), ExitCode.USAGE)
+        raise LibraryError("The models are in {source} already.", ExitCode.USAGE, source=source)
     if real.is_relative_to(old):
         raise LibraryError(
-            Sentence("{target} is inside the present folder of models. Choose one outside.", target=target),
-            ExitCode.USAGE,
+            "{target} is inside the present folder of models. Choose one outside.", ExitCode.USAGE, target=target
         )
     if target.exists() and any(target.iterdir()):
-        raise LibraryError(
-            Sentence("{target} has files already. Choose an empty folder.", target=target), ExitCode.USAGE
-        )
+        raise LibraryError("{target} has files already. Choose an empty folder.", ExitCode.USAGE, target=target)
     return target
 
 

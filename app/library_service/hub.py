@@ -119,8 +119,7 @@ class HubService:
             )
         except OSError as error:
             raise LibraryError(
-                Sentence("{file} cannot be written: {reason}.", file=hub_file(), reason=system_reason(error)),
-                ExitCode.ERROR,
+                "{file} cannot be written: {reason}.", ExitCode.ERROR, file=hub_file(), reason=system_reason(error)
             ) from error
         self._seen.clear()
         return self.facts()

@@ -14,7 +14,6 @@ from app.library.errors import LibraryError
 from app.library_service.outbox import Stop
 from core.machine.bandwidth import MeasuringStopped
 from core.machine.host import OtherPrograms, core_count, cpu_name, others_are_busy
-from models.formatting.sentence import Sentence
 from models.library.values import GpuFacts, MachineFacts
 
 FRESH_SECONDS = 20.0  # free memory changes slowly enough
@@ -66,7 +65,7 @@ class MachineService:
             self._end_where_stopped(stop)
             if found.problem:
                 raise LibraryError(
-                    Sentence("This machine could not be measured. {problem}", problem=found.problem), ExitCode.ERROR
+                    "This machine could not be measured. {problem}", ExitCode.ERROR, problem=found.problem
                 )
             if not is_first:
                 check_kernels(measure_again=True, should_stop=stop.is_set)

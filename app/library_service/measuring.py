@@ -51,8 +51,10 @@ class MeasuringService:
         if name not in names:
             known = ", ".join(names) or "none is installed"
             raise LibraryError(
-                Sentence("There is no benchmark called {name}. Benchmarks: {known}.", name=repr(name), known=known),
+                "There is no benchmark called {name}. Benchmarks: {known}.",
                 ExitCode.USAGE,
+                name=repr(name),
+                known=known,
             )
         return self._followed(stop, "bench", name)
 

@@ -77,20 +77,20 @@ class ModelService:
         if entry is None:
             found = self.catalog.find(str(path))
             if found is None:
-                raise LibraryError(Sentence("{path} is no model file that is there.", path=path), ExitCode.MODEL)
+                raise LibraryError("{path} is no model file that is there.", ExitCode.MODEL, path=path)
             if found.problem is not None:
                 raise LibraryError(
-                    Sentence("{name} cannot be used: {problem}", name=path.name, problem=found.problem), ExitCode.MODEL
+                    "{name} cannot be used: {problem}", ExitCode.MODEL, name=path.name, problem=found.problem
                 )
             link_model(path)
             entry = self._at(path)
         if entry is None:
             raise LibraryError(
-                Sentence("{name} is a part of a model; open the model's first file.", name=path.name), ExitCode.MODEL
+                "{name} is a part of a model; open the model's first file.", ExitCode.MODEL, name=path.name
             )
         if entry.problem is not None:
             raise LibraryError(
-                Sentence("{name} cannot be used: {problem}", name=path.name, problem=entry.problem), ExitCode.MODEL
+                "{name} cannot be used: {problem}", ExitCode.MODEL, name=path.name, problem=entry.problem
             )
         return entry.name
 
@@ -127,10 +127,7 @@ class ModelService:
         entry = self.catalog.find(name)
         if entry is None:
             raise UnknownModel(
-                Sentence(
-                    "There is no model called {name} any more. Its file may have been moved or deleted.",
-                    name=repr(name),
-                )
+                "There is no model called {name} any more. Its file may have been moved or deleted.", name=repr(name)
             )
         self.models()
         return entry
@@ -174,13 +171,11 @@ def link_model(file: Path) -> None:
             (place / part.name).symlink_to(part)
     except OSError as error:
         raise LibraryError(
-            Sentence(
-                "{name} cannot be linked in {place}: {reason}. Import its folder in the library.",
-                name=file.name,
-                place=place,
-                reason=system_reason(error),
-            ),
+            "{name} cannot be linked in {place}: {reason}. Import its folder in the library.",
             ExitCode.ERROR,
+            name=file.name,
+            place=place,
+            reason=system_reason(error),
         ) from error
 
 
@@ -206,6 +201,5 @@ def _save(folders: tuple[ImportedFolder, ...]) -> None:
         write_folders(folders_file(), folders)
     except OSError as error:
         raise LibraryError(
-            Sentence("{file} cannot be written: {reason}.", file=folders_file(), reason=system_reason(error)),
-            ExitCode.ERROR,
+            "{file} cannot be written: {reason}.", ExitCode.ERROR, file=folders_file(), reason=system_reason(error)
         ) from error

@@ -142,14 +142,12 @@ class QuantiseService:
     def _source(self, name: str) -> tuple[ModelEntry, ModelFacts]:
         entry = self._shelf.entry(name)
         if entry.facts is None or entry.problem is not None:
-            raise UnusableModel(
-                Sentence("{name} cannot be made smaller: {problem}", name=entry.name, problem=entry.problem)
-            )
+            raise UnusableModel("{name} cannot be made smaller: {problem}", name=entry.name, problem=entry.problem)
         return entry, entry.facts
 
     def _check_name(self, plan: QuantisePlan) -> None:
         if any(one.name == plan.name and not one.is_over for one in self._known.values()):
-            raise QuantiseRefused(Sentence("{name} is being made already. Give this one another name.", name=plan.name))
+            raise QuantiseRefused("{name} is being made already. Give this one another name.", name=plan.name)
 
     def _work(self) -> None:
         while True:

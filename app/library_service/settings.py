@@ -13,7 +13,6 @@ from app.settings.worker_tokens import known_workers
 from core.values.errors import SlipstreamError
 from core.values.model_settings import NAMES, BadSetting, ModelSettings, recommended, setting_name
 from models.catalog.catalog import ModelEntry
-from models.formatting.sentence import Sentence
 from models.library.values import SettingsSheet, SettingText, SettingValue
 
 
@@ -47,7 +46,7 @@ class SettingsService:
     def _usable(self, name: str) -> ModelEntry:
         entry = self._shelf.entry(name)
         if entry.problem:
-            raise UnusableModel(Sentence("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem))
+            raise UnusableModel("{name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
         return entry
 
     def _why_not(self, entry: ModelEntry, name: str, text: str | None) -> str | None:

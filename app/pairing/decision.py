@@ -149,5 +149,5 @@ def forget_own_draft(entry: ModelEntry) -> None:
         user_settings().change(entry.path, entry.name, lambda settings: settings.without(("draft",)))
     except (StoreRefused, OSError) as error:
         raise LibraryError(
-            Sentence("The settings of {name} cannot be changed: {error}", name=entry.name, error=error), ExitCode.ERROR
+            "The settings of {name} cannot be changed: {error}", ExitCode.ERROR, name=entry.name, error=error
         ) from error

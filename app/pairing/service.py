@@ -65,8 +65,8 @@ class Models(Protocol):
 class CannotPair(LibraryError):
     """A model that nothing can draft for, or a draft that cannot be used for it."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, ExitCode.MODEL)
+    def __init__(self, text: str, /, **facts: object) -> None:
+        super().__init__(text, ExitCode.MODEL, None, **facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +173,10 @@ def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -
     partner = partner_named(entry, draft, models) if draft is not None else None
     if partner is not None and not partner.is_usable:
         raise CannotPair(
-            Sentence(
-                "{name} cannot draft for {entry_name}. {problem}",
-                name=partner.name,
-                entry_name=entry.name,
-                problem=partner.problem,
-            )
+            "{name} cannot draft for {entry_name}. {problem}",
+            name=partner.name,
+            entry_name=entry.name,
+            problem=partner.problem,
         )
     keep_choice(entry, partner, "user")
     forget_own_draft(entry)
@@ -212,9 +210,9 @@ def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
             )
         )
     if draft.path.resolve() == entry.path.resolve():
-        raise CannotPair(Sentence("{name} cannot draft for itself.", name=entry.name))
+        raise CannotPair("{name} cannot draft for itself.", name=entry.name)
     if entry.facts is None:
-        raise CannotPair(Sentence("Nothing can draft for {name}. {reason}", name=entry.name, reason=entry.problem))
+        raise CannotPair("Nothing can draft for {name}. {reason}", name=entry.name, reason=entry.problem)
     return find_partners(entry, (draft,), store(), replace(conditions_of(entry.facts), machine=machine_key()))[0]
 
 

@@ -180,7 +180,7 @@ def _last_lines(n_lines: int) -> list[str]:
         return []
     except OSError as error:
         raise SlipstreamError(
-            Sentence("The log {path} cannot be read: {reason}.", path=path, reason=system_reason(error))
+            "The log {path} cannot be read: {reason}.", path=path, reason=system_reason(error)
         ) from None
 
 

@@ -18,8 +18,6 @@ from app.server.calls.schemas import LoadBody, UnloadBody
 from app.server.chat.model_card import ModelCard, card_of, loaded_of
 from app.server.http.body import as_asked
 from app.server.http.errors import ModelNotFound
-from app.server.remotes.exchange import Remotes
-from app.server.remotes.listed import listed_models
 from core.values.messages import EnginePhase, Snapshot
 from models.catalog.catalog import ModelEntry
 
@@ -100,8 +98,7 @@ async def _models(http: HttpRequest) -> list[dict[str, Any]]:
 
 
 async def _remote_models(http: HttpRequest) -> list[dict[str, Any]]:
-    remotes: Remotes = http.app.state.remotes
-    return [one.as_openai() for one in listed_models(await remotes.lists.all())]
+    return [one.as_openai() for one in await http.app.state.remotes.models()]
 
 
 def _of_card(card: ModelCard) -> dict[str, Any]:

@@ -66,20 +66,16 @@ class KeyStore:
         """Make a key of this name and return it: it is told this once. Raises BadOption and SlipstreamError."""
         if not _NAMES.fullmatch(name):
             raise BadOption(
-                Sentence(
-                    "A key cannot be called {name}: a name has up to 64 letters, digits, spaces and . @ _ -, and "
-                    "begins with a letter or digit.",
-                    name=repr(name[:80]),
-                )
+                "A key cannot be called {name}: a name has up to 64 letters, digits, spaces and . @ _ -, and "
+                "begins with a letter or digit.",
+                name=repr(name[:80]),
             )
         key = PREFIX + secrets.token_urlsafe(32)
 
         def change(entries: dict[str, Any]) -> None:
             if name in entries:
                 raise BadOption(
-                    Sentence(
-                        "There is a key called {name} already: revoke it first, or take another name.", name=repr(name)
-                    )
+                    "There is a key called {name} already: revoke it first, or take another name.", name=repr(name)
                 )
             entries[name] = {"sha256": _hash(key.encode()).hex(), "made": time.time()}
 
@@ -92,9 +88,7 @@ class KeyStore:
         def change(entries: dict[str, Any]) -> None:
             if entries.pop(name, None) is None:
                 known = ", ".join(sorted(entries)) or "none"
-                raise BadOption(
-                    Sentence("There is no key called {name}. Keys: {known}.", name=repr(name[:80]), known=known)
-                )
+                raise BadOption("There is no key called {name}. Keys: {known}.", name=repr(name[:80]), known=known)
 
         self._change(change)
 
@@ -156,7 +150,7 @@ def endpoint_key(*, anew: bool = False) -> str:
             file.write(key + "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise SlipstreamError(
-            Sentence("The key cannot be kept in {path}: {error}.", path=path, error=system_reason(error))
+            "The key cannot be kept in {path}: {error}.", path=path, error=system_reason(error)
         ) from None
     return key
 

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 from core.cost.cost_model import CostModel, StepKind, kind_of
+from core.llama.context import Context
 from core.machine.host import OtherPrograms, core_count
 
 # Pressure: a fading sum of how much the latest steps exceeded _USUAL times the expected time, in expected steps. One
@@ -313,19 +313,12 @@ _SOONEST_LOOK = 0.05
 _FELT_CORES = 0.2
 
 
-class Threaded(Protocol):
-    """The part of a context that sets threads."""
-
-    def set_threads(self, decode: int, few: int, many: int) -> None:
-        """Set the threads of steps of one row, of a few, and of many."""
-
-
 class ThreadControl:
     """Has a thread tuner for each kind of step, and lets the cost model learn from undisturbed steps only."""
 
     def __init__(
         self,
-        context: Threaded,
+        context: Context,
         cost: CostModel,
         choice: ThreadChoice,
         clock: Callable[[], float] = time.perf_counter,
@@ -405,6 +398,6 @@ class ThreadControl:
             self._context.set_threads(*counts)
 
 
-def thread_control(context: Threaded, cost: CostModel, choice: ThreadChoice, n_gpu_layers: int) -> ThreadControl | None:
+def thread_control(context: Context, cost: CostModel, choice: ThreadChoice, n_gpu_layers: int) -> ThreadControl | None:
     """Return the thread control of a context; None with a GPU, where threads only wait."""
     return ThreadControl(context, cost, choice) if not n_gpu_layers else None

@@ -100,7 +100,6 @@ class Embedder:
         vocab: Vocab,
         options: EmbeddingOptions,
         open_context: Callable[[EmbeddingOptions], EmbeddingContext],
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """``options`` are those of a context for the longest input.
 
@@ -112,7 +111,7 @@ class Embedder:
         self._open_context = open_context
         self._n_embd = model.n_embd_out
         self._rerank_template = model.rerank_template
-        self._clock = clock
+        self._clock = time.perf_counter
         self._opening = threading.Lock()
         self._context: EmbeddingContext | None = None
         # Opened by the input thread for a longer text; taken by the engine's thread between batches.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from core.engine.committer import Committer, RequestFinisher
 from core.engine.meter import Meter, StepFeedback, StepReading, StepStats
 from core.engine.model_runner import ModelRunner
 from core.engine.step_inputs import Drafting, ImageSteps
+from core.kv_cache.prefix_tree import is_image
 from core.kv_cache.slot_table import SlotTable
 from core.llama.model import LoraAdapters
 from core.scheduler.fast_lane import PiggybackScheduler
@@ -30,12 +32,22 @@ from core.scheduler.planner import (
     prefill_chunk,
     step_latency_target,
 )
-from core.scheduler.scheduler import Admission, Scheduler
+from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.speculator import Speculator
 from core.values.errors import BadRequest, SlipstreamError
-from core.values.messages import Ended, FinishReason, RequestEvent, Snapshot
+from core.values.messages import (
+    CacheMiss,
+    Ended,
+    FinishReason,
+    Logprob,
+    PromptScored,
+    RequestEvent,
+    Snapshot,
+    Started,
+    TokenLogprob,
+)
 from core.values.request import Lane, Request, SamplingParams
 
 # Seconds that a step waits for the disk, or for an image, while no request can go on.
@@ -81,7 +93,6 @@ class Engine:
         self._images = ImageSteps(images, self.scheduler, self._finisher) if images is not None else None
         self._committer = Committer(intake, context, slots, self._finisher)
         self._piggyback = PiggybackScheduler(own.cost)
-        self._admission = Admission(self.scheduler, self._piggyback, intake.vocab)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
         self._has_written = False
@@ -172,7 +183,7 @@ class Engine:
     @property
     def n_waiting(self) -> int:
         """Requests that wait for a slot."""
-        return len(self.scheduler.waiting)
+        return self.scheduler.waiting.size
 
     @property
     def draft_model(self) -> DraftModelProposer | None:
@@ -200,7 +211,8 @@ class Engine:
         if self._cancelled:
             self._end_cancelled(events, began)
         if scheduler.waiting.size:
-            self._admission.admit(events, began)
+            for sequence in scheduler.admit(began):
+                self._start(sequence, events, began)
 
         running = scheduler.running if self._images is None else self._images.prepare(events, began)
         leaders = leading_requests(running)
@@ -239,6 +251,34 @@ class Engine:
         if is_idle:
             self._feedback.flush()
         return events
+
+    def _start(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
+        """Take in a request that has got a slot; the first time, report its start."""
+        sequence.rode_at = self._piggyback.n_rides
+        if sequence.was_started:
+            return
+        sequence.was_started = True
+        sequence.started_at = now
+        sequence.n_cached = sequence.n_past
+        sequence.cache_miss = self._cache_miss(sequence)
+        events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
+        if sequence.request.reports_progress:
+            events.append(sequence.progress(now))
+        if sequence.request.prompt_logprobs:
+            token = int(sequence.tokens.view[0])
+            first = Logprob(token, self.vocab.pieces[token], math.nan)
+            events.append(PromptScored(sequence.id, (TokenLogprob(first, ()),)))
+
+    def _cache_miss(self, sequence: Sequence) -> CacheMiss | None:
+        parted = sequence.divergence
+        if parted is None:
+            return None
+        pieces = self.vocab.pieces
+        stored, prompt = (
+            b"".join([b"" if is_image(token) else pieces[token] for token in tokens]).decode("utf-8", "replace")
+            for tokens in (parted.stored, parted.prompt)
+        )
+        return CacheMiss(parted.position, stored, prompt)
 
     def _plan(self, running: list[Sequence], leaders: list[Sequence]) -> tuple[StepPlan, float]:
         """Return the rows of the next step, and the seconds that drafting took. ``running`` are those at text."""

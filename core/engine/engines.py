@@ -27,13 +27,7 @@ class Engines:
     While the fast lane decodes on the loaded model, the other engines use only the time that it can spare.
     """
 
-    def __init__(
-        self,
-        main: Engine,
-        open_spark: Callable[[], Engine] | None = None,
-        embedder: Embedder | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
+    def __init__(self, main: Engine, embedder: Embedder, open_spark: Callable[[], Engine] | None = None) -> None:
         """``open_spark`` makes the draft model's engine for its first request; None: there is none."""
         self._embedder = embedder
         self.main = main
@@ -41,15 +35,12 @@ class Engines:
         self._spark: Engine | None = None
         self._opening = threading.Lock()
         self._n_prepared = 0
-        self._clock = clock
         self._step_seconds = 0.0
 
     def prepare(self, request: StepRequest) -> Prepared:
         """Return what ``submit`` takes. Raises BadRequest, and LoadFailed where memory is short."""
         self._n_prepared += 1
         if isinstance(request, EmbedRequest):
-            if self._embedder is None:
-                raise BadRequest("This engine gives no vectors.", param="model")
             return self._embedder.prepare(request)
         return self._engine_of(request).prepare(request)
 
@@ -60,7 +51,6 @@ class Engines:
     def submit(self, prepared: Prepared, submitted_at: float | None = None) -> None:
         """Queue a request with the engine that it is for."""
         if isinstance(prepared, PreparedEmbedding):
-            assert self._embedder is not None
             self._embedder.submit(prepared)
             return
         self._engine_of(prepared.request).submit(prepared, submitted_at)
@@ -68,8 +58,7 @@ class Engines:
     def cancel(self, request_id: str) -> None:
         """End a request at the next step; unknown ids are ignored."""
         self.main.cancel(request_id)
-        if self._embedder is not None:
-            self._embedder.cancel(request_id)
+        self._embedder.cancel(request_id)
         if self._spark is not None:
             self._spark.cancel(request_id)
 
@@ -82,31 +71,32 @@ class Engines:
     @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
-        return self.main.is_idle and all(other.is_idle for other in (self._spark, self._embedder) if other is not None)
+        is_spark_idle = self._spark is None or self._spark.is_idle
+        return self.main.is_idle and is_spark_idle and self._embedder.is_idle
 
     @property
     def activity_count(self) -> int:
         """A count that grows with each step of either engine, and with each request that is being prepared."""
-        engines = (self.main, self._spark, self._embedder)
-        return self._n_prepared + sum(one.n_steps for one in engines if one is not None)
+        n_steps = self.main.n_steps + self._embedder.n_steps
+        return self._n_prepared + n_steps + (self._spark.n_steps if self._spark is not None else 0)
 
     def step(self) -> list[RequestEvent]:
         """Step each engine that has work; return what happened."""
         events = self.main.step()
         spark = self._spark
         if spark is not None and not spark.is_idle and self.main.can_pause(self._step_seconds):
-            began = self._clock()
+            began = time.perf_counter()
             events += spark.step()
-            seconds = self._clock() - began
+            seconds = time.perf_counter() - began
             self._step_seconds += _STEP_WEIGHT * (seconds - self._step_seconds)
             self.main.book_pause(seconds)
         embedder = self._embedder
-        if embedder is not None and not embedder.is_idle and self.main.can_pause(_LONGEST_BATCH):
+        if not embedder.is_idle and self.main.can_pause(_LONGEST_BATCH):
             is_alone = self.main.is_idle and (spark is None or spark.is_idle)
             if is_alone or not embedder.can_wait:
-                began = self._clock()
+                began = time.perf_counter()
                 events += embedder.step(None if is_alone else _LONGEST_BATCH)
-                self.main.book_pause(self._clock() - began)
+                self.main.book_pause(time.perf_counter() - began)
         return events
 
     def write_back(self) -> float | None:
@@ -128,9 +118,9 @@ class Engines:
 
     def close(self) -> None:
         """Free all engines; those that use the loaded model's weights first."""
-        for other in (self._spark, self._embedder):
-            if other is not None:
-                other.close()
+        if self._spark is not None:
+            self._spark.close()
+        self._embedder.close()
         self.main.close()
 
     def _engine_of(self, request: Request) -> Engine:

@@ -78,15 +78,12 @@ class Meter:
         cost: CostModel,
         reads: ReadCost,
         *,
-        peak: float | None = None,
         cache_bytes: int = 0,
         kv_type: str = DEFAULT_KV_TYPE,
     ) -> None:
-        """``peak`` is the measured bandwidth in bytes per second, ``cache_bytes`` the size of the last-level cache.
-
-        ``kv_type`` is the type of the KV cache.
-        """
-        self.peak, self.kv_type = peak, kv_type
+        """``cache_bytes`` is the size of the last-level cache, ``kv_type`` the type of the KV cache."""
+        self.peak: float | None = None  # the measured bandwidth in bytes per second, where it is known
+        self.kv_type = kv_type
         self.is_in_cache = reads.step(1, 0) < cache_bytes
         self._cost = cost
         self._reads = reads

@@ -35,7 +35,7 @@ class Drafting:
         self._scheduler = scheduler
         self._memory = scheduler.slots.memory
         self._clock = clock
-        self._most_rows = min(context.n_outputs, context.n_batch)
+        self._most_rows = context.n_outputs
 
     def draft(self, decoding: list[Sequence], chunk: int) -> tuple[Mapping[str, tuple[int, ...]], float]:
         """Return the drafts by request id, beside ``chunk`` prefill rows, and the seconds that drafting took."""

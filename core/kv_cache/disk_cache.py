@@ -319,10 +319,9 @@ class DiskTier:
     ``poll`` gives results.
     """
 
-    def __init__(self, folder: SegmentFolder, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: SegmentFolder) -> None:
         """Start to scan ``folder``; until that is done, nothing is written."""
         self._folder = folder
-        self._clock = clock
         self._events: queue.SimpleQueue[DiskEvent] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._writes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -348,7 +347,7 @@ class DiskTier:
     @property
     def is_ready(self) -> bool:
         """True if ``write`` would accept a segment now."""
-        return self._is_open and self._n_queued < _MOST_QUEUED and self._clock() >= self._ready_at
+        return self._is_open and self._n_queued < _MOST_QUEUED and time.monotonic() >= self._ready_at
 
     @property
     def is_busy(self) -> bool:
@@ -421,14 +420,14 @@ class DiskTier:
     def _write(self, header: SegmentHeader, blob: Blob) -> None:
         self._is_quiet.wait(_LONGEST_DELAY)
         event: DiskEvent = LostOnDisk(header.id)
-        if self._clock() >= self._ready_at:
+        if time.monotonic() >= self._ready_at:
             try:
                 if self._folder.make():
                     self._say(FolderEmptied())
                 self._folder.write(header, blob)
                 event = WrittenToDisk(header.id)
             except OSError as error:
-                self._ready_at = self._clock() + _PAUSE
+                self._ready_at = time.monotonic() + _PAUSE
                 self._complain(error)
         self._say(event)
         self._add(-blob.nbytes, -1)

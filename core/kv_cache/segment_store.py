@@ -82,9 +82,6 @@ class GreedyDual(Generic[T]):
         self._priorities: dict[T, tuple[float, int]] = {}
         self._heap: list[tuple[float, int, T]] = []
 
-    def __len__(self) -> int:
-        return len(self._priorities)
-
     def __contains__(self, item: object) -> bool:
         return item in self._priorities
 
@@ -143,9 +140,6 @@ class SegmentStore:
         self._on_disk: GreedyDual[Segment] = GreedyDual()
         self._unwritten: dict[Segment, None] = {}
         self.on_read: Callable[[Segment, Blob | None], None] = lambda segment, blob: None
-
-    def __len__(self) -> int:
-        return len(self._segments)
 
     def chain(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
         """Return the segments that continue a text behind its first ``start`` tokens, in order.

@@ -1,7 +1,7 @@
 """Slots: a slot is one sequence id of the KV cache, with the tokens that it holds.
 
-``SlotContents`` shares, loads, saves, cuts and drops what slots hold. ``SlotSearch`` finds the prefix of a prompt in
-them. A request may wait for the prefix that another is computing, or for the disk.
+``SlotSearch`` finds the prefix of a prompt in them. A request may wait for the prefix that another is computing, or for
+the disk.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from core.kv_cache.disk_cache import Blob
-from core.kv_cache.kv_offload import DiskReadWait, KvOffload
+from core.kv_cache.kv_offload import DiskReadWait
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_tree import (
     PrefixMatch,
@@ -23,7 +22,6 @@ from core.kv_cache.prefix_tree import (
     shared_positions,
     whole_images,
 )
-from core.kv_cache.segment_store import SegmentLink
 
 
 @dataclass(eq=False)
@@ -146,68 +144,6 @@ class SharedPrefixWait:
 
 PlacementWait = SharedPrefixWait | DiskReadWait
 """What a request waits for before it gets a slot. The wait ends by itself."""
-
-
-class SlotContents:
-    """Changes the contents of slots, in the context and in the prefix tree.
-
-    ``n_idle`` is the number of tokens in free slots; None: to be counted again.
-    """
-
-    def __init__(self, memory: AttentionMemory, tree: PrefixTree, offload: KvOffload | None) -> None:
-        """Texts are saved to ``offload``; None: they are not saved."""
-        self.n_idle: int | None = 0
-        self._memory = memory
-        self._tree = tree
-        self._offload = offload
-
-    def save_segment(self, slot: Slot) -> bool:
-        """Save the next segment of a slot's text; False if all is saved, or no more can be."""
-        if self._offload is None:
-            return False
-        size = slot.resident.whole_images(slot.n_resident)
-        if size < slot.n_resident and not self._memory.can_share:
-            return False  # the state can only be saved as a whole, and it ends within an image
-        text = slot.resident.view[:size]
-        return self._offload.save_segment(slot.id, text, slot.resident.position)
-
-    def save(self, slot: Slot) -> None:
-        """Save all of a slot's text before it is dropped."""
-        while self.save_segment(slot):
-            pass
-
-    def load(self, link: SegmentLink, blob: Blob, slot: Slot) -> bool:
-        """Append a segment to a slot's text; False if no cells are free."""
-        assert self._offload is not None
-        if not self._offload.load(link, blob, slot.id, slot.n_resident, slot.resident.position):
-            return False
-        slot.n_resident = link.end
-        return True
-
-    def share(self, source: Slot, target: Slot, n_shared: int) -> int:
-        """Replace the contents of ``target`` by the first tokens of ``source``; return how many it holds then."""
-        if target is source:
-            return self.cut(target, n_shared)
-        self.cut(target, 0)
-        self._memory.cells.copy(source.id, target.id, source.resident.position(n_shared))
-        return n_shared
-
-    def cut(self, slot: Slot, size: int) -> int:
-        """Cut a slot's text to ``size`` tokens; return how many are left."""
-        if size < slot.n_resident:
-            slot.n_resident = size if self._memory.cut(slot.id, slot.resident.position(size)) else 0
-        self.n_idle = None
-        return slot.n_resident
-
-    def drop(self, slot: Slot) -> None:
-        """Empty a slot, and remove its text from the tree."""
-        self.leave_tree(slot)
-        self.cut(slot, 0)
-
-    def leave_tree(self, slot: Slot) -> None:
-        """Remove the text of a slot from the tree."""
-        if slot.node is not None:
-            self._tree.remove(slot)
 
 
 # A free slot is cut back to the common prefix only if that keeps at least this share of what it holds;

@@ -10,7 +10,7 @@ from core.kv_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_tree import Divergence, PrefixMatch, PrefixTree, divergence
 from core.kv_cache.segment_store import SegmentLink, SegmentStore
-from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, SlotContents, SlotSearch, TokenBuffer
+from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, SlotSearch, TokenBuffer
 
 # Seconds of each step for saving or loading on behalf of a waiting request.
 _LONGEST_MOVE = 0.01
@@ -44,9 +44,9 @@ class SlotTable:
         self._tree = offload.store.tree if offload is not None else PrefixTree()
         self._offload = offload
         self._search = SlotSearch(self._slots, self._tree, memory)
-        self._contents = SlotContents(memory, self._tree, offload)
         self._prefill_seconds = prefill_seconds
         self._ticks = 0
+        self._n_idle: int | None = 0  # None: to be counted again
         self._is_at_work = False
         self._clock = clock
         self._idle_paid = 0.0
@@ -72,10 +72,9 @@ class SlotTable:
     @property
     def n_idle(self) -> int:
         """Tokens in free slots."""
-        contents = self._contents
-        if contents.n_idle is None:
-            contents.n_idle = sum([slot.n_resident for slot in self._slots if slot.is_free])
-        return contents.n_idle
+        if self._n_idle is None:
+            self._n_idle = sum([slot.n_resident for slot in self._slots if slot.is_free])
+        return self._n_idle
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -114,7 +113,7 @@ class SlotTable:
         if target.n_resident - (n_shared if target is source else 0) < LEAST_SAVED:
             return True
         until = self._clock() + _LONGEST_MOVE
-        while self._contents.save_segment(target):
+        while self._save_segment(target):
             if self._clock() >= until:
                 return False
         return True
@@ -168,12 +167,11 @@ class SlotTable:
         """Occupy a slot that holds exactly the shared prefix of ``tokens``."""
         target = self._search.slot_to_take(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) >= LEAST_SAVED:
-            self._contents.save(target)
-        contents = self._contents
-        contents.leave_tree(target)
-        n_kept = contents.share(source, target, n_shared) if source is not None else contents.cut(target, 0)
+            self.save(target)
+        self._leave_tree(target)
+        n_kept = self._share(source, target, n_shared) if source is not None else self._cut(target, 0)
         target.is_free = False
-        contents.n_idle = None
+        self._n_idle = None
         target.resident = tokens
         target.n_resident = n_kept
         return target
@@ -189,9 +187,11 @@ class SlotTable:
 
     def _load(self, link: SegmentLink, blob: Blob, target: Slot) -> bool:
         """Append a segment to a slot; idle texts make room for it."""
-        while not self._contents.load(link, blob, target):
+        assert self._offload is not None
+        while not self._offload.load(link, blob, target.id, target.n_resident, target.resident.position):
             if not self.evict_idle():
                 return False
+        target.n_resident = link.end
         return True
 
     def _links(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
@@ -205,20 +205,21 @@ class SlotTable:
         """Free a slot; its contents stay until the room is needed."""
         self._ticks += 1
         slot.is_free = True
-        self._contents.n_idle = None
+        self._n_idle = None
         slot.last_used = self._ticks
-        self._contents.leave_tree(slot)
-        self._contents.cut(slot, slot.resident.whole_images(slot.n_resident))
+        self._leave_tree(slot)
+        self._cut(slot, slot.resident.whole_images(slot.n_resident))
         if slot.n_resident:
             self._tree.insert(slot, slot.text)
 
     def clear(self, slot: Slot) -> None:
         """Drop the contents of a slot."""
-        self._contents.cut(slot, 0)
+        self._cut(slot, 0)
 
     def save(self, slot: Slot) -> None:
-        """Save a slot's text in the store before it is dropped."""
-        self._contents.save(slot)
+        """Save all of a slot's text in the store before it is dropped."""
+        while self._save_segment(slot):
+            pass
 
     def resync(self, slot: Slot, most: int) -> int:
         """After a failed decode, read from the cache what a slot still holds; keep up to ``most`` tokens, or none."""
@@ -231,6 +232,41 @@ class SlotTable:
         slot.n_resident = size
         return size
 
+    # -- contents of a slot -------------------------------------------------------------------------------------
+
+    def _save_segment(self, slot: Slot) -> bool:
+        """Save the next segment of a slot's text; False if all is saved, or no more can be."""
+        if self._offload is None:
+            return False
+        size = slot.resident.whole_images(slot.n_resident)
+        if size < slot.n_resident and not self.memory.can_share:
+            return False  # the state can only be saved as a whole, and it ends within an image
+        return self._offload.save_segment(slot.id, slot.resident.view[:size], slot.resident.position)
+
+    def _share(self, source: Slot, target: Slot, n_shared: int) -> int:
+        """Replace the contents of ``target`` by the first tokens of ``source``; return how many it holds then."""
+        if target is source:
+            return self._cut(target, n_shared)
+        self._cut(target, 0)
+        self.memory.cells.copy(source.id, target.id, source.resident.position(n_shared))
+        return n_shared
+
+    def _cut(self, slot: Slot, size: int) -> int:
+        """Cut a slot's text to ``size`` tokens; return how many are left."""
+        if size < slot.n_resident:
+            slot.n_resident = size if self.memory.cut(slot.id, slot.resident.position(size)) else 0
+        self._n_idle = None
+        return slot.n_resident
+
+    def _drop(self, slot: Slot) -> None:
+        """Empty a slot, and remove its text from the tree."""
+        self._leave_tree(slot)
+        self._cut(slot, 0)
+
+    def _leave_tree(self, slot: Slot) -> None:
+        if slot.node is not None:
+            self._tree.remove(slot)
+
     # -- idle texts -----------------------------------------------------------------------------------------------
 
     def evict_idle(self) -> bool:
@@ -238,15 +274,15 @@ class SlotTable:
         slot = self._search.oldest_idle()
         if slot is None:
             return False
-        self._contents.save(slot)
-        self._contents.drop(slot)
+        self.save(slot)
+        self._drop(slot)
         return True
 
     def forget_idle(self) -> None:
         """Drop the contents of free slots and of the store."""
         for slot in self._slots:
             if slot.is_free and slot.n_resident:
-                self._contents.drop(slot)
+                self._drop(slot)
         if self.store is not None:
             self.store.poll()
             self.store.clear()
@@ -260,7 +296,7 @@ class SlotTable:
         for slot in self._slots if not self.memory.can_share else ():
             if not slot.is_free and slot.n_resident in slot.stops:
                 slot.stops.discard(slot.n_resident)
-                self._contents.save_segment(slot)
+                self._save_segment(slot)
 
     def charge_idle(self, seconds: float) -> None:
         """Add the seconds that idle texts cost. Once they exceed the cost of moving a text, evict the oldest.
@@ -276,9 +312,9 @@ class SlotTable:
         while (slot := self._search.oldest_idle()) is not None:
             n_tokens, offload = slot.n_resident, self._offload
             price = offload.seconds_to_move(n_tokens) if offload is not None else self._prefill_seconds(n_tokens)
-            if self._idle_paid <= price or self._contents.save_segment(slot):
+            if self._idle_paid <= price or self._save_segment(slot):
                 return
-            self._contents.drop(slot)
+            self._drop(slot)
             self._idle_paid -= price
         self._idle_paid = 0.0
 
@@ -290,7 +326,7 @@ class SlotTable:
         self.store.defer_writes(False)
         self.store.poll()
         for slot in sorted(self._slots, key=lambda one: -one.last_used):
-            if slot.is_free and slot.n_resident and self._contents.save_segment(slot):
+            if slot.is_free and slot.n_resident and self._save_segment(slot):
                 return True
         return self.store.write_behind()
 

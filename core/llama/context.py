@@ -15,7 +15,6 @@ from core.llama.library import INT32_P, L, declare, quick, waiting
 from core.llama.model import Model
 from core.values.engine_options import MANY_ROWS, FlashAttention, KvType, Pooling, whole_lines
 from core.values.errors import LoadFailed
-from models.formatting.sentence import Sentence
 
 
 class Batch:
@@ -204,7 +203,7 @@ class Context:
         self._context: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
         if not self._context:
             cells = f"{options.n_cells} KV cells of type {options.kv_type}"
-            raise LoadFailed(Sentence("llama.cpp could not make a context of {cells}.", cells=cells))
+            raise LoadFailed("llama.cpp could not make a context of {cells}.", cells=cells)
         self._memory: Any = ctypes.cast(L.llama_get_memory(self._context), ctypes.c_void_p)
         self.n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
         self.n_cells = int(L.llama_n_ctx(self._context))
@@ -393,10 +392,7 @@ class EmbeddingContext:
         self._context: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
         if not self._context:
             raise LoadFailed(
-                Sentence(
-                    "llama.cpp could not make a context for embeddings of {n_tokens:,} tokens.",
-                    n_tokens=options.n_tokens,
-                )
+                "llama.cpp could not make a context for embeddings of {n_tokens:,} tokens.", n_tokens=options.n_tokens
             )
         memory = L.llama_get_memory(self._context)
         self._memory: Any = memory or None

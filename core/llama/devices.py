@@ -73,7 +73,7 @@ def handles_of(names: Sequence[str]) -> list[int]:
                 f"{PROGRAM} doctor lists the devices.",
                 Sentence("Choose another one in Settings under Engine."),
             )
-            raise BadOption(Sentence("There is no device called {name}. {how}", name=repr(name), how=how))
+            raise BadOption("There is no device called {name}. {how}", name=repr(name), how=how)
     return [handle for _, handles in found for handle in handles]
 
 
@@ -136,7 +136,7 @@ def check_rpc() -> None:
             f"{PROGRAM} setup --fresh builds it anew; CMAKE_ARGS with -DGGML_RPC=off must not be set then.",
             Sentence("Take the worker out of the model's settings."),
         )
-        raise LoadFailed(Sentence("This build of llama.cpp cannot use devices of other machines. {how}", how=how))
+        raise LoadFailed("This build of llama.cpp cannot use devices of other machines. {how}", how=how)
 
 
 def _rpc_function(name: str) -> int:

@@ -37,7 +37,7 @@ def _import_bindings() -> tuple[Any, Any]:
     spec = importlib.util.find_spec("llama_cpp")
     if spec is None or not spec.submodule_search_locations:
         how = advice(f"Run {PROGRAM} once", Sentence("Quit and start Slipstream again"))
-        raise LibraryMissing(Sentence("llama.cpp is not installed. {how}: it builds it for this machine.", how=how))
+        raise LibraryMissing("llama.cpp is not installed. {how}: it builds it for this machine.", how=how)
     if "llama_cpp" not in sys.modules:
         package = types.ModuleType("llama_cpp")
         package.__path__ = list(spec.submodule_search_locations)
@@ -50,9 +50,7 @@ def _import_bindings() -> tuple[Any, Any]:
             f"Delete .venv and run {PROGRAM}",
             Sentence("Quit, delete the folder .venv and start it again"),
         )
-        raise LibraryMissing(
-            Sentence("llama.cpp's libraries do not load: {error}. {how}.", error=error, how=how)
-        ) from error
+        raise LibraryMissing("llama.cpp's libraries do not load: {error}. {how}.", error=error, how=how) from error
 
 
 INT32_P, FLOAT_P = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)

@@ -18,7 +18,6 @@ from core.values.addresses import is_worker
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from core.values.messages import FillInTheMiddle
-from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from core.llama.context import Context
@@ -92,7 +91,7 @@ class Model:
         params.progress_callback = callback
         self._model: Any = L.llama_model_load_from_file(os.fsencode(path), params)
         if not self._model:
-            raise LoadFailed(Sentence("llama.cpp could not load {path}.", path=path))
+            raise LoadFailed("llama.cpp could not load {path}.", path=path)
         self.vocab: Any = L.llama_model_get_vocab(self._model)
         self._read_facts()
 
@@ -142,10 +141,8 @@ class LoraAdapters:
             adapter = L.llama_adapter_lora_init(model.c, os.fsencode(path))
             if not adapter:
                 raise LoadFailed(
-                    Sentence(
-                        "llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.",
-                        path=path,
-                    )
+                    "llama.cpp could not load the LoRA adapter {path}: it must be a GGUF file made for this model.",
+                    path=path,
                 )
             self._adapters.append(adapter)
 

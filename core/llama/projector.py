@@ -66,12 +66,10 @@ class Projector:
             params.device = next(iter(device_handles(device)), None)
         self._context: Any = self._mtmd.mtmd_init_from_file(os.fsencode(path), model.c, params)
         if not self._context:
-            raise LoadFailed(
-                Sentence("{path} is not a projector for this model, so it cannot see images with it.", path=path)
-            )
+            raise LoadFailed("{path} is not a projector for this model, so it cannot see images with it.", path=path)
         if not self._mtmd.mtmd_support_vision(self._context):
             self.close()
-            raise LoadFailed(Sentence("{path} is not a projector for images.", path=path))
+            raise LoadFailed("{path} is not a projector for images.", path=path)
         self.uses_mrope = bool(self._mtmd.mtmd_decode_use_mrope(self._context))
         # False if the rows of an image attend to each other, also to later ones.
         self.is_causal = not self._mtmd.mtmd_decode_use_non_causal(self._context, None)
@@ -203,6 +201,6 @@ def _bindings() -> Any:
     try:
         mtmd = importlib.import_module("llama_cpp.mtmd_cpp")
     except (ImportError, OSError, RuntimeError) as error:
-        raise LibraryMissing(Sentence("This build of llama.cpp cannot read images: {error}.", error=error)) from error
+        raise LibraryMissing("This build of llama.cpp cannot read images: {error}.", error=error) from error
     mtmd.mtmd_helper_log_set(NO_LOG, ctypes.c_void_p(0))
     return mtmd

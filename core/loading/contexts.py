@@ -21,15 +21,14 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.build import llama_version
 from core.llama.context import Batch, Context, ContextOptions
 from core.llama.model import Model, Vocab
-from core.loading.memory_need import ContextShape, ContextSize
+from core.loading.memory_need import ContextSize, n_outputs, n_snapshots, window_of
 from core.machine.host import core_count
 from core.machine.known_machine import Measurements
-from core.values.engine_options import EngineOptions
+from core.values.engine_options import MAX_STEP_ROWS, EngineOptions
 from core.values.errors import LoadFailed
 from models.estimate.fit.memory import free_memory
 from models.facts.model_facts import ModelFacts
 from models.facts.split_files import parts
-from models.formatting.sentence import Sentence
 from models.pairing.vocabulary import why_not
 
 
@@ -48,22 +47,32 @@ class LoadedTarget:
     measured: Measurements
     clock: Callable[[], float]
 
+    @property
+    def window(self) -> int:
+        """How many tokens of a text layers with a sliding window keep; 0: all."""
+        return window_of(self.facts, self.options, self.size.n_cells)
 
-def open_context(model: Model, options: EngineOptions, size: ContextSize, shape: ContextShape) -> Context:
-    """Return the context of an engine, with cells and outputs for all slots and their drafts."""
+
+def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: ContextSize) -> Context:
+    """Return the context of an engine, with cells and outputs for all slots and their drafts.
+
+    Where texts are shared between sequences, it has one more than slots, the last, through which parts of the others
+    are saved and loaded.
+    """
+    cuts_windows = window_of(facts, options, size.n_cells) > 0
     return Context(
         model,
         ContextOptions(
             n_cells=size.n_cells,
-            n_sequences=shape.n_sequences,
-            n_outputs=shape.n_outputs,
-            n_batch=options.n_batch,
+            n_sequences=options.n_slots + (not model.is_recurrent and not cuts_windows),
+            n_outputs=n_outputs(options),
+            n_batch=max(MAX_STEP_ROWS, options.n_ubatch),
             n_ubatch=options.n_ubatch,
             n_threads=options.n_threads or core_count(),
             flash_attention=options.flash_attention,
             kv_type=options.cache_type,
-            n_snapshots=shape.n_snapshots,
-            cuts_windows=shape.window > 0,
+            n_snapshots=n_snapshots(facts, options, min(options.n_ubatch, size.n_cells)),
+            cuts_windows=cuts_windows,
         ),
     )
 
@@ -131,7 +140,7 @@ def draft_file(target: LoadedTarget, path: str) -> Iterator[Model]:
 def cannot_draft(target: LoadedTarget, path: str, reason: str) -> LoadFailed:
     """Return the error for a file that does not belong to the target."""
     facts = {"path": path, "model_path": target.options.model_path, "reason": reason}
-    return LoadFailed(Sentence("{path} cannot draft for {model_path}. {reason}", **facts))
+    return LoadFailed("{path} cannot draft for {model_path}. {reason}", **facts)
 
 
 def measure_context(
@@ -177,12 +186,12 @@ _SEGMENT_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
 
 
 def make_slots(
-    target: LoadedTarget, own: MeasuredContext, shape: ContextShape, memory: AttentionMemory, cache_folder: Path | None
+    target: LoadedTarget, own: MeasuredContext, memory: AttentionMemory, cache_folder: Path | None
 ) -> SlotTable:
-    """Return the slots of a context of this shape, with the cache behind them."""
+    """Return the slots of a target's context, with the cache behind them."""
     facts, options, cost, clock = target.facts, target.options, own.cost, own.clock
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    disk = _disk(options, (shape.window, facts.window), target.n_gpu_layers, cache_folder)
+    disk = _disk(options, (target.window, facts.window), target.n_gpu_layers, cache_folder)
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _SEGMENT_BYTES // per_token))
     # llama.cpp saves only the tokens that a sequence's last token attends to. In layers with a window, a longer segment
@@ -192,7 +201,7 @@ def make_slots(
     if ram_limit or disk is not None:
         store = SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk)
         is_whole = not memory.can_share
-        offload = KvOffload(store, own.context, shape.n_slots, segment_size=size, is_whole=is_whole, clock=clock)
+        offload = KvOffload(store, own.context, options.n_slots, segment_size=size, is_whole=is_whole, clock=clock)
     n_wide = min(options.n_ubatch, own.context.n_batch)
     return SlotTable(
         memory,

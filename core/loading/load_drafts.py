@@ -31,7 +31,7 @@ from core.speculation.proposers.free_proposers import NgramProposer
 from core.speculation.proposers.heads import MOST_OUTPUTS, DFlashProposer, Eagle3Proposer, MtpProposer
 from core.speculation.proposers.proposer import CostlyProposer
 from core.speculation.speculator import Speculator
-from core.values.engine_options import DEFAULT_UBATCH, MAX_DRAFT_DEPTH, MAX_READ_ALONG, EngineOptions
+from core.values.engine_options import MAX_DRAFT_DEPTH, MAX_READ_ALONG, EngineOptions
 from core.values.errors import DraftRefused, LoadFailed
 from core.values.messages import LoadedModel, SmallModel
 from models.facts.model_facts import ModelFacts, read_model
@@ -118,7 +118,7 @@ def kind_of_file(path: str) -> ProposerKind:
         raise LoadFailed(str(error)) from error
     reason = rules.why_not_kind(facts.architecture)
     if reason:
-        raise LoadFailed(Sentence("{path} cannot be used. {reason}", path=path, reason=reason))
+        raise LoadFailed("{path} cannot be used. {reason}", path=path, reason=reason)
     return ProposerKind(facts.architecture) if facts.architecture in rules.IN_FILES else ProposerKind.MODEL
 
 
@@ -170,14 +170,12 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
     if facts.weight_bytes > target.facts.weight_bytes:
         mine, its = figures.size(target.facts.weight_bytes), figures.size(facts.weight_bytes)
         raise LoadFailed(
-            Sentence(
-                "{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: "
-                "choose a smaller draft model.",
-                path=path,
-                its=its,
-                model_path=options.model_path,
-                mine=mine,
-            )
+            "{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: "
+            "choose a smaller draft model.",
+            path=path,
+            its=its,
+            model_path=options.model_path,
+            mine=mine,
         )
     with draft_file(target, path) as model:
         context = open_side_context(
@@ -234,18 +232,16 @@ def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
     assert facts is not None
     n_cells = min(loaded.n_cells, max(facts.n_ctx, _CELLS))
     try:
-        options = EngineOptions(loaded.path, n_slots=loaded.n_slots, n_batch=max(DEFAULT_UBATCH, loaded.n_slots))
+        options = EngineOptions(loaded.path, n_slots=loaded.n_slots)
         threads = ThreadChoice(loaded.n_threads, loaded.n_threads, loaded.n_threads)
         context = open_side_context(draft.model, options, threads, n_cells=n_cells)
     except LoadFailed as error:
         raise LoadFailed(
-            Sentence(
-                "There is too little memory for {name} to answer beside the loaded model: its cache of "
-                "{n_cells:,} tokens does not fit. Choose another speed, or close other programs and try "
-                "again.",
-                name=facts.name,
-                n_cells=n_cells,
-            )
+            "There is too little memory for {name} to answer beside the loaded model: its cache of "
+            "{n_cells:,} tokens does not fit. Choose another speed, or close other programs and try "
+            "again.",
+            name=facts.name,
+            n_cells=n_cells,
         ) from error
     cost = CostModel(draft.cost.snapshot())
     control = thread_control(context, cost, threads, loaded.n_gpu_layers)

@@ -48,7 +48,7 @@ from core.loading.memory_fit import (
     wants_mtp,
     why_so,
 )
-from core.loading.memory_need import compute_bytes, context_shape, read_facts
+from core.loading.memory_need import compute_bytes, read_facts
 from core.machine.bandwidth import remembered
 from core.machine.host import core_count, last_level_cache, this_machine
 from core.machine.known_machine import MEASURED_FILE, Measurements
@@ -201,26 +201,23 @@ def _build(
     options, size, n_gpu_layers = plan.options, plan.size, plan.n_gpu_layers
     if not model.can_generate:
         raise LoadFailed(
-            Sentence(
-                "{model_path} is not a model that continues text, so Slipstream cannot run it.",
-                model_path=options.model_path,
-            )
+            "{model_path} is not a model that continues text, so Slipstream cannot run it.",
+            model_path=options.model_path,
         )
     vocab = Vocab(model)
-    shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
-    context = open_context(model, options, size, shape)
+    context = open_context(model, facts, options, size)
     with closed_on_failure(context):
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
         target = LoadedTarget(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured, clock)
-        reads = ReadCost.of(facts, options.cache_type, shape.n_ubatch)
+        reads = ReadCost.of(facts, options.cache_type, context.n_ubatch)
         own = measure_context(target, context, options.model_path, model, "", reads)
-        memory = choose_memory(context, own.cost, is_recurrent=shape.is_recurrent, window=shape.window, clock=clock)
+        memory = choose_memory(context, own.cost, is_recurrent=model.is_recurrent, window=target.window, clock=clock)
         speculator = make_speculator(target, own.cost, memory)
-    slots = make_slots(target, own, shape, memory, cache_folder)
+    slots = make_slots(target, own, memory, cache_folder)
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
     meter = Meter(own.cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
-    reader = _prompt_reader(projector, options, shape.n_ubatch) if projector is not None else None
+    reader = _prompt_reader(projector, options, context.n_ubatch) if projector is not None else None
     intake = InputProcessor(model, vocab, size.n_ctx, reader)
     images = ImageEncoder(projector) if projector is not None else None
     return Engine(own, intake, slots, meter, speculator, images), threads
@@ -235,7 +232,7 @@ def _open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> 
         return None, ""
     try:
         if not Path(options.mmproj).is_file():
-            raise LoadFailed(Sentence("There is no projector {mmproj}.", mmproj=options.mmproj))
+            raise LoadFailed("There is no projector {mmproj}.", mmproj=options.mmproj)
         n_threads = options.n_threads or core_count()
         # Not on a worker: its embeddings are needed here.
         own = [name for name in options.devices if not is_worker(name)]
@@ -251,8 +248,7 @@ def _open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> 
 
 def _with_whole_images(options: EngineOptions, projector: Projector) -> EngineOptions:
     """Return the options with batches that hold an image whose rows must be evaluated together."""
-    n_rows = max(projector.most_rows(), options.n_ubatch)
-    return replace(options, n_ubatch=n_rows, n_batch=max(n_rows, options.n_batch))
+    return replace(options, n_ubatch=max(projector.most_rows(), options.n_ubatch))
 
 
 def _prompt_reader(projector: Projector, options: EngineOptions, n_ubatch: int) -> PromptReader:
@@ -262,7 +258,7 @@ def _prompt_reader(projector: Projector, options: EngineOptions, n_ubatch: int) 
         return PromptReader(projector, model_key([Path(options.mmproj)]), n_ubatch)
     except OSError as error:
         raise LoadFailed(
-            Sentence("{mmproj} cannot be read again: {error}.", mmproj=options.mmproj, error=system_reason(error))
+            "{mmproj} cannot be read again: {error}.", mmproj=options.mmproj, error=system_reason(error)
         ) from error
 
 
@@ -281,7 +277,7 @@ def _choose_threads(
         return ThreadChoice(*[core_count()] * len(_THREAD_WIDTHS))
     chosen = {}
     for name, n_rows in _THREAD_WIDTHS.items():
-        rows = min(n_rows, options.n_batch, context.n_cells)
+        rows = min(n_rows, context.n_cells)
         times = measure(lambda count, rows=rows: _probe(context, rows, count), counts)  # type: ignore[misc]
         chosen[name] = fewest_that_pay(times)
         _log.info("threads: steps of %d rows take %s", rows, times)
@@ -399,5 +395,5 @@ def _open(model: Model, facts: ModelFacts, is_on_gpu: bool, options: EmbeddingOp
         return EmbeddingContext(model, options)
     except LoadFailed as error:
         raise LoadFailed(
-            Sentence("{message} Send shorter texts, or close other programs and try again.", message=error.message)
+            "{message} Send shorter texts, or close other programs and try again.", message=error.message
         ) from error

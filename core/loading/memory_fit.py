@@ -18,7 +18,7 @@ from core.llama.heads import why_unavailable
 from core.llama.library import listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
-from core.loading.memory_need import ContextSize, context_shape, fit_request_of, pool_cells, read_facts, with_setting
+from core.loading.memory_need import ContextSize, fit_request_of, pool_cells, read_facts, with_setting
 from core.machine.known_machine import known_machine, known_runs
 from core.values.engine_options import Device, EngineOptions
 from core.values.errors import ModelDoesNotFit, SlipstreamError
@@ -309,8 +309,7 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
         bounded = replace(options, n_cpu_moe=min(options.n_cpu_moe or 0, facts.n_layers))
         model = Model(options.model_path, bounded, n_gpu_layers=options.n_gpu_layers or 0, no_alloc=True)
         size = context_size(facts, options)
-        shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
-        context = open_context(model, options, size, shape)
+        context = open_context(model, facts, options, size)
         context.close()
         model.close()
     cache = allocations.kv_cache + allocations.of("RS")

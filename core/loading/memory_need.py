@@ -17,7 +17,6 @@ from models.estimate.fit.search import KV_TYPES, FitRequest, usual_ctx
 from models.facts.model_facts import ModelFacts, read_model
 from models.facts.projector import read_projector
 from models.formatting.json_values import value_of
-from models.formatting.sentence import Sentence
 from models.gguf.errors import GgufError
 
 
@@ -115,41 +114,6 @@ _MOST_OUTPUTS = 128
 _SNAPSHOT_SHARE, _FEWEST_SNAPSHOTS = 1 / 16, 2
 
 
-@dataclass(frozen=True, slots=True)
-class ContextShape:
-    """What the context of an engine needs besides cells.
-
-    ``is_recurrent``: texts have a recurrent state, of which ``n_snapshots`` are kept. ``window``: layers with a sliding
-    window keep only so many tokens of a text, 0: all. In both cases texts cannot be shared between sequences. Else the
-    context has one sequence more than slots, the last, through which parts of the others are saved and loaded.
-    """
-
-    is_recurrent: bool
-    window: int
-    n_slots: int
-    n_outputs: int
-    n_snapshots: int
-    n_ubatch: int
-
-    @property
-    def n_sequences(self) -> int:
-        """How many sequences the context has."""
-        return self.n_slots + (not self.is_recurrent and not self.window)
-
-
-def context_shape(facts: ModelFacts, options: EngineOptions, n_cells: int, *, is_recurrent: bool) -> ContextShape:
-    """Return the shape of the context of an engine with these options."""
-    n_ubatch = min(options.n_ubatch, n_cells)
-    return ContextShape(
-        is_recurrent=is_recurrent,
-        window=window_of(facts, options, n_cells),
-        n_slots=options.n_slots,
-        n_outputs=n_outputs(options),
-        n_snapshots=n_snapshots(facts, options, n_ubatch),
-        n_ubatch=n_ubatch,
-    )
-
-
 def n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int:
     """Return how many recurrent states to keep of each slot beside the latest, so that drafts can be taken back.
 
@@ -170,7 +134,7 @@ def n_outputs(options: EngineOptions) -> int:
     """
     if options.speculation == "off":
         return options.n_slots + 1
-    most = min(options.n_slots * (1 + MAX_DRAFT_DEPTH), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
+    most = min(options.n_slots * (1 + MAX_DRAFT_DEPTH), max(_MOST_OUTPUTS, 2 * options.n_slots))
     return max(most, options.n_slots + 1)
 
 
@@ -199,7 +163,7 @@ def dry_run(options: EngineOptions) -> MemoryNeed:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         fields = None
     if not isinstance(fields, dict):
-        raise LoadFailed(Sentence("llama.cpp cannot say what {name} would take.", name=Path(options.model_path).name))
+        raise LoadFailed("llama.cpp cannot say what {name} would take.", name=Path(options.model_path).name)
     if "problem" in fields:
         raise LoadFailed(value_of(str, fields["problem"]))
     return MemoryNeed(**fields)

@@ -347,7 +347,7 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         )
         silence_log()
         open_spark = partial(open_draft_engine, engine, model) if model.spark is not None else None
-        engines = Engines(engine, open_spark, embedder_beside(engine, command.options, model))
+        engines = Engines(engine, embedder_beside(engine, command.options, model), open_spark)
         if engine.meter.peak is None and not model.n_gpu_layers:
             # The weights are in host memory, whose bandwidth is not measured yet.
             BackgroundBandwidth(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()

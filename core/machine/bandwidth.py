@@ -88,10 +88,7 @@ def working_set(free: int) -> int:
     n_bytes = min(LARGEST_SET, free // _SHARE_OF_FREE)
     if n_bytes < SMALLEST_SET:
         raise TooLittleMemory(
-            Sentence(
-                "Only {free:size} of memory is free: too little to measure its bandwidth. Close other programs.",
-                free=free,
-            )
+            "Only {free:size} of memory is free: too little to measure its bandwidth. Close other programs.", free=free
         )
     return n_bytes
 

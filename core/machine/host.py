@@ -64,12 +64,12 @@ def name_in(cpu_info: str) -> str | None:
     return next((named[key] for key in _NAME_KEYS if key in named), None)
 
 
-def last_level_cache(folder: Path = _CACHES) -> int:
+def last_level_cache() -> int:
     """Return the size of the processor's largest cache in bytes; a typical size if the system gives none."""
     if sys.platform == "darwin":
         sizes = [_first_line(["sysctl", "-n", name]) for name in ("hw.l3cachesize", "hw.perflevel0.l2cachesize")]
         return max((int(size) for size in sizes if size.isdigit()), default=0) or _USUAL_CACHE
-    return max((_cache_size(path) for path in folder.glob("index*/size")), default=0) or _USUAL_CACHE
+    return max((_cache_size(path) for path in _CACHES.glob("index*/size")), default=0) or _USUAL_CACHE
 
 
 def _cache_size(path: Path) -> int:

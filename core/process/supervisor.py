@@ -381,13 +381,11 @@ class Supervisor:
             self._trust()
             return
         raise EngineUnavailable(
-            Sentence(
-                "The engine died {n_deaths} times in a row while this request ran, so it is not run again "
-                "before the engine has worked for {healthy_seconds:.0f} s without it. Change the request.",
-                n_deaths=self._n_deaths,
-                healthy_seconds=_HEALTHY_SECONDS,
-            ),
+            "The engine died {n_deaths} times in a row while this request ran, so it is not run again "
+            "before the engine has worked for {healthy_seconds:.0f} s without it. Change the request.",
             _HEALTHY_SECONDS - worked,
+            n_deaths=self._n_deaths,
+            healthy_seconds=_HEALTHY_SECONDS,
         )
 
     def _restart(self, generation: int) -> None:

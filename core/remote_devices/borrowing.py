@@ -30,7 +30,7 @@ from models.estimate.speed.machine import DeviceKind, Lent, Link
 from models.estimate.speed.probe import Probe
 from models.formatting.json_values import value_of
 from models.formatting.program import advice
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
 
 # Version of the messages; both sides must have the same.
@@ -45,16 +45,16 @@ _MOST_BYTES = _PIECE = 1 << 16
 _QUIET_SECONDS, _ASK_SECONDS, _ASKED = 10, 5, 3
 
 
-class NotUnderstood(Exception):
+class NotUnderstood(SentenceError):
     """The other side does not speak this protocol, or said nothing in time."""
 
 
 class MessageSocket:
-    """JSON objects and bytes over a connected socket, all within ``seconds``. Raises NotUnderstood."""
+    """JSON objects and bytes over a connected socket, for as long as a handshake may take. Raises NotUnderstood."""
 
-    def __init__(self, connection: socket.socket, seconds: float = HANDSHAKE_SECONDS) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self._deadline = time.monotonic() + seconds
+        self._deadline = time.monotonic() + HANDSHAKE_SECONDS
 
     def send(self, **fields: object) -> None:
         """Send an object."""
@@ -144,11 +144,7 @@ def enter(channel: MessageSocket, token: str) -> bool:
     hello = channel.receive()
     if hello.get("slipstream_worker") != PROTOCOL:
         raise NotUnderstood(
-            Sentence(
-                "it speaks version {its}, and this program {own}",
-                its=hello.get("slipstream_worker"),
-                own=PROTOCOL,
-            )
+            "it speaks version {its}, and this program {own}", its=hello.get("slipstream_worker"), own=PROTOCOL
         )
     theirs, mine = str(hello.get("challenge", "")), secrets.token_hex(16)
     channel.send(challenge=mine, proof=_proof(token, "engine", theirs, mine).decode())
@@ -220,11 +216,9 @@ def borrow(address: str, token: str) -> tuple[RemoteWorker, int]:
             connection.close()  # nothing happens to a descriptor that was detached
         if time.monotonic() > until:
             raise WorkerUnavailable(
-                Sentence(
-                    "The worker {address} lends its devices to another program. Wait until that ends, or start "
-                    "one more worker there at another port.",
-                    address=address,
-                )
+                "The worker {address} lends its devices to another program. Wait until that ends, or start "
+                "one more worker there at another port.",
+                address=address,
             )
         time.sleep(0.25)
 
@@ -234,12 +228,10 @@ def _connect(address: str) -> socket.socket:
         return socket.create_connection(worker_address(address), timeout=5.0)
     except (OSError, UnicodeError) as error:  # the latter for a name that can be none, as one with a part too long
         raise WorkerUnavailable(
-            Sentence(
-                "The worker {address} cannot be reached ({reason}). Check the address, and whether that "
-                "machine lends its devices now.",
-                address=address,
-                reason=system_reason(error),
-            )
+            "The worker {address} cannot be reached ({reason}). Check the address, and whether that "
+            "machine lends its devices now.",
+            address=address,
+            reason=system_reason(error),
         ) from error
 
 
@@ -250,21 +242,16 @@ def _met(channel: MessageSocket, address: str, token: str) -> RemoteWorker:
         raise _not_a_worker(address, error) from error
     if not is_known:
         raise WorkerUnavailable(
-            Sentence(
-                "The worker {address} does not know this token. It shows the right one on its own machine.",
-                address=address,
-            )
+            "The worker {address} does not know this token. It shows the right one on its own machine.", address=address
         )
     facts = _asked(channel, address, do="look")
     if facts.get("llama") != (own := version("llama-cpp-python")):
         raise WorkerUnavailable(
-            Sentence(
-                "The worker {address} has llama-cpp-python {its}, and this machine {own}. Both must be the "
-                "same: update Slipstream on the machine with the older one.",
-                address=address,
-                its=facts.get("llama"),
-                own=own,
-            )
+            "The worker {address} has llama-cpp-python {its}, and this machine {own}. Both must be the "
+            "same: update Slipstream on the machine with the older one.",
+            address=address,
+            its=facts.get("llama"),
+            own=own,
         )
     try:
         devices = tuple(value_of(Offered, fields) for fields in facts["devices"])
@@ -296,11 +283,7 @@ def _asked(channel: MessageSocket, address: str, **question: Any) -> dict[str, A
 
 def _not_a_worker(address: str, error: Exception) -> WorkerUnavailable:
     return WorkerUnavailable(
-        Sentence(
-            "What answers at {address} is no worker of this version of Slipstream ({error}).",
-            address=address,
-            error=error,
-        )
+        "What answers at {address} is no worker of this version of Slipstream ({error}).", address=address, error=error
     )
 
 
@@ -319,11 +302,7 @@ def connect_workers(options: EngineOptions) -> None:
                 Sentence("Add the worker with it on the page Server."),
             )
             raise WorkerUnavailable(
-                Sentence(
-                    "The worker {worker} wants a token, which it shows on its own machine. {how}",
-                    worker=worker,
-                    how=how,
-                )
+                "The worker {worker} wants a token, which it shows on its own machine. {how}", worker=worker, how=how
             )
         check_rpc()
         found, fd = borrow(worker, tokens[worker])

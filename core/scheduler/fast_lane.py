@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from collections.abc import Sequence as Series
 from functools import partial
@@ -174,15 +175,8 @@ def _decode_rows(rider: Sequence) -> int:
 
 def _most(least: int, most: int, is_paid: Callable[[int], bool]) -> int:
     """Return the most rows from ``least`` to ``most`` that are paid; 0 if ``least`` is not."""
-    if not is_paid(least):
-        return 0
-    if is_paid(most):
-        return most
-    low, high = least, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_paid(middle) else (low, middle)
-    return low
+    n_paid = bisect_left(range(least, most + 1), True, key=lambda rows: not is_paid(rows))
+    return least + n_paid - 1 if n_paid else 0
 
 
 class PiggybackScheduler:

@@ -65,7 +65,7 @@ def decoded(data: bytes) -> npt.NDArray[np.uint8]:
             return np.asarray(shown.convert("RGB"))
         except Exception as error:  # Pillow's decoders raise nearly everything
             raise BadRequest(
-                Sentence("The image is damaged: {error}. Send it again, or another one.", error=error), param="messages"
+                "The image is damaged: {error}. Send it again, or another one.", error=error, param="messages"
             ) from error
 
 
@@ -80,22 +80,18 @@ def _size(image: Image.Image) -> tuple[int, int]:
     width, height = image.size
     if width < 1 or height < 1 or width * height > MAX_PIXELS:
         raise BadRequest(
-            Sentence(
-                "The image has {width} x {height} pixels; the limit is {most} million. Send a smaller one.",
-                width=width,
-                height=height,
-                most=MAX_PIXELS // 1_000_000,
-            ),
+            "The image has {width} x {height} pixels; the limit is {most} million. Send a smaller one.",
+            width=width,
+            height=height,
+            most=MAX_PIXELS // 1_000_000,
             param="messages",
         )
     if max(width, height) > MAX_ASPECT * min(width, height):
         raise BadRequest(
-            Sentence(
-                "The image has {width} x {height} pixels: one side may be at most {max_aspect} times the other.",
-                width=width,
-                height=height,
-                max_aspect=MAX_ASPECT,
-            ),
+            "The image has {width} x {height} pixels: one side may be at most {max_aspect} times the other.",
+            width=width,
+            height=height,
+            max_aspect=MAX_ASPECT,
             param="messages",
         )
     return (height, width) if _orientation(image) >= _FIRST_TURNED else (width, height)
@@ -167,12 +163,10 @@ class PromptReader:
     def _check(self, chunk: ImageChunk) -> None:
         if not self.projector.is_causal and chunk.n_rows > self._n_ubatch:
             raise BadRequest(
-                Sentence(
-                    "The image takes {n_rows} tokens that this model must read at once, and it reads at most "
-                    "{n_ubatch}: send a smaller image.",
-                    n_rows=chunk.n_rows,
-                    n_ubatch=self._n_ubatch,
-                ),
+                "The image takes {n_rows} tokens that this model must read at once, and it reads at most "
+                "{n_ubatch}: send a smaller image.",
+                n_rows=chunk.n_rows,
+                n_ubatch=self._n_ubatch,
                 param="messages",
             )
 
@@ -280,7 +274,7 @@ class ImageEncoder:
                 encoding.error = error
             except Exception as error:  # a request must end even after a bug here
                 _log.exception("Encoding failed")
-                encoding.error = SlipstreamError(Sentence("The image could not be encoded: {error}", error=error))
+                encoding.error = SlipstreamError("The image could not be encoded: {error}", error=error)
             encoding.data = b""
             del encoding
             self._arrived.set()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from core.kv_cache.prefix_tree import Divergence, is_image
 from core.kv_cache.slot_table import SlotTable
-from core.llama.model import Vocab
-from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.sequence import Sequence
-from core.values.messages import CacheMiss, LaneCount, Logprob, PromptScored, RequestEvent, Started, TokenLogprob
+from core.values.messages import LaneCount
 from core.values.request import Lane
 
 # Seconds for which higher lanes may go first. They count from when a lane was last served, not from each arrival:
@@ -30,13 +26,6 @@ class WaitingQueue:
         # OrderedDict finds its first entry and removes any entry in constant time.
         self._queues: dict[Lane, OrderedDict[str, Sequence]] = {lane: OrderedDict() for lane in Lane}
         self._served_at = dict.fromkeys(Lane, float("-inf"))
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __iter__(self) -> Iterator[Sequence]:
-        for queue in self._queues.values():
-            yield from queue.values()
 
     def __contains__(self, sequence: object) -> bool:
         return isinstance(sequence, Sequence) and sequence.id in self._queues[sequence.lane]
@@ -128,13 +117,19 @@ class Scheduler:
         """True if no request can join."""
         return not self.slots.has_free or (self._is_short_of_memory and bool(self.running))
 
-    def place_next(self, now: float) -> Sequence | None:
-        """Give a slot to the next request and return it; None if no request waits or may join."""
-        if not self.waiting.size or self.is_full:
-            return None
-        return self._place_first(tuple(Lane), now)
+    def admit(self, now: float) -> Iterator[Sequence]:
+        """Give slots to waiting requests: while some are free, then to higher lanes those of batch requests.
 
-    def preemption_victim(self, now: float) -> Sequence | None:
+        Yield each request that gets one.
+        """
+        while not self.is_full and (sequence := self._place_first(tuple(Lane), now)) is not None:
+            yield sequence
+        while (victim := self._preemption_victim(now)) is not None:
+            newcomer = self._preempt(victim, now)
+            if newcomer is not None:
+                yield newcomer
+
+    def _preemption_victim(self, now: float) -> Sequence | None:
         """Return the batch request to preempt for one of a higher lane; None if there is none.
 
         It is the youngest of those that have had their term.
@@ -146,7 +141,7 @@ class Scheduler:
             return None
         return max(movable, key=lambda sequence: sequence.order)
 
-    def preempt(self, sequence: Sequence, now: float) -> Sequence | None:
+    def _preempt(self, sequence: Sequence, now: float) -> Sequence | None:
         """Put a running batch request back; return the request of a higher lane that takes its slot.
 
         None if the slot must be saved first. Until then the batch request can go on in it.
@@ -257,49 +252,3 @@ class Scheduler:
         self.running.remove(sequence)
         self.slots.release(sequence.slot)
         del sequence.slot
-
-
-class Admission:
-    """Gives slots to waiting requests."""
-
-    def __init__(self, scheduler: Scheduler, piggyback: PiggybackScheduler, vocab: Vocab) -> None:
-        """Admit requests of ``scheduler``; they join the turns of ``piggyback``."""
-        self._scheduler = scheduler
-        self._piggyback = piggyback
-        self._vocab = vocab
-
-    def admit(self, events: list[RequestEvent], now: float) -> None:
-        """Place requests while slots are free, then preempt batch requests for those of higher lanes."""
-        scheduler = self._scheduler
-        while (sequence := scheduler.place_next(now)) is not None:
-            self._start(sequence, events, now)
-        while (victim := scheduler.preemption_victim(now)) is not None:
-            newcomer = scheduler.preempt(victim, now)
-            if newcomer is not None:
-                self._start(newcomer, events, now)
-
-    def _start(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
-        """Take in a request that has got a slot; the first time, report its start."""
-        sequence.rode_at = self._piggyback.n_rides
-        if not sequence.was_started:
-            sequence.was_started = True
-            sequence.started_at = now
-            sequence.n_cached = sequence.n_past
-            sequence.cache_miss = self._cache_miss(sequence.divergence)
-            events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
-            if sequence.request.reports_progress:
-                events.append(sequence.progress(now))
-            if sequence.request.prompt_logprobs:
-                token = int(sequence.tokens.view[0])
-                first = Logprob(token, self._vocab.pieces[token], math.nan)
-                events.append(PromptScored(sequence.id, (TokenLogprob(first, ()),)))
-
-    def _cache_miss(self, divergence: Divergence | None) -> CacheMiss | None:
-        if divergence is None:
-            return None
-        pieces = self._vocab.pieces
-        stored, prompt = (
-            b"".join([b"" if is_image(token) else pieces[token] for token in tokens]).decode("utf-8", "replace")
-            for tokens in (divergence.stored, divergence.prompt)
-        )
-        return CacheMiss(divergence.position, stored, prompt)

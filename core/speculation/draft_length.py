@@ -9,6 +9,7 @@ the long run (Dinkelbach's method for fractional programs, 1967).
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from collections.abc import Sequence as Series
@@ -48,13 +49,6 @@ def slack_seconds(target: float, plain_seconds: float) -> float:
     return max(target, _SLACK * plain_seconds) - plain_seconds
 
 
-class DraftCandidate(NamedTuple):
-    """A drafted token: whose it is, and the chance that it is accepted."""
-
-    request_id: str
-    chance: float
-
-
 class LatencyBound:
     """Bounds a step by what each text gets from it: its seconds over the text's expected tokens, within the target.
 
@@ -76,10 +70,11 @@ class LatencyBound:
         """Return the seconds that the step may take where it brings one token each to all but ``drafted``."""
         return min([seconds for name, seconds in self._limits.items() if name not in drafted], default=math.inf)
 
-    def trim(self, count: int, candidates: Iterable[DraftCandidate], seconds: Callable[[int], float]) -> int:
+    def trim(self, count: int, candidates: Iterable[tuple[str, float]], seconds: Callable[[int], float]) -> int:
         """Return how many of the first ``count`` drafted tokens can be verified with nobody waiting too long.
 
-        ``candidates`` come in the order in which they are verified; the step takes ``seconds`` with so many of them.
+        ``candidates`` are, in the order in which they are verified, the id of each token's request and its chance to be
+        accepted; the step takes ``seconds`` with so many of them.
         """
         if not self._limits or seconds(count) <= self._least:
             return count
@@ -116,11 +111,8 @@ class StepCost(NamedTuple):
     spent: float = 0.0
     n_even: int = 0
 
-    def within_latency(self, count: int, candidates: Iterable[DraftCandidate]) -> int:
-        """Return how many of the first ``count`` drafted tokens can be verified with nobody waiting too long.
-
-        ``candidates`` come in the order in which they are verified.
-        """
+    def within_latency(self, count: int, candidates: Iterable[tuple[str, float]]) -> int:
+        """Return how many of the first ``count`` drafted tokens can be verified with nobody waiting too long."""
         return self.latency_bound.trim(
             count, candidates, lambda rows: self.spent + self.step_seconds(self.n_rows + rows)
         )
@@ -132,16 +124,9 @@ class StepCost(NamedTuple):
 
     def rows_within(self, seconds: float, most: int) -> int:
         """Return how many drafted rows, up to ``most``, fit into a step of ``seconds``."""
-        fits = 0
         if math.isinf(seconds) or self.step_seconds(self.n_rows + most) <= seconds:
             return most
-        while fits < most:
-            middle = (fits + most + 1) // 2
-            if self.step_seconds(self.n_rows + middle) <= seconds:
-                fits = middle
-            else:
-                most = middle - 1
-        return fits
+        return bisect_right(range(1, most), seconds, key=lambda rows: self.step_seconds(self.n_rows + rows))
 
     def shared_by(self, n_alike: int) -> StepCost:
         """Return the cost for each of ``n_alike`` texts that share the step and draft as much."""
@@ -316,9 +301,7 @@ def keep_what_pays(chains: list[DraftChain], cost: StepCost, gains_of: Callable[
         key=lambda entry: (-entry[0], -entry[1]),
     )[: max(cost.room, 0)]
     count = best_cut([gain for _, _, _, gain in tokens], cost)
-    count = cost.within_latency(
-        count, (DraftCandidate(chain.sequence.id, chain.reach[-depth]) for _, depth, chain, _ in tokens)
-    )
+    count = cost.within_latency(count, ((chain.sequence.id, chain.reach[-depth]) for _, depth, chain, _ in tokens))
     sizes: dict[int, int] = {}
     for _, _, chain, _ in tokens[:count]:
         sizes[id(chain)] = sizes.get(id(chain), 0) + 1
@@ -342,7 +325,7 @@ def keep_evenly(chains: list[DraftChain], cost: StepCost, gains_of: Callable[[Dr
         left = promised - cost.rate * (cost.step_seconds(cost.n_rows + size * n_sequences) - least)
         if left > worth:
             depth, worth = size, left
-    candidates = (DraftCandidate(chain.sequence.id, chain.reach[place]) for place in range(depth) for chain in chains)
+    candidates = ((chain.sequence.id, chain.reach[place]) for place in range(depth) for chain in chains)
     depth = cost.within_latency(depth * len(chains), candidates) // max(len(chains), 1)
     for chain in chains:
         chain.truncate(depth)

@@ -28,7 +28,8 @@ _FADED_AT_ONCE = 0.01
 # A step that took more than this many times the plain one met a suspended machine or a jump of the clock: drafting
 # never costs that much, and must not be forbidden for it.
 HICCUP = 8.0
-# What was won and lost fades within so many seconds of decoding.
+# What was won and lost fades within so many seconds of decoding: so old gains do not pay for long losses, nor do old
+# losses forbid what pays now.
 _MEMORY = 20.0
 _START_MEAN = 0.6
 # How much the speed-up of one text says about the next.
@@ -50,14 +51,10 @@ class RiskBudget:
     draft as they like pay for losses where ``n_even`` texts must draft alike: each such number has its own account.
     """
 
-    def __init__(self, credit: float, memory: float = _MEMORY) -> None:
-        """``credit`` seconds may be risked before anything was won. What is older than ``memory`` seconds fades.
-
-        So old gains do not pay for long losses, nor do old losses forbid what pays now.
-        """
+    def __init__(self, credit: float) -> None:
+        """``credit`` seconds may be risked before anything was won."""
         self.credit = credit
         self.n_even = 0
-        self._memory = memory
         self._unfaded = 0.0
         self._elapsed: dict[int, float] = {}
         self._balances: dict[tuple[str, int], float] = {}
@@ -89,8 +86,8 @@ class RiskBudget:
         """Add seconds of decoding."""
         self._elapsed[self.n_even] = self._elapsed.get(self.n_even, 0.0) + seconds
         self._unfaded += seconds
-        if self._unfaded > _FADED_AT_ONCE * self._memory:
-            fade = max(0.0, 1.0 - self._unfaded / self._memory)
+        if self._unfaded > _FADED_AT_ONCE * _MEMORY:
+            fade = max(0.0, 1.0 - self._unfaded / _MEMORY)
             self._unfaded = 0.0
             for n_even in self._elapsed:
                 self._elapsed[n_even] *= fade
@@ -140,7 +137,7 @@ class Backoff:
 
 @dataclass(slots=True)
 class OwnTime:
-    """The seconds that our own code takes beyond what is predicted, by the latest times.
+    """The seconds that our own code takes, beyond what is predicted of it, by the latest times.
 
     In short steps they decide whether drafts pay: around a round of 0.1 ms our own code takes as long again.
     """
@@ -148,7 +145,7 @@ class OwnTime:
     seconds: float = 0.0
 
     def learn(self, taken: float, most: float) -> None:
-        """It took so many seconds beyond the prediction; more than ``most`` was chance."""
+        """It took so many seconds; more than ``most`` was chance."""
         self.seconds += _OWN_WEIGHT * (min(max(taken, 0.0), most) - self.seconds)
 
     def fade(self) -> None:

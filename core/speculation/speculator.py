@@ -20,24 +20,16 @@ from core.speculation.draft_length import (
 )
 from core.speculation.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates, OwnTime
 from core.speculation.proposer_choice import DraftGrowth, ProposerChoice
+from core.speculation.proposers.context_proposer import HiddenStateProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.proposers.free_proposers import GrammarProposer, NgramProposer
-from core.speculation.proposers.proposer import (
-    CostlyProposer,
-    DraftChain,
-    DraftStats,
-    Evaluated,
-    Proposer,
-    TargetObserver,
-)
+from core.speculation.proposers.proposer import CostlyProposer, DraftChain, DraftStats, Evaluated, Proposer
 from core.values.engine_options import MAX_DRAFT_DEPTH
 
 # A chain whose chance has sunk below this cannot pay in any step.
 _HOPELESS = 0.02
 # So many plain steps may be lost on trying a proposer out before anything was won.
 _CREDIT_STEPS = 2.0
-# What it takes to decide is learnt from the latest steps: one has this weight, and is capped at so many times the mean.
-_DECIDING_WEIGHT, _DECIDING_OUTLIER = 0.1, 3.0
 # Deciding to draft nothing may take this share of the time; it is done again after so many steps at most.
 _DECIDING_SHARE, _LONGEST_REST = 0.004, 128
 # An n-gram that does not pay is a sign that another one will: such texts are looked at more often.
@@ -52,13 +44,8 @@ class StepTimes(NamedTuple):
     decode: float
 
 
-class _Outcome(NamedTuple):
-    """A text got ``n_new`` tokens from a step with ``n_drafted`` drafted ones; ``proposer`` drafted last for it."""
-
-    state: DraftState
-    n_new: int
-    proposer: str
-    n_drafted: int
+# A text got so many tokens from a step, with so many drafted ones.
+_Outcome = tuple[DraftState, int, int]
 
 
 class Speculator:
@@ -73,10 +60,10 @@ class Speculator:
         cost: CostModel,
         *,
         n_ctx: int,
+        memory: AttentionMemory,
         ngram: NgramProposer | None = None,
         paid: Series[CostlyProposer] = (),
         fixed_depth: int | None = None,
-        memory: AttentionMemory | None = None,
         end_tokens: Collection[int] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -84,7 +71,7 @@ class Speculator:
 
         ``fixed_depth`` switches the decision off, to compare with it: always so many tokens of the first paid proposer,
         or of n-grams where there is none. ``memory`` takes rejected tokens back: it bounds the depth, and what it
-        costs is charged. None: free. ``end_tokens`` end a text: nothing is drafted beyond one.
+        costs is charged. ``end_tokens`` end a text: nothing is drafted beyond one.
         """
         self.stats = DraftStats()
         self.cost = cost
@@ -92,9 +79,9 @@ class Speculator:
         self._ngram = ngram
         grammar = GrammarProposer()
         self.proposers: tuple[Proposer, ...] = (grammar, *((ngram,) if ngram is not None else ()), *paid)
-        self._observers = tuple(proposer for proposer in self.paid if isinstance(proposer, TargetObserver))
+        self._observers = tuple(proposer for proposer in self.paid if isinstance(proposer, HiddenStateProposer))
         # Where going back is free, it is not asked for what it costs.
-        self._checkpoints = memory if memory is not None and memory.replays else None
+        self._checkpoints = memory if memory.replays else None
         self._clock = clock
         self._end_tokens = frozenset(end_tokens)
         credit = _CREDIT_STEPS * cost.time(1)
@@ -103,7 +90,7 @@ class Speculator:
         self._growth = DraftGrowth(
             self._states,
             n_ctx=n_ctx,
-            most=min(MAX_DRAFT_DEPTH, memory.reach) if memory is not None else MAX_DRAFT_DEPTH,
+            most=min(MAX_DRAFT_DEPTH, memory.reach),
             end_tokens=end_tokens,
             checkpoints=self._checkpoints,
             clock=clock,
@@ -122,8 +109,8 @@ class Speculator:
         self._is_at_rest = False
         # What it takes to commit a step with drafts, beyond that of as many plain tokens.
         self._commit_overhead = OwnTime()
-        # Seconds it takes to find no n-gram, and to find that nothing pays.
-        self._search_seconds = self._decision_seconds = 0.0
+        # What it takes for each text to find no n-gram, and to find that nothing pays.
+        self._search, self._decision = OwnTime(), OwnTime()
 
     @property
     def draft_model(self) -> DraftModelProposer | None:
@@ -183,9 +170,8 @@ class Speculator:
             began = self._clock()
             missed = [sequence for sequence in looking if not ngram.has_match(sequence)]
             if missed:
-                taken = (self._clock() - began) / len(looking)
-                self._search_seconds = _lately(self._search_seconds, taken)
-                longest = self._longest_rest(self._search_seconds, len(decoding))
+                self._search.learn((self._clock() - began) / len(looking), self.cost.time(len(decoding)))
+                longest = self._longest_rest(self._search.seconds, len(decoding))
                 for sequence in missed:
                     states.by_id[sequence.id].ngram_backoff.back_off(longest)
             n_found = len(looking) - len(missed)
@@ -270,9 +256,9 @@ class Speculator:
             self._commit_overhead.fade()
             self._growth.round_overhead.fade()
         if not kept and not self._growth.spent:
-            self._decision_seconds = _lately(self._decision_seconds, (self._clock() - began) / len(decoding))
-        states.longest_rest = max(self._longest_rest(self._decision_seconds, len(decoding)), SHORT_REST)
-        longest = self._longest_rest(self._decision_seconds, len(decoding), _JUDGING_SHARE)
+            self._decision.learn((self._clock() - began) / len(decoding), self.cost.time(len(decoding)))
+        states.longest_rest = max(self._longest_rest(self._decision.seconds, len(decoding)), SHORT_REST)
+        longest = self._longest_rest(self._decision.seconds, len(decoding), _JUDGING_SHARE)
         for sequence in states.due_for_ngrams(decoding) if self._ngram is not None else ():
             backoff = states.by_id[sequence.id].ngram_backoff
             if sequence.id in kept:
@@ -367,7 +353,7 @@ class Speculator:
         if self._ngram is not None:
             has_ended = choices[-1] in self._end_tokens
             self._ngram.advance(sequence, list(choices[:-1] if has_ended else choices), n_drafted_by_ngrams)
-        return _Outcome(state, len(choices), state.drafted_by, n_drafted)
+        return state, len(choices), n_drafted
 
     def _judge_unverified(self, chain: DraftChain | None, choices: Series[int], n_accepted: int) -> None:
         """Learn from the first token that was drafted but not verified, where the target's own is known."""
@@ -387,7 +373,7 @@ class Speculator:
         """Book what drafting has won or lost in a step. An end token counts as one."""
         growth, plain_step = self._growth, times.plain
         way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
-        n_rows = sum([outcome.n_drafted for outcome in outcomes])
+        n_rows = sum([n_drafted for _, _, n_drafted in outcomes])
         committing = self._commit_overhead.seconds if n_rows else 0.0
         spent = times.decode + self._seconds + way_back + committing
         self.budget.add_elapsed(spent)
@@ -400,11 +386,11 @@ class Speculator:
         # And it took time to decide on them. Where nothing was drafted, those who were asked in vain have taken it.
         deciding = max(self._seconds - sum([time.seconds for time in growth.times]), 0.0)
         in_vain = deciding / len(growth.times) if growth.spent and growth.times and not n_rows else 0.0
-        for state, n_new, proposer, n_drafted in outcomes:
+        for state, n_new, n_drafted in outcomes:
             state.settle_backoff(plain_step)
             lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(outcomes))
-            if proposer and (won := plain * (n_new - 1) - lost):
-                self.budget.book(proposer, won - deciding * n_drafted / max(n_rows, 1))
+            if state.drafted_by and (won := plain * (n_new - 1) - lost):
+                self.budget.book(state.drafted_by, won - deciding * n_drafted / max(n_rows, 1))
             if spent > 0.0:
                 state.learn_speed(n_new, plain_step, spent)
         for _, proposer, seconds in growth.times:
@@ -438,8 +424,3 @@ class Speculator:
         """Free the proposers."""
         for proposer in self.paid:
             proposer.close()
-
-
-def _lately(known: float, taken: float) -> float:
-    """Return the mean of what something takes lately, where it has just taken ``taken`` seconds."""
-    return known + _DECIDING_WEIGHT * (min(taken, _DECIDING_OUTLIER * known) - known) if known else taken

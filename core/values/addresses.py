@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from core.values.errors import BadOption
-from models.formatting.sentence import Sentence
 
 WORKER_SCHEME = "rpc://"
 DEFAULT_WORKER_PORT = 8643  # the server has 8642
@@ -29,10 +28,7 @@ def worker_address(device: str) -> tuple[str, int]:
         host = None
     if not is_worker(device) or not host or parts.path or parts.query or parts.username:
         raise BadOption(
-            Sentence(
-                "A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.",
-                device=repr(device),
-            )
+            "A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.", device=repr(device)
         )
     return host, port
 
@@ -68,9 +64,7 @@ def origins_of(texts: Iterable[str]) -> tuple[str, ...]:
 
 def _no_origin(text: str) -> BadOption:
     return BadOption(
-        Sentence(
-            "{text} is no address of web pages: write it as https://example.com or http://localhost:3000, without "
-            "what follows behind the name.",
-            text=repr(text.strip()[:80]),
-        )
+        "{text} is no address of web pages: write it as https://example.com or http://localhost:3000, without "
+        "what follows behind the name.",
+        text=repr(text.strip()[:80]),
     )

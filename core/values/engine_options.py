@@ -63,6 +63,8 @@ KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 DEFAULT_KV_TYPE: KvType = "f16"
 # Rows that llama.cpp evaluates at a time, its own default.
 DEFAULT_UBATCH = 512
+# Rows of a step at most, llama.cpp's own default of n_batch: far more than slots, drafts and a prefill chunk take.
+MAX_STEP_ROWS = 2048
 # From this many rows on a step counts as wide, as in prefill, and has its own number of threads.
 MANY_ROWS = 32
 # Requests that run at once. Benchmarks and probes use it too, because attention and kernels depend on it.
@@ -116,7 +118,6 @@ class EngineOptions:
     n_ctx: int | None = None
     n_cells: int | None = None
     n_slots: int = DEFAULT_SLOTS
-    n_batch: int = 2048
     n_ubatch: int = DEFAULT_UBATCH
     n_threads: int | None = None
     n_gpu_layers: int | None = None
@@ -158,38 +159,15 @@ class EngineOptions:
         _one_of(Sentence("flash attention"), self.flash_attention, FlashAttention)
         _one_of(Sentence("pooling"), self.pooling, Pooling)
         _one_of(Sentence("type of the KV cache"), self.kv_type, KvType)
-        if not 1 <= self.n_ubatch <= self.n_batch <= 65_536:
-            raise BadOption(
-                Sentence(
-                    "The batch sizes must satisfy 1 <= n_ubatch <= n_batch <= 65536, not n_ubatch {n_ubatch}, "
-                    "n_batch {n_batch}.",
-                    n_ubatch=self.n_ubatch,
-                    n_batch=self.n_batch,
-                )
-            )
-        if self.n_batch < self.n_slots:
-            raise BadOption(
-                Sentence(
-                    "n_batch ({n_batch}) must be at least the number of slots ({n_slots}).",
-                    n_batch=self.n_batch,
-                    n_slots=self.n_slots,
-                )
-            )
         if self.n_ctx is not None and self.n_cells is not None and self.n_cells < self.n_ctx:
             raise BadOption(
-                Sentence(
-                    "{n_cells} KV cells cannot hold one context of {n_ctx} tokens.",
-                    n_cells=self.n_cells,
-                    n_ctx=self.n_ctx,
-                )
+                "{n_cells} KV cells cannot hold one context of {n_ctx} tokens.", n_cells=self.n_cells, n_ctx=self.n_ctx
             )
         for worker in self.workers:
             worker_address(worker)
         if self.flash_attention == "off" and self.cache_type not in ("f32", "f16", "bf16"):
             raise BadOption(
-                Sentence(
-                    "A KV cache of type {kv_type} needs flash attention: set it to auto or on.", kv_type=self.kv_type
-                )
+                "A KV cache of type {kv_type} needs flash attention: set it to auto or on.", kv_type=self.kv_type
             )
 
     @property
@@ -206,17 +184,17 @@ class EngineOptions:
 
 def _within(what: str, value: int | None, low: int, high: int | None = None) -> None:
     if value is not None and value < low and high is None:
-        raise BadOption(Sentence("The {what} must be at least {low}, not {value}.", what=what, low=low, value=value))
+        raise BadOption("The {what} must be at least {low}, not {value}.", what=what, low=low, value=value)
     if value is not None and high is not None and not low <= value <= high:
         facts = {"what": what, "low": low, "high": high, "value": value}
-        raise BadOption(Sentence("The {what} must be between {low} and {high}, not {value}.", **facts))
+        raise BadOption("The {what} must be between {low} and {high}, not {value}.", **facts)
 
 
 def _one_of(what: str, value: str | None, kind: object) -> None:
     choices = get_args(kind)
     if value is not None and value not in choices:
         facts = {"what": what, "choices": ", ".join(choices), "value": repr(value)}
-        raise BadOption(Sentence("The {what} must be one of {choices}, not {value}.", **facts))
+        raise BadOption("The {what} must be one of {choices}, not {value}.", **facts)
 
 
 # Bytes of a cache line, and of an output's index.

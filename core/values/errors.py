@@ -15,10 +15,10 @@ SlipstreamError
 
 from __future__ import annotations
 
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, SentenceError
 
 
-class SlipstreamError(Exception):
+class SlipstreamError(SentenceError):
     """Base of every error shown to a user: its text says what happened and what to do."""
 
     @property
@@ -36,8 +36,8 @@ class BadRequest(SlipstreamError):
 
     code: str | None = None
 
-    def __init__(self, message: str, param: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, text: str, /, param: str | None = None, **facts: object) -> None:
+        super().__init__(text, **facts)
         self.param = param
 
 
@@ -65,13 +65,11 @@ class InputTooLong(BadRequest):
 
     def __init__(self, index: int, n_tokens: int, n_most: int) -> None:
         super().__init__(
-            Sentence(
-                "Input {index} has {n_tokens:,} tokens, and this model takes {n_most:,} at most. Shorten it, "
-                "or send it in parts.",
-                index=index,
-                n_tokens=n_tokens,
-                n_most=n_most,
-            ),
+            "Input {index} has {n_tokens:,} tokens, and this model takes {n_most:,} at most. Shorten it, "
+            "or send it in parts.",
+            index=index,
+            n_tokens=n_tokens,
+            n_most=n_most,
             param="input",
         )
         self.n_prompt, self.n_ctx = n_tokens, n_most
@@ -102,13 +100,11 @@ class ModelDoesNotFit(LoadFailed):
 
     def __init__(self, needed: int, free: int, detail: str = "", device: str = "") -> None:
         super().__init__(
-            Sentence(
-                "This model needs {needed:size} of memory{where}, and {free:size} is free. {detail}",
-                needed=needed,
-                where=Sentence(" on {device}", device=device) if device else "",
-                free=free,
-                detail=detail or Sentence("Choose a smaller quantisation, a smaller context, or close other programs."),
-            )
+            "This model needs {needed:size} of memory{where}, and {free:size} is free. {detail}",
+            needed=needed,
+            where=Sentence(" on {device}", device=device) if device else "",
+            free=free,
+            detail=detail or Sentence("Choose a smaller quantisation, a smaller context, or close other programs."),
         )
         self.needed, self.free = needed, free
 
@@ -120,6 +116,6 @@ class WorkerUnavailable(LoadFailed):
 class EngineUnavailable(SlipstreamError):
     """No engine takes the request now. ``retry_after`` is seconds until one may, None if unknown."""
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, text: str, /, retry_after: float | None = None, **facts: object) -> None:
+        super().__init__(text, **facts)
         self.retry_after = retry_after

@@ -69,11 +69,7 @@ class ModelSettings:
             raise BadSetting(f"{error.message[:1].upper()}{error.message[1:]}") from error
         if self.speed is not None and self.speed not in set(ReplySpeed):
             raise BadSetting(
-                Sentence(
-                    "The speed must be one of {speeds}, not {speed}.",
-                    speeds=", ".join(ReplySpeed),
-                    speed=repr(self.speed),
-                )
+                "The speed must be one of {speeds}, not {speed}.", speeds=", ".join(ReplySpeed), speed=repr(self.speed)
             )
         if self.draft is not None and not self.draft.strip():
             raise BadSetting(Sentence("The draft is the name of a model. To draft with the recommended one, reset it."))
@@ -110,7 +106,7 @@ def settings_from(saved: object) -> tuple[ModelSettings, tuple[str, ...]]:
     for name, value in saved.items():
         try:
             if name not in NAMES or not _has_type(name, value):
-                raise BadSetting(Sentence("{name} cannot be {value}.", name=name, value=repr(str(value)[:40])))
+                raise BadSetting("{name} cannot be {value}.", name=name, value=repr(str(value)[:40]))
             settings = ModelSettings(**(settings.given | {name: value}))
         except BadSetting as error:
             problems.append(Sentence("A saved setting is not used: {message}", message=error.message))
@@ -129,7 +125,7 @@ def setting_name(typed: str) -> str:
     name = typed.strip().lower().replace("-", "_")
     if name not in NAMES:
         raise BadSetting(
-            Sentence("There is no setting {typed}. Settings: {names}.", typed=repr(typed[:40]), names=", ".join(NAMES))
+            "There is no setting {typed}. Settings: {names}.", typed=repr(typed[:40]), names=", ".join(NAMES)
         )
     return name
 
@@ -140,9 +136,7 @@ def _typed(typed_name: str, text: str) -> int | float | str:
     try:
         return kind(text if kind is str else text.strip())
     except ValueError:
-        raise BadSetting(
-            Sentence("{name} must be {what}, not {text}.", name=name, what=what, text=repr(text[:40]))
-        ) from None
+        raise BadSetting("{name} must be {what}, not {text}.", name=name, what=what, text=repr(text[:40])) from None
 
 
 def _has_type(name: str, value: object) -> bool:
@@ -156,11 +150,9 @@ def _check_system(system: str) -> None:
         raise BadSetting(Sentence("The system prompt is empty. To have none, reset it."))
     if len(system) > MAX_SYSTEM_CHARACTERS:
         raise BadSetting(
-            Sentence(
-                "The system prompt has {n_system:,} characters, more than {max_system_characters:,}.",
-                n_system=len(system),
-                max_system_characters=MAX_SYSTEM_CHARACTERS,
-            )
+            "The system prompt has {n_system:,} characters, more than {max_system_characters:,}.",
+            n_system=len(system),
+            max_system_characters=MAX_SYSTEM_CHARACTERS,
         )
     if system != system.encode("utf-8", "replace").decode():
         raise BadSetting(Sentence("The system prompt has halves of surrogate pairs, which are not text."))

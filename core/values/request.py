@@ -142,12 +142,10 @@ class Constraint:
             raise BadRequest(f"The {self.name} is empty: leave the field out for a free reply.", param=self.field)
         if len(self.text) > MAX_CHARACTERS:
             raise BadRequest(
-                Sentence(
-                    "The {name} has {n:,} characters, at most {most:,} are allowed.",
-                    name=self.name,
-                    n=len(self.text),
-                    most=MAX_CHARACTERS,
-                ),
+                "The {name} has {n:,} characters, at most {most:,} are allowed.",
+                name=self.name,
+                n=len(self.text),
+                most=MAX_CHARACTERS,
                 param=self.field,
             )
 

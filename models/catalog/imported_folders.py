@@ -12,7 +12,7 @@ from pathlib import Path
 
 from models.files.disk import write_whole
 from models.formatting.json_values import plain, value_of
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
 
 # Limits far above any real folder of Ollama's.
@@ -33,7 +33,7 @@ class FolderKind(StrEnum):
     GPT4ALL = "GPT4All"
 
 
-class ImportRefused(Exception):
+class ImportRefused(SentenceError):
     """A folder that cannot be imported: the text says why and what to do."""
 
 
@@ -62,16 +62,12 @@ def recognise(folder: Path) -> ImportedFolder:
         if not folder.is_dir():
             what = Sentence("is no folder") if folder.exists() else Sentence("does not exist")
             raise ImportRefused(
-                Sentence(
-                    "{folder} {what}. Give a folder that has GGUF files somewhere in it.", folder=folder, what=what
-                )
+                "{folder} {what}. Give a folder that has GGUF files somewhere in it.", folder=folder, what=what
             )
         os.listdir(folder)
     except OSError as error:
         raise ImportRefused(
-            Sentence(
-                "{folder} cannot be read: {reason}. Check its permissions.", folder=folder, reason=system_reason(error)
-            )
+            "{folder} cannot be read: {reason}. Check its permissions.", folder=folder, reason=system_reason(error)
         ) from error
     for below in ("", "models", "hub", "llamacpp/models"):
         place = folder / below

@@ -48,25 +48,26 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
     if len(found) == 1:
         if found[0].missing:
             raise NothingToChoose(
-                Sentence(
-                    "{repo_id} lacks {missing} of the parts of {name}. Choose another one.",
-                    repo_id=repository.repo_id,
-                    missing=found[0].missing,
-                    name=found[0].name,
-                )
+                "{repo_id} lacks {missing} of the parts of {name}. Choose another one.",
+                repo_id=repository.repo_id,
+                missing=found[0].missing,
+                name=found[0].name,
             )
         return found[0]
     if not repository.models:
         raise NothingToChoose(
-            Sentence("{repo_id} has no GGUF files. Search for a repository that has.", repo_id=repository.repo_id)
+            "{repo_id} has no GGUF files. Search for a repository that has.", repo_id=repository.repo_id
         )
     several = found or models or repository.models
     names = ", ".join(f"{item.quantisation or item.name} ({size(item.n_bytes)})" for item in several[:30])
     problem = Sentence("Say which one") if found else Sentence("{wanted} is not one of them", wanted=repr(wanted))
     example = several[0].quantisation or several[0].files[0].path
     raise NothingToChoose(
-        Sentence("{repo_id} has {names}. {problem}.", repo_id=repository.repo_id, names=names, problem=problem),
+        "{repo_id} has {names}. {problem}.",
         f"{repository.repo_id}:{example}",
+        repo_id=repository.repo_id,
+        names=names,
+        problem=problem,
     )
 
 

@@ -209,12 +209,10 @@ def read_model(path: Path) -> ModelFacts:
     for number, file in enumerate(files, 1):
         if len(files) > 1 and not file.exists():
             raise GgufError(
-                Sentence(
-                    "Part {number} of {n_files} is missing: {name}. Download it to the same folder.",
-                    number=number,
-                    n_files=len(files),
-                    name=file.name,
-                )
+                "Part {number} of {n_files} is missing: {name}. Download it to the same folder.",
+                number=number,
+                n_files=len(files),
+                name=file.name,
             )
         headers.append(read_header(file))
     return facts_from(headers, files)

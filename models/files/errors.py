@@ -17,13 +17,13 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
 
 _KEPT = Sentence("What has arrived is kept: start the download again, and it goes on from there.")
 
 
-class DownloadError(Exception):
+class DownloadError(SentenceError):
     """Base of every error about a download: its text says what happened and what to do."""
 
 
@@ -33,20 +33,17 @@ class UnsafeName(DownloadError):
     def __init__(self, name: str, why: str) -> None:
         shown = name if len(name) <= 80 else name[:77] + "..."
         super().__init__(
-            Sentence(
-                "The repository has a file called {shown}, which {why}. It is not downloaded: choose another "
-                "repository.",
-                shown=repr(shown),
-                why=why,
-            )
+            "The repository has a file called {shown}, which {why}. It is not downloaded: choose another repository.",
+            shown=repr(shown),
+            why=why,
         )
 
 
 class NothingToChoose(DownloadError):
     """The user's words fit no model, or several; ``example`` is a name that would fit one, or ""."""
 
-    def __init__(self, message: str, example: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, text: str, /, example: str = "", **facts: object) -> None:
+        super().__init__(text, **facts)
         self.example = example
 
 
@@ -55,14 +52,12 @@ class NoSpace(DownloadError):
 
     def __init__(self, folder: Path, needed: int, free: int) -> None:
         super().__init__(
-            Sentence(
-                "{needed:size} are needed in {folder} and {free:size} are free: {missing:size} are "
-                "missing. Free some space, or choose a smaller quantisation.",
-                needed=needed,
-                folder=folder,
-                free=free,
-                missing=needed - free,
-            )
+            "{needed:size} are needed in {folder} and {free:size} are free: {missing:size} are "
+            "missing. Free some space, or choose a smaller quantisation.",
+            needed=needed,
+            folder=folder,
+            free=free,
+            missing=needed - free,
         )
         self.needed, self.free = needed, free
 
@@ -72,12 +67,10 @@ class DiskFull(DownloadError):
 
     def __init__(self, folder: Path, missing: int) -> None:
         super().__init__(
-            Sentence(
-                "The disk of {folder} is full, and {missing:size} are still to come. Free that much. {kept}",
-                folder=folder,
-                missing=missing,
-                kept=_KEPT,
-            )
+            "The disk of {folder} is full, and {missing:size} are still to come. Free that much. {kept}",
+            folder=folder,
+            missing=missing,
+            kept=_KEPT,
         )
         self.missing = missing
 
@@ -87,11 +80,9 @@ class FolderRefused(DownloadError):
 
     def __init__(self, folder: Path, reason: str) -> None:
         super().__init__(
-            Sentence(
-                "{folder} cannot be written: {reason}. Change its permissions, or choose another folder for models.",
-                folder=folder,
-                reason=reason,
-            )
+            "{folder} cannot be written: {reason}. Change its permissions, or choose another folder for models.",
+            folder=folder,
+            reason=reason,
         )
 
 
@@ -101,12 +92,10 @@ class ConnectionLost(DownloadError):
     def __init__(self, seconds: float, reason: str) -> None:
         why = Sentence(" ({reason})", reason=reason) if reason else ""
         super().__init__(
-            Sentence(
-                "Nothing has arrived for {seconds:.0f} seconds{why}. Check the network. {kept}",
-                seconds=seconds,
-                why=why,
-                kept=_KEPT,
-            )
+            "Nothing has arrived for {seconds:.0f} seconds{why}. Check the network. {kept}",
+            seconds=seconds,
+            why=why,
+            kept=_KEPT,
         )
 
 
@@ -115,11 +104,9 @@ class WrongContent(DownloadError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            Sentence(
-                "{name} was downloaded twice and is not what the Hub announces: its checksum differs. It was "
-                "deleted. A proxy may change downloads, or the Hub's copy is damaged: try again later.",
-                name=name,
-            )
+            "{name} was downloaded twice and is not what the Hub announces: its checksum differs. It was "
+            "deleted. A proxy may change downloads, or the Hub's copy is damaged: try again later.",
+            name=name,
         )
 
 
@@ -127,16 +114,14 @@ class ChangedOnHub(DownloadError):
     """The file has changed since its download began."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(
-            Sentence("{name} keeps changing on the Hub while it is downloaded. Try again in a while.", name=name)
-        )
+        super().__init__("{name} keeps changing on the Hub while it is downloaded. Try again in a while.", name=name)
 
 
 class Stopped(DownloadError):
     """The user paused or cancelled the download."""
 
     def __init__(self) -> None:
-        super().__init__(Sentence("The download was stopped. {kept}", kept=_KEPT))
+        super().__init__("The download was stopped. {kept}", kept=_KEPT)
 
 
 def as_download_errors(error: OSError, folder: Path, missing: int) -> DownloadError:

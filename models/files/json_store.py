@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from models.files.disk import write_whole
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, SentenceError
 from models.formatting.system_error import system_reason
 
 # Seconds to wait for another program's lock, and the size in bytes from which a file cannot be Slipstream's.
@@ -18,7 +18,7 @@ _LOCK_SECONDS = 10.0
 _MAX_BYTES = 16 << 20
 
 
-class StoreRefused(Exception):
+class StoreRefused(SentenceError):
     """The file cannot be changed: the text says why and what to do."""
 
 
@@ -73,18 +73,14 @@ class JsonStore:
                     self._write(entries)
             except Timeout:
                 raise StoreRefused(
-                    Sentence(
-                        "Another program has been writing {path} for some time. Try again in a moment.", path=self.path
-                    )
+                    "Another program has been writing {path} for some time. Try again in a moment.", path=self.path
                 ) from None
             except OSError as error:
                 reason = system_reason(error)
                 raise StoreRefused(
-                    Sentence(
-                        "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
-                        path=self.path,
-                        reason=reason,
-                    )
+                    "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
+                    path=self.path,
+                    reason=reason,
                 ) from error
 
     def _read(self) -> dict[str, Any]:

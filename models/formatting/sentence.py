@@ -56,6 +56,13 @@ class Sentence(str):
         return _made_of, (self.text, dict(self.facts))
 
 
+class SentenceError(Exception):
+    """An error that is shown to a user. With ``facts`` for its {holes}, its text becomes a sentence."""
+
+    def __init__(self, text: str = "", /, **facts: object) -> None:
+        super().__init__(Sentence(text, **facts) if facts else text)
+
+
 def joined(sentences: Iterable[str], between: str = " ") -> Sentence:
     """Return several sentences as one; empty ones are left out."""
     parts = [sentence for sentence in sentences if sentence]

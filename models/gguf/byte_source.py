@@ -45,7 +45,7 @@ class FileSource:
         if not stat.S_ISREG(status.st_mode):
             kind = Sentence("a folder") if stat.S_ISDIR(status.st_mode) else Sentence("not a plain file")
             raise UnreadableFile(
-                Sentence("{name} is {kind}. Choose a model file that ends in .gguf.", name=path.name or path, kind=kind)
+                "{name} is {kind}. Choose a model file that ends in .gguf.", name=path.name or path, kind=kind
             )
         return cls(path, status.st_size)
 

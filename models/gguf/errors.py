@@ -9,10 +9,10 @@ GgufError
 
 from __future__ import annotations
 
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, SentenceError
 
 
-class GgufError(Exception):
+class GgufError(SentenceError):
     """Base of every error about a model file: its text says what happened and what to do."""
 
 
@@ -29,13 +29,11 @@ class TruncatedGguf(GgufError):
 
     def __init__(self, name: str, needed: int, actual: int) -> None:
         super().__init__(
-            Sentence(
-                "{name} is incomplete: it has {actual:,} bytes, and at least {needed:,} belong to it. The "
-                "download or the copy was probably cut short: download the file again.",
-                name=name,
-                actual=actual,
-                needed=needed,
-            )
+            "{name} is incomplete: it has {actual:,} bytes, and at least {needed:,} belong to it. The "
+            "download or the copy was probably cut short: download the file again.",
+            name=name,
+            actual=actual,
+            needed=needed,
         )
         self.needed, self.actual = needed, actual
 
@@ -44,4 +42,4 @@ class BadGguf(GgufError):
     """The header is damaged, hostile, or of a kind that llama.cpp does not read."""
 
     def __init__(self, name: str, what: str, advice: str = Sentence("The file is damaged: download it again.")) -> None:
-        super().__init__(Sentence("{name} cannot be read: {what}. {advice}", name=name, what=what, advice=advice))
+        super().__init__("{name} cannot be read: {what}. {advice}", name=name, what=what, advice=advice)

@@ -134,7 +134,7 @@ def as_hub_errors(settings: HubSettings, repo_id: str = "", revision: str | None
         raise
     except theirs.HFValidationError as error:
         raise BadHubSetting(
-            Sentence("{repo_id} is no name of a repository. It looks like maker/model-GGUF.", repo_id=repr(repo_id))
+            "{repo_id} is no name of a repository. It looks like maker/model-GGUF.", repo_id=repr(repo_id)
         ) from error
     except theirs.OfflineModeIsEnabled as error:
         raise Offline from error

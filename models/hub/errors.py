@@ -19,10 +19,10 @@ HubError
 
 from __future__ import annotations
 
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, SentenceError
 
 
-class HubError(Exception):
+class HubError(SentenceError):
     """Base of every error about the Hub: its text says what happened and what to do."""
 
 
@@ -42,12 +42,10 @@ class Unreachable(HubError):
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(
-            Sentence(
-                "{address} cannot be reached ({reason}). Check the network connection and, if you use one, "
-                "the proxy, then try again.",
-                address=address,
-                reason=reason,
-            )
+            "{address} cannot be reached ({reason}). Check the network connection and, if you use one, "
+            "the proxy, then try again.",
+            address=address,
+            reason=reason,
         )
 
 
@@ -55,13 +53,10 @@ class TimedOut(Unreachable):
     """The Hub did not answer in time."""
 
     def __init__(self, address: str, seconds: float) -> None:
-        HubError.__init__(
-            self,
-            Sentence(
-                "{address} did not answer within {seconds:g} seconds. The network or the Hub is slow: try again later.",
-                address=address,
-                seconds=seconds,
-            ),
+        super(Unreachable, self).__init__(
+            "{address} did not answer within {seconds:g} seconds. The network or the Hub is slow: try again later.",
+            address=address,
+            seconds=seconds,
         )
 
 
@@ -75,11 +70,8 @@ class RateLimited(HubError):
             else Sentence("{n_seconds} seconds", n_seconds=max(1, round(seconds)))
         )
         super().__init__(
-            Sentence(
-                "The Hub takes no more requests from here for now. Try again in {wait}, or log in: it then "
-                "allows more.",
-                wait=wait,
-            )
+            "The Hub takes no more requests from here for now. Try again in {wait}, or log in: it then allows more.",
+            wait=wait,
         )
         self.seconds = seconds
 
@@ -88,7 +80,7 @@ class HubFault(HubError):
     """The Hub failed or answered something that cannot be understood; ``status`` is its HTTP status or None."""
 
     def __init__(self, what: str, status: int | None = None) -> None:
-        super().__init__(Sentence("The Hub has a problem ({what}). Try again in a while.", what=what))
+        super().__init__("The Hub has a problem ({what}). Try again in a while.", what=what)
         self.status = status
 
 
@@ -102,11 +94,9 @@ class RepositoryNotFound(NotThere):
     def __init__(self, repo_id: str, *, has_token: bool) -> None:
         how = Sentence("your token must be allowed to read it") if has_token else Sentence("log in first")
         super().__init__(
-            Sentence(
-                "There is no repository {repo_id}, or it is private. Check the name; if it is private, {how}.",
-                repo_id=repo_id,
-                how=how,
-            )
+            "There is no repository {repo_id}, or it is private. Check the name; if it is private, {how}.",
+            repo_id=repo_id,
+            how=how,
         )
         self.has_token = has_token
 
@@ -116,11 +106,9 @@ class RevisionNotFound(NotThere):
 
     def __init__(self, repo_id: str, revision: str) -> None:
         super().__init__(
-            Sentence(
-                "{repo_id} has no version {revision} (any more). Try again to get the current one.",
-                repo_id=repo_id,
-                revision=revision,
-            )
+            "{repo_id} has no version {revision} (any more). Try again to get the current one.",
+            repo_id=repo_id,
+            revision=revision,
         )
 
 
@@ -128,7 +116,7 @@ class FileNotFound(NotThere):
     """The repository has no such file (any more)."""
 
     def __init__(self, repo_id: str, name: str) -> None:
-        super().__init__(Sentence("{repo_id} has no file {name} (any more).", repo_id=repo_id, name=name))
+        super().__init__("{repo_id} has no file {name} (any more).", repo_id=repo_id, name=name)
         self.repo_id = repo_id
 
 
@@ -153,12 +141,10 @@ class GatedWithoutToken(NoAccess):
 
     def __init__(self, repo_id: str, address: str) -> None:
         super().__init__(
-            Sentence(
-                "{repo_id} is gated: its makers ask you to accept their conditions first. Do so at "
-                "{address}/{repo_id}, then log in here.",
-                repo_id=repo_id,
-                address=address,
-            )
+            "{repo_id} is gated: its makers ask you to accept their conditions first. Do so at "
+            "{address}/{repo_id}, then log in here.",
+            repo_id=repo_id,
+            address=address,
         )
 
 
@@ -167,10 +153,8 @@ class GatedForToken(NoAccess):
 
     def __init__(self, repo_id: str, address: str) -> None:
         super().__init__(
-            Sentence(
-                "{repo_id} is gated and your account has no access yet. Accept its conditions at "
-                "{address}/{repo_id} (some makers answer after days), then try again.",
-                repo_id=repo_id,
-                address=address,
-            )
+            "{repo_id} is gated and your account has no access yet. Accept its conditions at "
+            "{address}/{repo_id} (some makers answer after days), then try again.",
+            repo_id=repo_id,
+            address=address,
         )

@@ -69,11 +69,9 @@ class RemoteSource:
         first, last = offset // BLOCK_BYTES, (end - 1) // BLOCK_BYTES
         if self.n_fetched + (last - first) * BLOCK_BYTES > MAX_BYTES:
             raise UnreadableFile(
-                Sentence(
-                    "The header of {name} is longer than {most} MiB, so it is not read over the network.",
-                    name=self.name,
-                    most=MAX_BYTES >> 20,
-                )
+                "The header of {name} is longer than {most} MiB, so it is not read over the network.",
+                name=self.name,
+                most=MAX_BYTES >> 20,
             )
         raw = b"".join(self._block(index) for index in range(first, last + 1))
         return raw[offset - first * BLOCK_BYTES : end - first * BLOCK_BYTES]
@@ -129,12 +127,10 @@ def remote_facts(hub: Hub, repository: Repository, model: RemoteModel) -> ModelF
     """
     if model.missing:
         raise GgufError(
-            Sentence(
-                "{repo_id} lacks {missing} of the parts of {name}. Choose another one.",
-                repo_id=repository.repo_id,
-                missing=model.missing,
-                name=model.name,
-            )
+            "{repo_id} lacks {missing} of the parts of {name}. Choose another one.",
+            repo_id=repository.repo_id,
+            missing=model.missing,
+            name=model.name,
         )
     with ExitStack() as opened:
         sources = [RemoteSource(hub, repository.repo_id, repository.commit, file) for file in model.files]

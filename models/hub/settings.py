@@ -148,7 +148,7 @@ def saved_settings(file: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise BadHubSetting(
-            Sentence("The Hub's settings in {file} cannot be read. Correct or delete the file.", file=file)
+            "The Hub's settings in {file} cannot be read. Correct or delete the file.", file=file
         ) from error
     return saved if isinstance(saved, dict) else {}
 
@@ -163,10 +163,8 @@ def _checked(what: str, url: object) -> str:
     if parts.scheme not in ("http", "https", *(("socks5",) if what == "proxy" else ())) or not parts.hostname:
         shown = f"{parts.scheme}://{parts.hostname}" if parts.password else str(url)[:80]
         raise BadHubSetting(
-            Sentence(
-                "The Hub's {what} {shown} is no web address. It looks like https://example.org:8080.",
-                what=what,
-                shown=repr(shown),
-            )
+            "The Hub's {what} {shown} is no web address. It looks like https://example.org:8080.",
+            what=what,
+            shown=repr(shown),
         )
     return str(url).strip().rstrip("/")

@@ -140,7 +140,5 @@ def file_id(path: Path) -> str:
             status = os.fstat(file.fileno())
             start = file.read(_HEADER_BYTES)
     except OSError as error:
-        raise UnreadableFile(
-            Sentence("{path} cannot be read: {reason}.", path=path, reason=system_reason(error))
-        ) from error
+        raise UnreadableFile("{path} cannot be read: {reason}.", path=path, reason=system_reason(error)) from error
     return f"{status.st_size}-{status.st_mtime_ns}-{hashlib.sha256(start).hexdigest()[:16]}"

@@ -8,11 +8,11 @@ from pathlib import Path
 from models.facts.model_facts import ModelFacts
 from models.files.errors import UnsafeName
 from models.files.safe_path import safe_parts
-from models.formatting.sentence import Sentence
+from models.formatting.sentence import Sentence, SentenceError
 from models.hub.repository import without_quantisation
 
 
-class QuantiseError(Exception):
+class QuantiseError(SentenceError):
     """Base of every error about quantising: its text says what happened and what to do."""
 
 
@@ -22,8 +22,8 @@ class QuantiseRefused(QuantiseError):
     ``option`` is the command's option that allows it, or "".
     """
 
-    def __init__(self, message: str, option: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, text: str, /, option: str = "", **facts: object) -> None:
+        super().__init__(text, **facts)
         self.option = option
 
 
@@ -92,36 +92,29 @@ def make_plan(
     type_ = target_type(type_name)
     if facts.is_head:
         raise QuantiseRefused(
-            Sentence(
-                "{name} is a head that drafts for a larger model: it is small as it is. Quantise the model "
-                "it belongs to.",
-                name=name,
-            )
+            "{name} is a head that drafts for a larger model: it is small as it is. Quantise the model it belongs to.",
+            name=name,
         )
     if facts.problem is not None:
-        raise QuantiseRefused(Sentence("{name} cannot be quantised: {problem}", name=name, problem=facts.problem))
+        raise QuantiseRefused("{name} cannot be quantised: {problem}", name=name, problem=facts.problem)
     check_gain(name, facts, type_)
     if facts.quantisation not in ORIGINALS and not may_requantise:
         raise QuantiseRefused(
-            Sentence(
-                "{name} is quantised already ({quantisation}): to quantise it again loses more than to "
-                "quantise the original once. Get its {type} from the maker, or quantise the F16 or "
-                "BF16 file, or allow it.",
-                name=name,
-                quantisation=facts.quantisation,
-                type=type_.name,
-            ),
+            "{name} is quantised already ({quantisation}): to quantise it again loses more than to "
+            "quantise the original once. Get its {type} from the maker, or quantise the F16 or "
+            "BF16 file, or allow it.",
             "--allow-requantize",
+            name=name,
+            quantisation=facts.quantisation,
+            type=type_.name,
         )
     target = folder / FOLDER / f"{result_name(name, type_, output)}.gguf"
     if target.exists():
         raise QuantiseRefused(
-            Sentence(
-                "There is a model called {stem} already: {target}. Remove it first, or give the result another name.",
-                stem=target.stem,
-                target=target,
-            ),
+            "There is a model called {stem} already: {target}. Remove it first, or give the result another name.",
             "--output",
+            stem=target.stem,
+            target=target,
         )
     return QuantisePlan(
         facts.files[0], name, facts.quantisation, facts.weight_bytes, target, type_, may_requantise=may_requantise
@@ -166,12 +159,10 @@ def result_name(name: str, type_: TargetType, output: str | None) -> str:
         parts = ()
     if len(parts) != 1:
         raise QuantiseRefused(
-            Sentence(
-                "{output} cannot be a model's name. Give one that has no slashes or special characters and "
-                "does not begin with a point.",
-                output=repr(output or chosen),
-            ),
+            "{output} cannot be a model's name. Give one that has no slashes or special characters and "
+            "does not begin with a point.",
             "--output",
+            output=repr(output or chosen),
         )
     return chosen
 
@@ -224,13 +215,11 @@ def target_type(name: str) -> TargetType:
     names = ", ".join(target.name for target in TARGETS)
     if wanted in _NEED_IMPORTANCE:
         raise QuantiseRefused(
-            Sentence(
-                "{wanted} needs an importance matrix, measured while the original model reads texts, and "
-                "would be poor without. Download it from a maker that has one, or choose one of: {names}.",
-                wanted=wanted,
-                names=names,
-            )
+            "{wanted} needs an importance matrix, measured while the original model reads texts, and "
+            "would be poor without. Download it from a maker that has one, or choose one of: {names}.",
+            wanted=wanted,
+            names=names,
         )
     raise QuantiseRefused(
-        Sentence("There is no type {name} to quantise to. Choose one of: {names}.", name=repr(name), names=names)
+        "There is no type {name} to quantise to. Choose one of: {names}.", name=repr(name), names=names
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from core.values.errors import LoadFailed, ModelDoesNotFit
+from core.values.errors import BadRequest, LoadFailed, ModelDoesNotFit
 from models.formatting import sentence
 from models.formatting.json_values import fitting, plain, value_of
 from models.formatting.sentence import Sentence, joined, said_in, without_facts
@@ -57,6 +57,8 @@ def test_it_is_text_like_any_other() -> None:
 def test_its_facts_survive_errors_copies_and_pipes() -> None:
     for kept in (
         str(LoadFailed(needed())),
+        BadRequest(needed().text, param="n", **needed().facts).message,
+        pickle.loads(pickle.dumps(BadRequest(needed().text, param="n", **needed().facts))).message,
         LoadFailed(needed()).message,
         pickle.loads(pickle.dumps(needed())),
         copy.deepcopy(needed()),

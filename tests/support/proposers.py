@@ -9,29 +9,20 @@ from typing import Any
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
 from core.scheduler.sequence import Sequence
-from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftChain, ProposedToken
+from core.speculation.proposers.proposer import CostlyProposer, DraftChain, ProposedToken
 from core.speculation.speculator import Speculator
 
 
-class RandomProposer:
+class RandomProposer(CostlyProposer):
     """Proposes any tokens at all: stands in for the draft model, to which every law must hold too."""
 
     name = "draft"
 
     def __init__(self, n_vocab: int, seed: int = 1) -> None:
-        self.table = AcceptanceTable((0.9,))
+        super().__init__((0.9,))
         self.cost = CostModel(Calibration({1: 1e-6}))
         self._random = random.Random(seed)
         self._n_vocab = n_vocab
-
-    def begin(self, sequence: Sequence) -> None:
-        pass
-
-    def end(self, sequence: Sequence) -> None:
-        pass
-
-    def clear(self) -> None:
-        pass
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         return [ProposedToken(self._random.randrange(self._n_vocab), 0) for _ in chains]
@@ -42,25 +33,10 @@ class RandomProposer:
     def round_seconds(self, n_chains: int) -> float:
         return 0.0
 
-    def first_round_seconds(self, n_chains: int) -> float:
-        return 0.0
-
     def catch_up_seconds(self, n_behind: int) -> float:
         return 0.0
 
-    def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        return True
-
     def read_along(self, sequence: Sequence) -> None:
-        pass
-
-    def take_samples(self) -> list[AcceptanceSample]:
-        return []
-
-    def take_bytes_read(self) -> float:
-        return 0.0
-
-    def close(self) -> None:
         pass
 
 

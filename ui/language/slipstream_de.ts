@@ -6655,6 +6655,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>There is nothing to test: {why} {pair} says what would fit.</source>
+      <translation>Es gibt nichts zu testen: {why} {pair} sagt, was passen würde.</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
       <source>The test was ended by signal {number}.</source>
       <translation>Der Test wurde durch Signal {number} beendet.</translation>
     </message>
@@ -6665,23 +6670,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/jobs/pair_test/pair_test.py" />
+      <source>{name} cannot draft for {entry_name}. {problem}</source>
+      <translation>{name} kann für {entry_name} keine Entwürfe machen. {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/jobs/pair_test/pair_test.py" />
       <source>The list of who drafts</source>
       <translation>Die Liste, wer Entwürfe macht,</translation>
     </message>
     <message>
       <location filename="../../app/jobs/pair_test/pair_test.py" />
-      <source>There is nothing to test: {why} {pair} says what would fit.</source>
-      <translation>Es gibt nichts zu testen: {why} {pair} sagt, was passen würde.</translation>
-    </message>
-    <message>
-      <location filename="../../app/jobs/pair_test/pair_test.py" />
       <source>The test was stopped.</source>
       <translation>Der Test wurde angehalten.</translation>
-    </message>
-    <message>
-      <location filename="../../app/jobs/pair_test/pair_test.py" />
-      <source>{name} cannot draft for {entry_name}. {problem}</source>
-      <translation>{name} kann für {entry_name} keine Entwürfe machen. {problem}</translation>
     </message>
     <message>
       <location filename="../../app/jobs/pair_test/trial.py" />
@@ -6745,6 +6745,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library/find_model.py" />
+      <source>{name} cannot be used: {problem}</source>
+      <translation>{name} kann nicht verwendet werden: {problem}</translation>
+    </message>
+    <message>
+      <location filename="../../app/library/find_model.py" />
       <source>There is no model called {name}.</source>
       <translation>Es gibt kein Modell namens {name}.</translation>
     </message>
@@ -6752,11 +6757,6 @@ Klicke für mehr.</translation>
       <location filename="../../app/library/find_model.py" />
       <source>{path} is a folder: name a .gguf file in it.</source>
       <translation>{path} ist ein Ordner: Nenne eine .gguf-Datei darin.</translation>
-    </message>
-    <message>
-      <location filename="../../app/library/find_model.py" />
-      <source>{name} cannot be used: {problem}</source>
-      <translation>{name} kann nicht verwendet werden: {problem}</translation>
     </message>
     <message>
       <location filename="../../app/library/find_model.py" />
@@ -6930,13 +6930,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/hub.py" />
-      <source>That is no access token. Make one in your account's settings on the Hub.</source>
-      <translation>Das ist kein Zugangs-Token. Erzeuge eines in den Einstellungen deines Kontos auf dem Hub.</translation>
+      <source>{file} cannot be written: {reason}.</source>
+      <translation>{file} kann nicht geschrieben werden: {reason}.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/hub.py" />
-      <source>{file} cannot be written: {reason}.</source>
-      <translation>{file} kann nicht geschrieben werden: {reason}.</translation>
+      <source>That is no access token. Make one in your account's settings on the Hub.</source>
+      <translation>Das ist kein Zugangs-Token. Erzeuge eines in den Einstellungen deines Kontos auf dem Hub.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/machine.py" />
@@ -6955,13 +6955,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
-      <source>{name} was not downloaded here, so what it was is not known.</source>
-      <translation>{name} wurde nicht hier heruntergeladen, was es war, ist also nicht bekannt.</translation>
+      <source>{name} is a part of a model; open the model's first file.</source>
+      <translation>{name} ist ein Teil eines Modells; öffne die erste Datei des Modells.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
-      <source>{name} is a part of a model; open the model's first file.</source>
-      <translation>{name} ist ein Teil eines Modells; öffne die erste Datei des Modells.</translation>
+      <source>{name} was not downloaded here, so what it was is not known.</source>
+      <translation>{name} wurde nicht hier heruntergeladen, was es war, ist also nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/models.py" />
@@ -7120,13 +7120,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/decision.py" />
-      <source>There is no small model here that fits.</source>
-      <translation>Hier ist kein kleines Modell, das passt.</translation>
+      <source>The settings of {name} cannot be changed: {error}</source>
+      <translation>Die Einstellungen von {name} können nicht geändert werden: {error}</translation>
     </message>
     <message>
       <location filename="../../app/pairing/decision.py" />
-      <source>The settings of {name} cannot be changed: {error}</source>
-      <translation>Die Einstellungen von {name} können nicht geändert werden: {error}</translation>
+      <source>There is no small model here that fits.</source>
+      <translation>Hier ist kein kleines Modell, das passt.</translation>
     </message>
     <message>
       <location filename="../../app/pairing/offers.py" />
@@ -7235,13 +7235,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/calls/speed.py" />
-      <source>the model's page in the library lists what fits.</source>
-      <translation>die Seite des Modells in der Bibliothek zeigt, was passt.</translation>
+      <source>speed spark is answered by a small model beside the loaded one. {why} Pair a small model of the same vocabulary: {how}</source>
+      <translation>Bei Spark antwortet ein kleines Modell neben dem geladenen. {why} Verbinde es mit einem kleinen Modell mit demselben Vokabular: {how}</translation>
     </message>
     <message>
       <location filename="../../app/server/calls/speed.py" />
-      <source>speed spark is answered by a small model beside the loaded one. {why} Pair a small model of the same vocabulary: {how}</source>
-      <translation>Bei Spark antwortet ein kleines Modell neben dem geladenen. {why} Verbinde es mit einem kleinen Modell mit demselben Vokabular: {how}</translation>
+      <source>the model's page in the library lists what fits.</source>
+      <translation>die Seite des Modells in der Bibliothek zeigt, was passt.</translation>
     </message>
     <message>
       <location filename="../../app/server/chat/deep.py" />
@@ -7330,13 +7330,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/owner_routes.py" />
-      <source>Another program uses port {port}.</source>
-      <translation>Ein anderes Programm verwendet den Port {port}.</translation>
+      <source>The log {path} cannot be read: {reason}.</source>
+      <translation>Das Protokoll {path} kann nicht gelesen werden: {reason}.</translation>
     </message>
     <message>
       <location filename="../../app/server/owner_routes.py" />
-      <source>The log {path} cannot be read: {reason}.</source>
-      <translation>Das Protokoll {path} kann nicht gelesen werden: {reason}.</translation>
+      <source>Another program uses port {port}.</source>
+      <translation>Ein anderes Programm verwendet den Port {port}.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/chat.py" />
@@ -7345,13 +7345,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
-      <source>The remote {name} answers {status}: {words}</source>
-      <translation>Der entfernte Server {name} antwortet {status}: „{words}“</translation>
+      <source>The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with /v1.</source>
+      <translation>Der entfernte Server {name} antwortet mit {kind} statt JSON: Stimmt die Adresse? Sie endet meist auf /v1.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
-      <source>The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with /v1.</source>
-      <translation>Der entfernte Server {name} antwortet mit {kind} statt JSON: Stimmt die Adresse? Sie endet meist auf /v1.</translation>
+      <source>The remote {name} answers {status}: {words}</source>
+      <translation>Der entfernte Server {name} antwortet {status}: „{words}“</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/exchange.py" />
@@ -7385,18 +7385,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />
-      <source>it took too long</source>
-      <translation>es hat zu lange gedauert</translation>
-    </message>
-    <message>
-      <location filename="../../app/server/remotes/upstream.py" />
       <source>The remote {name} ({url}) does not answer: {why}.</source>
       <translation>Der entfernte Server {name} ({url}) antwortet nicht: {why}.</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />
-      <source>it ended the connection before the answer was complete</source>
-      <translation>er hat die Verbindung getrennt, bevor die Antwort vollständig war</translation>
+      <source>it took too long</source>
+      <translation>es hat zu lange gedauert</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />
@@ -7407,6 +7402,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/server/remotes/upstream.py" />
       <source>The remote {name} answers {status_code} at {url}: is its address right?</source>
       <translation>Der entfernte Server {name} antwortet {status_code} unter {url}: Stimmt die Adresse?</translation>
+    </message>
+    <message>
+      <location filename="../../app/server/remotes/upstream.py" />
+      <source>it ended the connection before the answer was complete</source>
+      <translation>er hat die Verbindung getrennt, bevor die Antwort vollständig war</translation>
     </message>
     <message>
       <location filename="../../app/server/remotes/upstream.py" />
@@ -7450,11 +7450,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/settings/api_keys.py" />
-      <source>The API keys</source>
-      <translation>Die Liste der API-Schlüssel</translation>
-    </message>
-    <message>
-      <location filename="../../app/settings/api_keys.py" />
       <source>A key cannot be called {name}: a name has up to 64 letters, digits, spaces and . @ _ -, and begins with a letter or digit.</source>
       <translation>Ein Schlüssel kann nicht {name} heißen: Ein Name hat bis zu 64 Buchstaben, Ziffern, Leerzeichen und . @ _ - und beginnt mit Buchstabe oder Ziffer.</translation>
     </message>
@@ -7462,6 +7457,11 @@ Klicke für mehr.</translation>
       <location filename="../../app/settings/api_keys.py" />
       <source>The key cannot be kept in {path}: {error}.</source>
       <translation>Der Schlüssel kann nicht in {path} abgelegt werden: {error}.</translation>
+    </message>
+    <message>
+      <location filename="../../app/settings/api_keys.py" />
+      <source>The API keys</source>
+      <translation>Die Liste der API-Schlüssel</translation>
     </message>
     <message>
       <location filename="../../app/settings/api_keys.py" />
@@ -7540,6 +7540,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/llama/devices.py" />
+      <source>This build of llama.cpp cannot use devices of other machines. {how}</source>
+      <translation>Dieser Bau von llama.cpp kann keine Geräte anderer Rechner nutzen. {how}</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/devices.py" />
+      <source>There is no device called {name}. {how}</source>
+      <translation>Es gibt kein Gerät namens {name}. {how}</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/devices.py" />
       <source>llama.cpp cannot use the devices that are to be lent.</source>
       <translation>llama.cpp kann die Geräte nicht nutzen, die verliehen werden sollen.</translation>
     </message>
@@ -7550,18 +7560,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/llama/devices.py" />
-      <source>This build of llama.cpp cannot use devices of other machines. {how}</source>
-      <translation>Dieser Bau von llama.cpp kann keine Geräte anderer Rechner nutzen. {how}</translation>
-    </message>
-    <message>
-      <location filename="../../core/llama/devices.py" />
       <source>Choose another one in Settings under Engine.</source>
       <translation>Wähle in den Einstellungen unter Engine ein anderes.</translation>
-    </message>
-    <message>
-      <location filename="../../core/llama/devices.py" />
-      <source>There is no device called {name}. {how}</source>
-      <translation>Es gibt kein Gerät namens {name}. {how}</translation>
     </message>
     <message>
       <location filename="../../core/llama/heads.py" />
@@ -7570,23 +7570,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/llama/library.py" />
-      <source>Quit and start Slipstream again</source>
-      <translation>Beende Slipstream und starte es neu</translation>
-    </message>
-    <message>
-      <location filename="../../core/llama/library.py" />
       <source>llama.cpp is not installed. {how}: it builds it for this machine.</source>
       <translation>llama.cpp ist nicht installiert. {how}: Es wird dann für diesen Rechner gebaut.</translation>
     </message>
     <message>
       <location filename="../../core/llama/library.py" />
-      <source>Quit, delete the folder .venv and start it again</source>
-      <translation>Beende Slipstream, lösche den Ordner .venv und starte es neu</translation>
+      <source>Quit and start Slipstream again</source>
+      <translation>Beende Slipstream und starte es neu</translation>
     </message>
     <message>
       <location filename="../../core/llama/library.py" />
       <source>llama.cpp's libraries do not load: {error}. {how}.</source>
       <translation>Die Bibliotheken von llama.cpp laden nicht: {error}. {how}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/library.py" />
+      <source>Quit, delete the folder .venv and start it again</source>
+      <translation>Beende Slipstream, lösche den Ordner .venv und starte es neu</translation>
     </message>
     <message>
       <location filename="../../core/llama/model.py" />
@@ -7610,6 +7610,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/llama/projector.py" />
+      <source>This build of llama.cpp cannot read images: {error}.</source>
+      <translation>Dieser Bau von llama.cpp kann keine Bilder lesen: {error}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/llama/projector.py" />
       <source>llama.cpp has no memory for an image.</source>
       <translation>llama.cpp hat keinen Speicher für ein Bild.</translation>
     </message>
@@ -7617,11 +7622,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/llama/projector.py" />
       <source>The model's projector failed on an image.</source>
       <translation>Der Projektor des Modells ist an einem Bild gescheitert.</translation>
-    </message>
-    <message>
-      <location filename="../../core/llama/projector.py" />
-      <source>This build of llama.cpp cannot read images: {error}.</source>
-      <translation>Dieser Bau von llama.cpp kann keine Bilder lesen: {error}.</translation>
     </message>
     <message>
       <location filename="../../core/llama/projector.py" />
@@ -7645,6 +7645,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_drafts.py" />
+      <source>{path} cannot be used. {reason}</source>
+      <translation>{path} kann nicht verwendet werden. {reason}</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_drafts.py" />
+      <source>{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: choose a smaller draft model.</source>
+      <translation>{path} ({its}) ist größer als {model_path} ({mine}), Entwürfe damit kosten also nur Zeit: Wähle ein kleineres Entwurfsmodell.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_drafts.py" />
       <source>None is loaded, since drafting is switched off.</source>
       <translation>Keines ist geladen, denn Entwürfe sind abgeschaltet.</translation>
     </message>
@@ -7660,23 +7670,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_drafts.py" />
-      <source>{path} cannot be used. {reason}</source>
-      <translation>{path} kann nicht verwendet werden. {reason}</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_drafts.py" />
-      <source>{path} ({its}) is larger than {model_path} ({mine}), so drafting with it only costs time: choose a smaller draft model.</source>
-      <translation>{path} ({its}) ist größer als {model_path} ({mine}), Entwürfe damit kosten also nur Zeit: Wähle ein kleineres Entwurfsmodell.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_drafts.py" />
       <source>{name} is a head that drafts for this model and cannot answer alone.</source>
       <translation>{name} ist ein Kopf, der für dieses Modell Entwürfe macht und nicht allein antworten kann.</translation>
-    </message>
-    <message>
-      <location filename="../../core/loading/load_drafts.py" />
-      <source>{draft_path} does not draft. {reason}</source>
-      <translation>{draft_path} macht keine Entwürfe. {reason}</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_drafts.py" />
@@ -7684,14 +7679,14 @@ Klicke für mehr.</translation>
       <translation>Für {name} ist neben dem geladenen Modell zu wenig Speicher da: Sein Cache von {n_cells:,} Token passt nicht. Wähle eine andere Geschwindigkeit, oder schließe andere Programme und versuche es noch einmal.</translation>
     </message>
     <message>
-      <location filename="../../core/loading/load_engine.py" />
-      <source>{model_path} is not a model that continues text, so Slipstream cannot run it.</source>
-      <translation>{model_path} ist kein Modell, das Text fortsetzt, Slipstream kann es also nicht ausführen.</translation>
+      <location filename="../../core/loading/load_drafts.py" />
+      <source>{draft_path} does not draft. {reason}</source>
+      <translation>{draft_path} macht keine Entwürfe. {reason}</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_engine.py" />
-      <source>Vectors of texts with {n_tokens:,} tokens take it. Send shorter ones.</source>
-      <translation>Vektoren von Texten mit {n_tokens:,} Token brauchen so viel. Sende kürzere.</translation>
+      <source>{model_path} is not a model that continues text, so Slipstream cannot run it.</source>
+      <translation>{model_path} ist kein Modell, das Text fortsetzt, Slipstream kann es also nicht ausführen.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_engine.py" />
@@ -7702,6 +7697,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/loading/load_engine.py" />
       <source>{mmproj} cannot be read again: {error}.</source>
       <translation>{mmproj} kann nicht noch einmal gelesen werden: {error}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/loading/load_engine.py" />
+      <source>Vectors of texts with {n_tokens:,} tokens take it. Send shorter ones.</source>
+      <translation>Vektoren von Texten mit {n_tokens:,} Token brauchen so viel. Sende kürzere.</translation>
     </message>
     <message>
       <location filename="../../core/loading/load_engine.py" />
@@ -7835,13 +7835,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/machine/bandwidth.py" />
-      <source>The measurement was stopped. What was measured before still counts.</source>
-      <translation>Die Messung wurde angehalten. Was vorher gemessen war, gilt weiter.</translation>
+      <source>Only {free:size} of memory is free: too little to measure its bandwidth. Close other programs.</source>
+      <translation>Nur {free:size} Speicher sind frei: zu wenig, um seine Geschwindigkeit zu messen. Schließe andere Programme.</translation>
     </message>
     <message>
       <location filename="../../core/machine/bandwidth.py" />
-      <source>Only {free:size} of memory is free: too little to measure its bandwidth. Close other programs.</source>
-      <translation>Nur {free:size} Speicher sind frei: zu wenig, um seine Geschwindigkeit zu messen. Schließe andere Programme.</translation>
+      <source>The measurement was stopped. What was measured before still counts.</source>
+      <translation>Die Messung wurde angehalten. Was vorher gemessen war, gilt weiter.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -7857,6 +7857,11 @@ Klicke für mehr.</translation>
       <location filename="../../core/process/supervisor.py" />
       <source>The engine {cause} while it was answering. It is being restarted: please send the request again.</source>
       <translation>Die Engine {cause}, während sie antwortete. Sie startet neu: Bitte sende die Anfrage noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../core/process/supervisor.py" />
+      <source>The engine died {n_deaths} times in a row while this request ran, so it is not run again before the engine has worked for {healthy_seconds:.0f} s without it. Change the request.</source>
+      <translation>Die Engine ist {n_deaths}-mal hintereinander bei dieser Anfrage gestorben. Sie läuft erst wieder, wenn die Engine {healthy_seconds:.0f} s ohne sie gearbeitet hat. Ändere die Anfrage.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -7907,11 +7912,6 @@ Klicke für mehr.</translation>
       <location filename="../../core/process/supervisor.py" />
       <source>The engine {cause}, {n_deaths} times in a row. The next request starts it again.</source>
       <translation>Die Engine {cause}, {n_deaths}-mal hintereinander. Die nächste Anfrage startet sie neu.</translation>
-    </message>
-    <message>
-      <location filename="../../core/process/supervisor.py" />
-      <source>The engine died {n_deaths} times in a row while this request ran, so it is not run again before the engine has worked for {healthy_seconds:.0f} s without it. Change the request.</source>
-      <translation>Die Engine ist {n_deaths}-mal hintereinander bei dieser Anfrage gestorben. Sie läuft erst wieder, wenn die Engine {healthy_seconds:.0f} s ohne sie gearbeitet hat. Ändere die Anfrage.</translation>
     </message>
     <message>
       <location filename="../../core/process/supervisor.py" />
@@ -7970,16 +7970,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />
-      <source>the message is too long</source>
-      <translation>die Nachricht ist zu lang</translation>
-    </message>
-    <message>
-      <location filename="../../core/remote_devices/borrowing.py" />
-      <source>the message is not an object</source>
-      <translation>die Nachricht ist kein Objekt</translation>
-    </message>
-    <message>
-      <location filename="../../core/remote_devices/borrowing.py" />
       <source>The worker {address} lends its devices to another program. Wait until that ends, or start one more worker there at another port.</source>
       <translation>Der Worker {address} leiht seine Geräte einem anderen Programm. Warte, bis das endet, oder starte dort noch einen Worker an einem anderen Port.</translation>
     </message>
@@ -7990,13 +7980,23 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />
-      <source>Add the worker with it on the page Server.</source>
-      <translation>Füge den Worker damit auf der Seite Server hinzu.</translation>
+      <source>The worker {worker} wants a token, which it shows on its own machine. {how}</source>
+      <translation>Der Worker {worker} verlangt ein Token, das er auf seinem Rechner zeigt. {how}</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />
-      <source>The worker {worker} wants a token, which it shows on its own machine. {how}</source>
-      <translation>Der Worker {worker} verlangt ein Token, das er auf seinem Rechner zeigt. {how}</translation>
+      <source>the message is too long</source>
+      <translation>die Nachricht ist zu lang</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>the message is not an object</source>
+      <translation>die Nachricht ist kein Objekt</translation>
+    </message>
+    <message>
+      <location filename="../../core/remote_devices/borrowing.py" />
+      <source>Add the worker with it on the page Server.</source>
+      <translation>Füge den Worker damit auf der Seite Server hinzu.</translation>
     </message>
     <message>
       <location filename="../../core/remote_devices/borrowing.py" />
@@ -8020,16 +8020,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/scheduler/images.py" />
-      <source>It is not an image in PNG, JPEG, WebP, GIF or BMP.</source>
-      <translation>Es ist kein Bild in PNG, JPEG, WebP, GIF oder BMP.</translation>
-    </message>
-    <message>
-      <location filename="../../core/scheduler/images.py" />
-      <source>The prompt ends with an image: put text behind it.</source>
-      <translation>Der Prompt endet mit einem Bild: Schreibe Text dahinter.</translation>
-    </message>
-    <message>
-      <location filename="../../core/scheduler/images.py" />
       <source>The image takes {n_rows} tokens that this model must read at once, and it reads at most {n_ubatch}: send a smaller image.</source>
       <translation>Das Bild braucht {n_rows} Token, die dieses Modell auf einmal lesen muss, und es liest höchstens {n_ubatch}: Sende ein kleineres Bild.</translation>
     </message>
@@ -8037,6 +8027,16 @@ Klicke für mehr.</translation>
       <location filename="../../core/scheduler/images.py" />
       <source>The image is damaged: {error}. Send it again, or another one.</source>
       <translation>Das Bild ist beschädigt: {error}. Sende es noch einmal oder ein anderes.</translation>
+    </message>
+    <message>
+      <location filename="../../core/scheduler/images.py" />
+      <source>It is not an image in PNG, JPEG, WebP, GIF or BMP.</source>
+      <translation>Es ist kein Bild in PNG, JPEG, WebP, GIF oder BMP.</translation>
+    </message>
+    <message>
+      <location filename="../../core/scheduler/images.py" />
+      <source>The prompt ends with an image: put text behind it.</source>
+      <translation>Der Prompt endet mit einem Bild: Schreibe Text dahinter.</translation>
     </message>
     <message>
       <location filename="../../core/scheduler/images.py" />
@@ -8057,6 +8057,21 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/addresses.py" />
       <source>A worker is named as rpc://HOST:PORT, as ./slipstream worker prints it, not {device}.</source>
       <translation>Ein Worker heißt rpc://HOST:PORT, wie ./slipstream worker es ausgibt, nicht {device}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The {what} must be at least {low}, not {value}.</source>
+      <translation>{what}: mindestens {low}, nicht {value}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The {what} must be between {low} and {high}, not {value}.</source>
+      <translation>{what}: zwischen {low} und {high}, nicht {value}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>The {what} must be one of {choices}, not {value}.</source>
+      <translation>{what}: eines von {choices}, nicht {value}.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
@@ -8125,36 +8140,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/engine_options.py" />
-      <source>The {what} must be at least {low}, not {value}.</source>
-      <translation>{what}: mindestens {low}, nicht {value}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The {what} must be between {low} and {high}, not {value}.</source>
-      <translation>{what}: zwischen {low} und {high}, nicht {value}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The {what} must be one of {choices}, not {value}.</source>
-      <translation>{what}: eines von {choices}, nicht {value}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>No model file was given.</source>
-      <translation>Es wurde keine Modelldatei angegeben.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>The batch sizes must satisfy 1 &lt;= n_ubatch &lt;= n_batch &lt;= 65536, not n_ubatch {n_ubatch}, n_batch {n_batch}.</source>
-      <translation>Für die Stapelgrößen gilt 1 &lt;= n_ubatch &lt;= n_batch &lt;= 65536, nicht n_ubatch {n_ubatch}, n_batch {n_batch}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
-      <source>n_batch ({n_batch}) must be at least the number of slots ({n_slots}).</source>
-      <translation>n_batch ({n_batch}) muss mindestens die Zahl der Plätze ({n_slots}) sein.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/engine_options.py" />
       <source>{n_cells} KV cells cannot hold one context of {n_ctx} tokens.</source>
       <translation>{n_cells} KV-Zellen fassen keinen Kontext von {n_ctx} Token.</translation>
     </message>
@@ -8164,19 +8149,24 @@ Klicke für mehr.</translation>
       <translation>Ein KV-Cache vom Typ {kv_type} braucht Flash Attention: Setze es auf auto oder on.</translation>
     </message>
     <message>
+      <location filename="../../core/values/engine_options.py" />
+      <source>No model file was given.</source>
+      <translation>Es wurde keine Modelldatei angegeben.</translation>
+    </message>
+    <message>
       <location filename="../../core/values/errors.py" />
       <source>Input {index} has {n_tokens:,} tokens, and this model takes {n_most:,} at most. Shorten it, or send it in parts.</source>
       <translation>Die Eingabe {index} hat {n_tokens:,} Token, und dieses Modell nimmt höchstens {n_most:,}. Kürze sie, oder sende sie in Teilen.</translation>
     </message>
     <message>
       <location filename="../../core/values/errors.py" />
-      <source>The model computed values that are not numbers, so no token can be chosen. Its file may be damaged, or it needs a KV cache of type f32 or bf16.</source>
-      <translation>Das Modell hat Werte errechnet, die keine Zahlen sind, es kann also kein Token gewählt werden. Die Datei ist vielleicht beschädigt, oder es braucht einen KV-Cache vom Typ f32 oder bf16.</translation>
+      <source>This model needs {needed:size} of memory{where}, and {free:size} is free. {detail}</source>
+      <translation>Dieses Modell braucht {needed:size} Speicher{where}, und {free:size} ist frei. {detail}</translation>
     </message>
     <message>
       <location filename="../../core/values/errors.py" />
-      <source>This model needs {needed:size} of memory{where}, and {free:size} is free. {detail}</source>
-      <translation>Dieses Modell braucht {needed:size} Speicher{where}, und {free:size} ist frei. {detail}</translation>
+      <source>The model computed values that are not numbers, so no token can be chosen. Its file may be damaged, or it needs a KV cache of type f32 or bf16.</source>
+      <translation>Das Modell hat Werte errechnet, die keine Zahlen sind, es kann also kein Token gewählt werden. Die Datei ist vielleicht beschädigt, oder es braucht einen KV-Cache vom Typ f32 oder bf16.</translation>
     </message>
     <message>
       <location filename="../../core/values/errors.py" />
@@ -8192,6 +8182,16 @@ Klicke für mehr.</translation>
       <location filename="../../core/values/model_settings.py" />
       <source>chosen for this machine</source>
       <translation>für diesen Rechner gewählt</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>There is no setting {typed}. Settings: {names}.</source>
+      <translation>Es gibt keine Einstellung {typed}. Einstellungen: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>The system prompt has {n_system:,} characters, more than {max_system_characters:,}.</source>
+      <translation>Der System-Prompt hat {n_system:,} Zeichen, mehr als {max_system_characters:,}.</translation>
     </message>
     <message>
       <location filename="../../core/values/model_settings.py" />
@@ -8215,8 +8215,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/model_settings.py" />
-      <source>There is no setting {typed}. Settings: {names}.</source>
-      <translation>Es gibt keine Einstellung {typed}. Einstellungen: {names}.</translation>
+      <source>The speed must be one of {speeds}, not {speed}.</source>
+      <translation>Die Geschwindigkeit muss eine von {speeds} sein, nicht {speed}.</translation>
+    </message>
+    <message>
+      <location filename="../../core/values/model_settings.py" />
+      <source>{name} must be {what}, not {text}.</source>
+      <translation>{name} muss {what} sein, nicht {text}.</translation>
     </message>
     <message>
       <location filename="../../core/values/model_settings.py" />
@@ -8225,18 +8230,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/model_settings.py" />
-      <source>The system prompt has {n_system:,} characters, more than {max_system_characters:,}.</source>
-      <translation>Der System-Prompt hat {n_system:,} Zeichen, mehr als {max_system_characters:,}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/model_settings.py" />
       <source>The system prompt has halves of surrogate pairs, which are not text.</source>
       <translation>Der System-Prompt enthält halbe Zeichen, die kein Text sind.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/model_settings.py" />
-      <source>The speed must be one of {speeds}, not {speed}.</source>
-      <translation>Die Geschwindigkeit muss eine von {speeds} sein, nicht {speed}.</translation>
     </message>
     <message>
       <location filename="../../core/values/model_settings.py" />
@@ -8250,11 +8245,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/model_settings.py" />
-      <source>{name} must be {what}, not {text}.</source>
-      <translation>{name} muss {what} sein, nicht {text}.</translation>
-    </message>
-    <message>
-      <location filename="../../core/values/model_settings.py" />
       <source>{name} cannot be {value}.</source>
       <translation>{name} kann nicht {value} sein.</translation>
     </message>
@@ -8265,13 +8255,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../core/values/request.py" />
-      <source>A prompt takes at most {most} images, not {n}.</source>
-      <translation>In einen Prompt passen höchstens {most} Bilder, nicht {n}.</translation>
+      <source>The {name} has {n:,} characters, at most {most:,} are allowed.</source>
+      <translation>Die Vorgabe ({name}) hat {n:,} Zeichen, höchstens {most:,} sind erlaubt.</translation>
     </message>
     <message>
       <location filename="../../core/values/request.py" />
-      <source>The {name} has {n:,} characters, at most {most:,} are allowed.</source>
-      <translation>Die Vorgabe ({name}) hat {n:,} Zeichen, höchstens {most:,} sind erlaubt.</translation>
+      <source>A prompt takes at most {most} images, not {n}.</source>
+      <translation>In einen Prompt passen höchstens {most} Bilder, nicht {n}.</translation>
     </message>
     <message>
       <location filename="../../models/catalog/catalog.py" />
@@ -8290,16 +8280,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/catalog/imported_folders.py" />
-      <source>is no folder</source>
-      <translation>ist kein Ordner</translation>
-    </message>
-    <message>
-      <location filename="../../models/catalog/imported_folders.py" />
-      <source>does not exist</source>
-      <translation>gibt es nicht</translation>
-    </message>
-    <message>
-      <location filename="../../models/catalog/imported_folders.py" />
       <source>{folder} {what}. Give a folder that has GGUF files somewhere in it.</source>
       <translation>{folder} {what}. Nenne einen Ordner, in dem irgendwo GGUF-Dateien liegen.</translation>
     </message>
@@ -8309,14 +8289,14 @@ Klicke für mehr.</translation>
       <translation>{folder} kann nicht gelesen werden: {reason}. Prüfe die Rechte.</translation>
     </message>
     <message>
-      <location filename="../../models/download/model_download.py" />
-      <source>Say which one</source>
-      <translation>Sage, welches</translation>
+      <location filename="../../models/catalog/imported_folders.py" />
+      <source>is no folder</source>
+      <translation>ist kein Ordner</translation>
     </message>
     <message>
-      <location filename="../../models/download/model_download.py" />
-      <source>{wanted} is not one of them</source>
-      <translation>{wanted} ist keines davon</translation>
+      <location filename="../../models/catalog/imported_folders.py" />
+      <source>does not exist</source>
+      <translation>gibt es nicht</translation>
     </message>
     <message>
       <location filename="../../models/download/model_download.py" />
@@ -8327,6 +8307,16 @@ Klicke für mehr.</translation>
       <location filename="../../models/download/model_download.py" />
       <source>{repo_id} has no GGUF files. Search for a repository that has.</source>
       <translation>{repo_id} hat keine GGUF-Dateien. Suche ein Repository, das welche hat.</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/model_download.py" />
+      <source>Say which one</source>
+      <translation>Sage, welches</translation>
+    </message>
+    <message>
+      <location filename="../../models/download/model_download.py" />
+      <source>{wanted} is not one of them</source>
+      <translation>{wanted} ist keines davon</translation>
     </message>
     <message>
       <location filename="../../models/download/model_download.py" />
@@ -8415,6 +8405,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/facts/model_facts.py" />
+      <source>Part {number} of {n_files} is missing: {name}. Download it to the same folder.</source>
+      <translation>Teil {number} von {n_files} fehlt: {name}. Lade ihn in denselben Ordner herunter.</translation>
+    </message>
+    <message>
+      <location filename="../../models/facts/model_facts.py" />
       <source>it is one of {n_parts} parts, and {n_headers} were found</source>
       <translation>es ist eines von {n_parts} Teilen, und {n_headers} wurden gefunden</translation>
     </message>
@@ -8437,11 +8432,6 @@ Klicke für mehr.</translation>
       <location filename="../../models/facts/model_facts.py" />
       <source>The file has no weights. Get a complete file of this model.</source>
       <translation>Die Datei hat keine Gewichte. Hole eine vollständige Datei dieses Modells.</translation>
-    </message>
-    <message>
-      <location filename="../../models/facts/model_facts.py" />
-      <source>Part {number} of {n_files} is missing: {name}. Download it to the same folder.</source>
-      <translation>Teil {number} von {n_files} fehlt: {name}. Lade ihn in denselben Ordner herunter.</translation>
     </message>
     <message>
       <location filename="../../models/facts/model_facts.py" />
@@ -8490,11 +8480,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/files/errors.py" />
-      <source> ({reason})</source>
-      <translation> ({reason})</translation>
-    </message>
-    <message>
-      <location filename="../../models/files/errors.py" />
       <source>Nothing has arrived for {seconds:.0f} seconds{why}. Check the network. {kept}</source>
       <translation>Seit {seconds:.0f} Sekunden ist nichts angekommen{why}. Prüfe das Netz. {kept}</translation>
     </message>
@@ -8512,6 +8497,11 @@ Klicke für mehr.</translation>
       <location filename="../../models/files/errors.py" />
       <source>The download was stopped. {kept}</source>
       <translation>Der Download wurde angehalten. {kept}</translation>
+    </message>
+    <message>
+      <location filename="../../models/files/errors.py" />
+      <source> ({reason})</source>
+      <translation> ({reason})</translation>
     </message>
     <message>
       <location filename="../../models/files/integrity.py" />
@@ -8735,6 +8725,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/byte_source.py" />
+      <source>{name} is {kind}. Choose a model file that ends in .gguf.</source>
+      <translation>{name} ist {kind}. Wähle eine Modelldatei, die auf .gguf endet.</translation>
+    </message>
+    <message>
+      <location filename="../../models/gguf/byte_source.py" />
       <source>a folder</source>
       <translation>ein Ordner</translation>
     </message>
@@ -8744,19 +8739,14 @@ Klicke für mehr.</translation>
       <translation>keine einfache Datei</translation>
     </message>
     <message>
-      <location filename="../../models/gguf/byte_source.py" />
-      <source>{name} is {kind}. Choose a model file that ends in .gguf.</source>
-      <translation>{name} ist {kind}. Wähle eine Modelldatei, die auf .gguf endet.</translation>
+      <location filename="../../models/gguf/errors.py" />
+      <source>{name} is incomplete: it has {actual:,} bytes, and at least {needed:,} belong to it. The download or the copy was probably cut short: download the file again.</source>
+      <translation>{name} ist unvollständig: Es hat {actual:,} Byte, und mindestens {needed:,} gehören dazu. Wahrscheinlich brach der Download oder die Kopie ab: Lade die Datei noch einmal herunter.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/errors.py" />
       <source>The file is damaged: download it again.</source>
       <translation>Die Datei ist beschädigt: Lade sie noch einmal herunter.</translation>
-    </message>
-    <message>
-      <location filename="../../models/gguf/errors.py" />
-      <source>{name} is incomplete: it has {actual:,} bytes, and at least {needed:,} belong to it. The download or the copy was probably cut short: download the file again.</source>
-      <translation>{name} ist unvollständig: Es hat {actual:,} Byte, und mindestens {needed:,} gehören dazu. Wahrscheinlich brach der Download oder die Kopie ab: Lade die Datei noch einmal herunter.</translation>
     </message>
     <message>
       <location filename="../../models/gguf/errors.py" />
@@ -8975,23 +8965,18 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/hub/client.py" />
-      <source>{repo_id} has no commit</source>
-      <translation>{repo_id} hat keinen Commit</translation>
-    </message>
-    <message>
-      <location filename="../../models/hub/client.py" />
       <source>{repo_id} is no name of a repository. It looks like maker/model-GGUF.</source>
       <translation>{repo_id} ist kein Name eines Repositorys. Er sieht aus wie maker/model-GGUF.</translation>
     </message>
     <message>
       <location filename="../../models/hub/client.py" />
-      <source>its answer cannot be understood: {kind}</source>
-      <translation>seine Antwort ist nicht zu verstehen: {kind}</translation>
+      <source>{repo_id} has no commit</source>
+      <translation>{repo_id} hat keinen Commit</translation>
     </message>
     <message>
-      <location filename="../../models/hub/errors.py" />
-      <source>HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download.</source>
-      <translation>HF_HUB_OFFLINE ist gesetzt, der Hub wird also nicht gefragt. Ohne das lässt sich suchen und herunterladen.</translation>
+      <location filename="../../models/hub/client.py" />
+      <source>its answer cannot be understood: {kind}</source>
+      <translation>seine Antwort ist nicht zu verstehen: {kind}</translation>
     </message>
     <message>
       <location filename="../../models/hub/errors.py" />
@@ -9005,16 +8990,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/hub/errors.py" />
-      <source>a few minutes</source>
-      <translation>ein paar Minuten</translation>
-    </message>
-    <message>
-      <location filename="../../models/hub/errors.py" />
-      <source>{n_seconds} seconds</source>
-      <translation>{n_seconds} Sekunden</translation>
-    </message>
-    <message>
-      <location filename="../../models/hub/errors.py" />
       <source>The Hub takes no more requests from here for now. Try again in {wait}, or log in: it then allows more.</source>
       <translation>Der Hub nimmt von hier vorerst keine Anfragen mehr. Versuche es in {wait} noch einmal, oder melde dich an: Dann erlaubt er mehr.</translation>
     </message>
@@ -9022,16 +8997,6 @@ Klicke für mehr.</translation>
       <location filename="../../models/hub/errors.py" />
       <source>The Hub has a problem ({what}). Try again in a while.</source>
       <translation>Der Hub hat ein Problem ({what}). Versuche es in einer Weile noch einmal.</translation>
-    </message>
-    <message>
-      <location filename="../../models/hub/errors.py" />
-      <source>your token must be allowed to read it</source>
-      <translation>muss dein Token es lesen dürfen</translation>
-    </message>
-    <message>
-      <location filename="../../models/hub/errors.py" />
-      <source>log in first</source>
-      <translation>melde dich zuerst an</translation>
     </message>
     <message>
       <location filename="../../models/hub/errors.py" />
@@ -9050,11 +9015,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/hub/errors.py" />
-      <source>The Hub does not accept the access token: it is wrong or has expired. Make a new one in your account's settings on the Hub and log in with it, or correct HF_TOKEN.</source>
-      <translation>Der Hub nimmt das Zugangs-Token nicht an: Es ist falsch oder abgelaufen. Erzeuge in den Einstellungen deines Kontos auf dem Hub ein neues und melde dich damit an, oder berichtige HF_TOKEN.</translation>
-    </message>
-    <message>
-      <location filename="../../models/hub/errors.py" />
       <source>{repo_id} is gated: its makers ask you to accept their conditions first. Do so at {address}/{repo_id}, then log in here.</source>
       <translation>{repo_id} verlangt Zustimmung: Die Macher bitten dich, zuerst ihre Bedingungen anzunehmen. Tu das unter {address}/{repo_id}, und melde dich dann hier an.</translation>
     </message>
@@ -9062,6 +9022,36 @@ Klicke für mehr.</translation>
       <location filename="../../models/hub/errors.py" />
       <source>{repo_id} is gated and your account has no access yet. Accept its conditions at {address}/{repo_id} (some makers answer after days), then try again.</source>
       <translation>{repo_id} verlangt Zustimmung, und dein Konto hat noch keinen Zugang. Nimm die Bedingungen unter {address}/{repo_id} an (manche Macher antworten nach Tagen), und versuche es noch einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download.</source>
+      <translation>HF_HUB_OFFLINE ist gesetzt, der Hub wird also nicht gefragt. Ohne das lässt sich suchen und herunterladen.</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>a few minutes</source>
+      <translation>ein paar Minuten</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>{n_seconds} seconds</source>
+      <translation>{n_seconds} Sekunden</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>your token must be allowed to read it</source>
+      <translation>muss dein Token es lesen dürfen</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>log in first</source>
+      <translation>melde dich zuerst an</translation>
+    </message>
+    <message>
+      <location filename="../../models/hub/errors.py" />
+      <source>The Hub does not accept the access token: it is wrong or has expired. Make a new one in your account's settings on the Hub and log in with it, or correct HF_TOKEN.</source>
+      <translation>Der Hub nimmt das Zugangs-Token nicht an: Es ist falsch oder abgelaufen. Erzeuge in den Einstellungen deines Kontos auf dem Hub ein neues und melde dich damit an, oder berichtige HF_TOKEN.</translation>
     </message>
     <message>
       <location filename="../../models/hub/remote_source.py" />
@@ -9080,13 +9070,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/hub/settings.py" />
-      <source>This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in a desktop session). Set the environment variable HF_TOKEN instead.</source>
-      <translation>Dieses System hat keinen Schlüsselbund für das Token (unter Linux: GNOME-Schlüsselbund oder KWallet in einer Sitzung). Setze stattdessen die Umgebungsvariable HF_TOKEN.</translation>
+      <source>The Hub's {what} {shown} is no web address. It looks like https://example.org:8080.</source>
+      <translation>Beim Hub ist {what} {shown} keine Webadresse. Sie sieht aus wie https://example.org:8080.</translation>
     </message>
     <message>
       <location filename="../../models/hub/settings.py" />
-      <source>The Hub's {what} {shown} is no web address. It looks like https://example.org:8080.</source>
-      <translation>Beim Hub ist {what} {shown} keine Webadresse. Sie sieht aus wie https://example.org:8080.</translation>
+      <source>This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in a desktop session). Set the environment variable HF_TOKEN instead.</source>
+      <translation>Dieses System hat keinen Schlüsselbund für das Token (unter Linux: GNOME-Schlüsselbund oder KWallet in einer Sitzung). Setze stattdessen die Umgebungsvariable HF_TOKEN.</translation>
     </message>
     <message>
       <location filename="../../models/hub/settings.py" />
@@ -9275,6 +9265,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />
+      <source>There is no type {name} to quantise to. Choose one of: {names}.</source>
+      <translation>Es gibt keinen Typ {name} zum Quantisieren. Wähle einen von: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
       <source>No noticeable loss.</source>
       <translation>Kein merklicher Verlust.</translation>
     </message>
@@ -9310,26 +9305,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />
-      <source>Choose a smaller type: {smaller}.</source>
-      <translation>Wähle einen kleineren Typ: {smaller}.</translation>
-    </message>
-    <message>
-      <location filename="../../models/quantise/plan.py" />
-      <source>Use it as it is.</source>
-      <translation>Verwende es, wie es ist.</translation>
-    </message>
-    <message>
-      <location filename="../../models/quantise/plan.py" />
-      <source>There is no type {name} to quantise to. Choose one of: {names}.</source>
-      <translation>Es gibt keinen Typ {name} zum Quantisieren. Wähle einen von: {names}.</translation>
-    </message>
-    <message>
-      <location filename="../../models/quantise/plan.py" />
-      <source>Cancelled. Nothing of it is left on the disk.</source>
-      <translation>Abgebrochen. Auf der Platte bleibt nichts davon.</translation>
-    </message>
-    <message>
-      <location filename="../../models/quantise/plan.py" />
       <source>{name} is a head that drafts for a larger model: it is small as it is. Quantise the model it belongs to.</source>
       <translation>{name} ist ein Kopf, der für ein größeres Modell Entwürfe macht: Er ist schon klein. Quantisiere das Modell, zu dem er gehört.</translation>
     </message>
@@ -9350,6 +9325,16 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/plan.py" />
+      <source>Choose a smaller type: {smaller}.</source>
+      <translation>Wähle einen kleineren Typ: {smaller}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Use it as it is.</source>
+      <translation>Verwende es, wie es ist.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
       <source>{output} cannot be a model's name. Give one that has no slashes or special characters and does not begin with a point.</source>
       <translation>{output} kann kein Name eines Modells sein. Nimm einen ohne Schrägstriche und Sonderzeichen, der nicht mit einem Punkt beginnt.</translation>
     </message>
@@ -9357,6 +9342,11 @@ Klicke für mehr.</translation>
       <location filename="../../models/quantise/plan.py" />
       <source>{wanted} needs an importance matrix, measured while the original model reads texts, and would be poor without. Download it from a maker that has one, or choose one of: {names}.</source>
       <translation>{wanted} braucht eine Wichtigkeits-Matrix, die beim Lesen von Texten am Original gemessen wird, und wäre ohne sie schlecht. Lade es von einem Hersteller, der eine hat, oder wähle eines von: {names}.</translation>
+    </message>
+    <message>
+      <location filename="../../models/quantise/plan.py" />
+      <source>Cancelled. Nothing of it is left on the disk.</source>
+      <translation>Abgebrochen. Auf der Platte bleibt nichts davon.</translation>
     </message>
     <message>
       <location filename="../../models/quantise/progress.py" />

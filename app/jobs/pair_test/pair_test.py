@@ -185,12 +185,10 @@ class PairTest:
             partner = partner_named(self._entry, draft, self._models)
             if not partner.is_usable:
                 raise CannotPair(
-                    Sentence(
-                        "{name} cannot draft for {entry_name}. {problem}",
-                        name=partner.name,
-                        entry_name=self._entry.name,
-                        problem=partner.problem,
-                    )
+                    "{name} cannot draft for {entry_name}. {problem}",
+                    name=partner.name,
+                    entry_name=self._entry.name,
+                    problem=partner.problem,
                 )
             return (partner,)
         found = pairing(self._entry, self._models)
@@ -198,9 +196,7 @@ class PairTest:
         if not usable:
             pair = advice(f"`{command('models pair', self._entry.name)}`", Sentence("The list of who drafts"))
             raise CannotPair(
-                Sentence(
-                    "There is nothing to test: {why} {pair} says what would fit.", why=found.decision.why, pair=pair
-                )
+                "There is nothing to test: {why} {pair} says what would fit.", why=found.decision.why, pair=pair
             )
         return usable
 

@@ -72,11 +72,9 @@ class QuantiseJob:
             with hold_folder_lock(lock, self._cancelled, waiting), self._cleared(partial):
                 if self._plan.target.exists():
                     raise QuantiseRefused(
-                        Sentence(
-                            "There is a model called {name} already: {target}.",
-                            name=self._plan.name,
-                            target=self._plan.target,
-                        )
+                        "There is a model called {name} already: {target}.",
+                        name=self._plan.name,
+                        target=self._plan.target,
                     )
                 return self._make(partial, report)
         except Stopped:
@@ -160,12 +158,10 @@ class QuantiseJob:
         """Before a byte is written: is the result smaller, and is there room for it?"""
         if n_bytes >= self._plan.weight_bytes:
             raise QuantiseRefused(
-                Sentence(
-                    "The result would be no smaller than the {source_type} it is made from: {rows}, so they would get "
-                    "a larger type. Choose a smaller type, or one with short blocks such as Q4_0.",
-                    rows=odd_rows(self._plan.source_name, self._plan.type.name),
-                    source_type=self._plan.source_type,
-                )
+                "The result would be no smaller than the {source_type} it is made from: {rows}, so they would get "
+                "a larger type. Choose a smaller type, or one with short blocks such as Q4_0.",
+                rows=odd_rows(self._plan.source_name, self._plan.type.name),
+                source_type=self._plan.source_type,
             )
         check_space(self._folder, n_bytes + _header_bytes(self._plan), self._reserve)
 
@@ -177,12 +173,10 @@ class QuantiseJob:
         if reason == os.strerror(errno.ENOSPC):
             return as_download_errors(OSError(errno.ENOSPC, reason), self._folder, self._plan.weight_bytes)
         return QuantiseFailed(
-            Sentence(
-                "{source} could not be quantised to {type}: {reason}. Nothing of it is left on the disk.",
-                source=self._plan.source_name,
-                type=self._plan.type.name,
-                reason=reason.rstrip(".") if reason.endswith(".") else reason,
-            )
+            "{source} could not be quantised to {type}: {reason}. Nothing of it is left on the disk.",
+            source=self._plan.source_name,
+            type=self._plan.type.name,
+            reason=reason.rstrip(".") if reason.endswith(".") else reason,
         )
 
     def _install(self, partial: Path, sha256: str) -> int:

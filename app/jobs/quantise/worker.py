@@ -135,7 +135,7 @@ def check_result(path: Path, n_threads: int) -> None:
             status = context.decode(batch)
             context.synchronize()
             if status is not DecodeStatus.OK:
-                raise BrokenResult(Sentence("It loads, but does not compute ({name}).", name=status.name))
+                raise BrokenResult("It loads, but does not compute ({name}).", name=status.name)
             if not np.isfinite(context.logits(1)).all():
                 raise BrokenResult(Sentence("It loads, but computes what are no numbers: the source may be damaged."))
         finally:

@@ -20,7 +20,6 @@ from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.model_settings import ModelSettings
 from core.values.request import Constraint, PromptImage, ReplySpeed, Request, ThinkingBudget
-from models.formatting.sentence import Sentence
 
 _Body = TypeVar("_Body", bound=GenerationBody)
 
@@ -108,10 +107,8 @@ class Call(ABC, Generic[_Body]):
             lora = self.host.lora_of(body.lora) if speed is not ReplySpeed.SPARK else ()
             if not loaded.can_write:
                 raise BadRequest(
-                    Sentence(
-                        "{name} turns texts into vectors and cannot write: name a model that generates text.",
-                        name=self.host.name,
-                    ),
+                    "{name} turns texts into vectors and cannot write: name a model that generates text.",
+                    name=self.host.name,
                     param="model",
                 )
             filled = with_defaults(body, self.host.own, loaded, self.host.sampling)

@@ -14,12 +14,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import methodcaller
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import refuse
 from app.server.http.keys import caller
-from core.values.engine_options import EngineOptions
 from core.values.messages import (
     AnyRequest,
     Ended,
@@ -37,36 +36,11 @@ from core.values.messages import (
 )
 from core.values.request import Request
 
+if TYPE_CHECKING:
+    from core.process.supervisor import Supervisor
+
 _log = logging.getLogger("slipstream.server")
 MAX_REQUESTS = 2_048
-
-
-class EngineHandle(Protocol):
-    """What the server asks of a supervisor."""
-
-    def prepare(self) -> None:
-        """Get ready for a load whose options are not known yet."""
-
-    def load(self, options: EngineOptions, number: int = 0, *, again: bool = False) -> None:
-        """Load a model in place of the one there is; states of this load have its ``number``.
-
-        ``again``: it failed before, and what may have been the cause is left out.
-        """
-
-    def unload(self, number: int = 0) -> None:
-        """Free the memory of the model until the next load; the state that says so has this ``number``."""
-
-    def submit(self, request: AnyRequest) -> None:
-        """Take a request, of which exactly one Ended follows."""
-
-    def cancel(self, request_id: str) -> None:
-        """End a request early."""
-
-    def end_thoughts(self, request_id: str) -> None:
-        """Let a request whose thoughts are bounded go on to its answer."""
-
-    def close(self) -> None:
-        """End everything."""
 
 
 class Channel:
@@ -155,7 +129,7 @@ class EngineBridge:
         self._inbox: deque[tuple[Event, ...]] = deque()
         self._is_scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._engine: EngineHandle | None = None
+        self._engine: Supervisor | None = None
         self._live: dict[str, LiveRequest] = {}
         # Requests that generate nothing, by their id.
         self._asked: dict[str, AskedRequest] = {}
@@ -181,7 +155,7 @@ class EngineBridge:
 
     # On the event loop
 
-    def attach(self, engine: EngineHandle, on_state: Callable[[EngineState], None]) -> None:
+    def attach(self, engine: Supervisor, on_state: Callable[[EngineState], None]) -> None:
         """Start to dispatch on the running loop, beginning with what has come so far."""
         self._engine, self._on_state = engine, on_state
         self._loop = asyncio.get_running_loop()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.background_thread import BackgroundThread
-from app.server.calls.engine_bridge import EngineBridge, EngineHandle
+from app.server.calls.engine_bridge import EngineBridge
 from app.settings.model_settings_store import note_use, user_settings
 from app.settings.server_settings import ServerSettings
 from core.values.engine_options import EngineOptions
@@ -34,6 +34,7 @@ from models.formatting.sentence import Sentence
 
 if TYPE_CHECKING:
     from app.server.calls.schemas import LoraScale  # pydantic takes its time
+    from core.process.supervisor import Supervisor
     from models.catalog.catalog import ModelEntry
 
 _log = logging.getLogger("slipstream.server")
@@ -77,7 +78,7 @@ class ModelHost:
 
     def __init__(
         self,
-        engine: EngineHandle,
+        engine: Supervisor,
         bridge: EngineBridge,
         settings: ServerSettings,
         draft_for: Callable[[ModelEntry], ChosenDraft] = lambda entry: ChosenDraft(),

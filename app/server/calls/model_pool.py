@@ -131,9 +131,7 @@ class ModelPool:
         if entry is None:
             raise ModelNotFound(name, self.names())
         if entry.problem is not None:
-            raise LoadFailed(
-                Sentence("The model {name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
-            )
+            raise LoadFailed("The model {name} cannot be used: {problem}", name=entry.name, problem=entry.problem)
         return entry
 
     def of(self, entry: ModelEntry) -> ModelHost | None:

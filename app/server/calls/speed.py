@@ -52,12 +52,10 @@ def answering(model: LoadedModel, speed: ReplySpeed) -> LoadedModel:
             Sentence("the model's page in the library lists what fits."),
         )
         raise BadRequest(
-            Sentence(
-                "speed spark is answered by a small model beside the loaded one. {why} "
-                "Pair a small model of the same vocabulary: {how}",
-                why=model.why_no_spark,
-                how=how,
-            ),
+            "speed spark is answered by a small model beside the loaded one. {why} "
+            "Pair a small model of the same vocabulary: {how}",
+            why=model.why_no_spark,
+            how=how,
             param="speed",
         )
     return replace(

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from app.environment.exit_codes import ExitCode
 from core.values.errors import BadOption, SlipstreamError
-from models.formatting.sentence import Sentence
 from models.formatting.system_error import system_reason
 
 BACKLOG = 1_024
@@ -87,12 +86,10 @@ def listen(host: str, port: int) -> socket.socket:
             other = "one above 1023" if port < _FIRST_OPEN else "another with --port"
             raise PortForbidden(f"Port {port} may not be used by this account: choose {other}.") from None
         raise BadOption(
-            Sentence(
-                "The server cannot listen on {host} port {port}: {reason}.",
-                host=host,
-                port=str(port),
-                reason=system_reason(error),
-            )
+            "The server cannot listen on {host} port {port}: {reason}.",
+            host=host,
+            port=str(port),
+            reason=system_reason(error),
         ) from None
 
 

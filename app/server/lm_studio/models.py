@@ -22,8 +22,7 @@ from app.server.library.pulls import Pull, PullState, begin, meant, states
 from app.server.library.pulls import state as state_of
 from app.server.library.worker import LibraryWorker
 from app.server.remotes.chat import model_at_remote
-from app.server.remotes.exchange import Remotes
-from app.server.remotes.listed import ListedModel, listed_models
+from app.server.remotes.listed import ListedModel
 from core.values.messages import LoadedModel
 from models.download.progress import DownloadPhase
 from models.formatting.figures import parameters
@@ -44,7 +43,7 @@ class LmStudioUnloadBody(LenientBody):
 async def list_models(http: HttpRequest) -> Response:
     """List the models, loaded or not, and those of remotes."""
     cards = await cards_of(http.app.state.pool, http.app.state.renderer)
-    there = [_remote_model(one) for one in await _at_remotes(http)]
+    there = [_remote_model(one) for one in await http.app.state.remotes.models()]
     return JSONResponse({"object": "list", "data": [*map(_model, cards), *there]})
 
 
@@ -54,7 +53,7 @@ async def get_model(model_id: str, http: HttpRequest) -> Response:
     for card in cards:
         if card.name == model_id:
             return JSONResponse(_model(card))
-    there = await _at_remotes(http) if "/" in model_id else []
+    there = await http.app.state.remotes.models() if "/" in model_id else []
     for one in there:
         if one.name == model_id:
             return JSONResponse(_remote_model(one))
@@ -64,7 +63,7 @@ async def get_model(model_id: str, http: HttpRequest) -> Response:
 async def list_models_v1(http: HttpRequest) -> Response:
     """List the models as the newer route does."""
     cards = await cards_of(http.app.state.pool, http.app.state.renderer)
-    there = [_remote_model_v1(one) for one in await _at_remotes(http)]
+    there = [_remote_model_v1(one) for one in await http.app.state.remotes.models()]
     return JSONResponse({"models": [*map(_model_v1, cards), *there]})
 
 
@@ -89,11 +88,6 @@ async def unload_model(body: LmStudioUnloadBody, http: HttpRequest) -> Response:
     pool: ModelPool = http.app.state.pool
     entry = await pool.request_unload(body.instance_id)
     return JSONResponse(_instance(entry.name))
-
-
-async def _at_remotes(http: HttpRequest) -> list[ListedModel]:
-    remotes: Remotes = http.app.state.remotes
-    return listed_models(await remotes.lists.all())
 
 
 def _model(card: ModelCard) -> dict[str, Any]:

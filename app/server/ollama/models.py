@@ -26,7 +26,7 @@ from app.server.ollama.bodies import ModelBody, PullBody, ShowBody
 from app.server.ollama.chat import shown_name
 from app.server.remotes.chat import model_at_remote
 from app.server.remotes.exchange import Remotes
-from app.server.remotes.listed import ListedModel, listed_models
+from app.server.remotes.listed import ListedModel
 from core.values.errors import BadRequest
 from models.catalog.catalog import ModelEntry
 from models.download.progress import DownloadPhase
@@ -64,7 +64,7 @@ async def tags(http: HttpRequest) -> Response:
     """List the models that can be used."""
     pool: ModelPool = http.app.state.pool
     here = await asyncio.to_thread(_listed, pool)
-    return JSONResponse({"models": [*here, *(_remote_model(one) for one in await _at_remotes(http))]})
+    return JSONResponse({"models": [*here, *(_remote_model(one) for one in await _remotes(http).models())]})
 
 
 async def processes(http: HttpRequest) -> Response:
@@ -72,7 +72,7 @@ async def processes(http: HttpRequest) -> Response:
     pool: ModelPool = http.app.state.pool
     here = await asyncio.to_thread(_running, pool)
     used = _remotes(http).figures.used
-    there = [one for one in await _at_remotes(http) if used.get(one.name, 0.0) + _REMOTE_SECONDS > time.time()]
+    there = [one for one in await _remotes(http).models() if used.get(one.name, 0.0) + _REMOTE_SECONDS > time.time()]
     return JSONResponse({"models": [*here, *(_remote_process(one, used[one.name]) for one in there)]})
 
 
@@ -88,7 +88,7 @@ async def _shown(body: ShowBody, http: HttpRequest) -> dict[str, Any]:
     pool: ModelPool = http.app.state.pool
     there = await model_at_remote(http, body.named)
     if there is not None:
-        listed = await _at_remotes(http)
+        listed = await _remotes(http).models()
         found = next((one for one in listed if one.name == there.name), None)
         its_own = [one.name for one in listed if one.remote == there.remote and one.answers]
         if found is None and its_own:
@@ -178,10 +178,6 @@ def _model(entry: ModelEntry) -> dict[str, Any] | None:
 def _remotes(http: HttpRequest) -> Remotes:
     remotes: Remotes = http.app.state.remotes
     return remotes
-
-
-async def _at_remotes(http: HttpRequest) -> list[ListedModel]:
-    return listed_models(await _remotes(http).lists.all())
 
 
 def _remote_model(model: ListedModel) -> dict[str, Any]:

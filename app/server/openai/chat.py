@@ -17,7 +17,7 @@ from app.server.calls.schemas import ChatCompletionBody
 from app.server.chat.call import ChatCall, ChatChoice, ChatRun, ChatUpdate
 from app.server.http.body import LenientBody
 from app.server.http.sse import EventStream, encode_text, while_connected
-from app.server.openai.timings import Reply, chat_logprobs, identity, timings_so_far
+from app.server.openai.timings import Reply, chat_logprobs, head_of, timings_so_far
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from core.values.messages import Receipt
 
@@ -103,8 +103,8 @@ class ChatReply(Reply[ChatChoice]):
     def __init__(self, call: ChatCall, run: ChatRun) -> None:
         body = call.body
         kind = f"chat.completion{'.chunk' if body.stream else ''}"
-        who = identity(call, _REPLY_ID, kind, run.model, run.requests[0].id)
-        super().__init__(body, who, run.choices)
+        head = head_of(call, _REPLY_ID, kind, run.model, run.requests[0].id)
+        super().__init__(body, head, run.choices)
         self._deep = run.deep
         self._has_logprobs = bool(body.logprobs)
         self._counts_tokens = bool(body.timings_per_token)

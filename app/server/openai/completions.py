@@ -14,7 +14,7 @@ from app.server.calls.call import Begun, Call
 from app.server.calls.generation import ChoiceUpdate, text_of
 from app.server.calls.schemas import MAX_CHOICES, CompletionBody
 from app.server.http.sse import EventStream, encode_text, while_connected
-from app.server.openai.timings import Reply, identity, text_logprobs
+from app.server.openai.timings import Reply, head_of, text_logprobs
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
 from core.values.request import ReplySpeed
@@ -122,8 +122,8 @@ class TextReply(Reply[TextChoice]):
     def __init__(self, call: CompletionCall, begun: Begun) -> None:
         body = call.body
         self._echoes = call.echoes or [""] * len(begun.requests)
-        who = identity(call, "cmpl", "text_completion", begun.model, begun.requests[0].id)
-        super().__init__(body, who, [TextChoice() for _ in self._echoes])
+        head = head_of(call, "cmpl", "text_completion", begun.model, begun.requests[0].id)
+        super().__init__(body, head, [TextChoice() for _ in self._echoes])
         self._has_logprobs = body.logprobs is not None
         self._heads = [f'{self._head},"choices":[{{"index":{i},"text":' for i in range(len(self._choices))]
 

@@ -8,7 +8,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, Generic, Protocol, TypeVar
 
 from app import __version__
@@ -184,29 +184,6 @@ def _value(one: Logprob) -> float | None:
     return None if math.isnan(one.logprob) else max(one.logprob, LOWEST)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Id, kind, time, model and the fingerprint of what computes the answer; ``marks`` say how it was served."""
-
-    id: str
-    object: str
-    model: str
-    fingerprint: str
-    marks: dict[str, Any] = field(default_factory=dict)
-    created: int = field(default_factory=lambda: int(time.time()))
-
-    def head(self) -> dict[str, Any]:
-        """Return the fields in OpenAI's order."""
-        return {
-            "id": self.id,
-            "object": self.object,
-            "created": self.created,
-            "model": self.model,
-            "system_fingerprint": self.fingerprint,
-            **self.marks,
-        }
-
-
 def fingerprint(model: LoadedModel) -> str:
     """Return a short name for the version, the model and the options: equal where a seed gives the same text."""
     facts = (__version__, model.description, model.n_bytes, model.n_ctx, model.kv_type, model.devices, model.n_threads)
@@ -222,35 +199,41 @@ class ReplyChoice(Protocol):
 _Choice = TypeVar("_Choice", bound=ReplyChoice)
 
 
-def identity(call: Call[Any], id_prefix: str, kind: str, model: LoadedModel, request_id: str) -> Identity:
+def head_of(call: Call[Any], id_prefix: str, kind: str, model: LoadedModel, request_id: str) -> dict[str, Any]:
     """Return what every object of the answer repeats; its id is that of the first request, with another beginning."""
-    served = marks(model, call.body.wanted_speed, call.body.service_tier)
-    return Identity(f"{id_prefix}-{request_id.partition('-')[2]}", kind, call.host.name, fingerprint(model), served)
+    return {
+        "id": f"{id_prefix}-{request_id.partition('-')[2]}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": call.host.name,
+        "system_fingerprint": fingerprint(model),
+        **marks(model, call.body.wanted_speed, call.body.service_tier),
+    }
 
 
 class Reply(ABC, Generic[_Choice]):
     """Puts the choices of one call into OpenAI's shapes."""
 
-    def __init__(self, body: GenerationBody, who: Identity, choices: Sequence[_Choice]) -> None:
-        self._identity = who
+    def __init__(self, body: GenerationBody, head: dict[str, Any], choices: Sequence[_Choice]) -> None:
+        self._repeated = head
         self._choices = choices
         self._n_prompts = len(choices) // body.n_choices
         self._includes_usage = body.includes_usage
         # Most chunks are put together by hand: that runs for every token of every stream.
-        self._head = "data: " + json.dumps(who.head(), separators=(",", ":"))[:-1]
+        self._head = "data: " + json.dumps(head, separators=(",", ":"))[:-1]
         rest = ',"usage":null' if body.includes_usage else ""
         self._tail = f',"logprobs":null,"finish_reason":null}}]{rest}'
 
     def whole(self) -> dict[str, Any]:
         """Return the object of a call that does not stream."""
         choices = [self._wire(index, choice) for index, choice in enumerate(self._choices)]
-        return self._identity.head() | {"choices": choices, **self._cost()}
+        return self._repeated | {"choices": choices, **self._cost()}
 
     def closing(self) -> bytes:
         """Return the end of the stream."""
         if not self._includes_usage:
             return DONE
-        return encode_event(self._identity.head() | {"choices": [], **self._cost()}) + DONE
+        return encode_event(self._repeated | {"choices": [], **self._cost()}) + DONE
 
     def _progress(self, index: int, content: dict[str, Any], read: PromptRead | None) -> bytes:
         """Return a chunk with how much of the prompt was read; nothing where that is not new."""
@@ -279,4 +262,4 @@ class Reply(ABC, Generic[_Choice]):
     ) -> bytes:
         choice = {"index": index, **content, "logprobs": logprobs, "finish_reason": finish_reason}
         null_usage = {"usage": None} if self._includes_usage else {}
-        return encode_event(self._identity.head() | {"choices": [choice]} | null_usage | more)
+        return encode_event(self._repeated | {"choices": [choice]} | null_usage | more)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from app.server.http.errors import SERVER, ApiError, ErrorAnswer, ModelNotFound
 from app.server.remotes.figures import RemoteFigures, RemoteRequest
+from app.server.remotes.listed import ListedModel, listed_models
 from app.server.remotes.store import Remote, RemoteStore
 from app.server.remotes.upstream import (
     ModelLists,
@@ -46,6 +47,10 @@ class Remotes:
         self.upstream = Upstream(store)
         self.lists = ModelLists(self.upstream)
         self.figures = RemoteFigures()
+
+    async def models(self) -> list[ListedModel]:
+        """Return the models that all remotes list."""
+        return listed_models(await self.lists.all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +175,9 @@ async def _forward(call: RemoteCall, response: httpx.Response, sink: Sink, reque
         return None
     if kind not in ("application/json", "application/problem+json"):
         raise RemoteUnreachable(
-            Sentence(
-                "The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with "
-                "/v1.",
-                name=call.remote.name,
-                kind=kind or Sentence("a body of no type"),
-            )
+            "The remote {name} answers with {kind} instead of JSON: is its address right? It usually ends with /v1.",
+            name=call.remote.name,
+            kind=kind or Sentence("a body of no type"),
         )
     body = await read_all(response, _MAX_REPLY)
     request.see_json(body)

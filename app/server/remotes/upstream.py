@@ -95,16 +95,14 @@ class Upstream:
             raise unreachable(remote, error) from error
         if response.status_code in (401, 403):
             raise RemoteUnreachable(
-                Sentence("The remote {name} refuses its key: {words}", name=remote.name, words=error_text(body))
+                "The remote {name} refuses its key: {words}", name=remote.name, words=error_text(body)
             )
         if response.status_code != httpx.codes.OK:
             raise RemoteUnreachable(
-                Sentence(
-                    "The remote {name} answers {status_code} at {url}: is its address right?",
-                    name=remote.name,
-                    status_code=response.status_code,
-                    url=response.url,
-                )
+                "The remote {name} answers {status_code} at {url}: is its address right?",
+                name=remote.name,
+                status_code=response.status_code,
+                url=response.url,
             )
         return _listed(remote, body)
 
@@ -179,7 +177,7 @@ def unreachable(remote: Remote, error: Exception) -> RemoteUnreachable:
     elif isinstance(error, (httpx.RemoteProtocolError, httpx.ReadError)):
         why = Sentence("it ended the connection before the answer was complete")
     return RemoteUnreachable(
-        Sentence("The remote {name} ({url}) does not answer: {why}.", name=remote.name, url=remote.url, why=why)
+        "The remote {name} ({url}) does not answer: {why}.", name=remote.name, url=remote.url, why=why
     )
 
 
@@ -202,10 +200,8 @@ def _listed(remote: Remote, body: bytes) -> list[dict[str, Any]]:
         return [one for one in data[:_MOST_LISTED] if isinstance(one.get("id"), str)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise RemoteUnreachable(
-            Sentence(
-                "What answers at {url}/models lists no models: the address of an OpenAI-style server ends with /v1.",
-                url=remote.url,
-            )
+            "What answers at {url}/models lists no models: the address of an OpenAI-style server ends with /v1.",
+            url=remote.url,
         ) from error
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Callable
 from collections.abc import Sequence as Series
 from typing import NamedTuple, NoReturn
 
@@ -14,9 +15,10 @@ from core.cost.calibration import MeasuredContext
 from core.kv_cache.slot import Slot, TokenBuffer
 from core.llama.context import Batch, Context, DecodeStatus
 from core.llama.heads import StateRows
+from core.llama.model import Model
 from core.llama.sampler_chain import Candidates
 from core.scheduler.sequence import Sequence
-from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftFailed, Evaluated, ProposedToken
+from core.speculation.proposers.proposer import AcceptanceSample, CostlyProposer, DraftFailed, Evaluated, ProposedToken
 
 # Evidence is the probability that the drafting model gives its own token.
 _EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997])
@@ -74,18 +76,18 @@ class DraftSampler:
         return np.concatenate((logits, np.full(n_missing, -np.inf, np.float32)))
 
 
-class ContextProposer(ABC):
-    """Drafts with a context of its own, which it frees.
+class ContextProposer(CostlyProposer):
+    """Drafts with a context of its own, which it frees, as it does its ``model`` (None: that of the target).
 
     The text of a slot is kept as long as there is room, because the next turn of a conversation begins with it. The
     context has as many cells as the target's, and shares none of them between slots.
     """
 
-    name: str
+    model: Model | None = None
 
     def __init__(self, own: MeasuredContext, priors: tuple[float, ...], n_vocab: int) -> None:
-        """Take over ``own``; ``priors`` are those of the bins of evidence, ``n_vocab`` the target's vocabulary."""
-        self.table = AcceptanceTable(priors)
+        """Take over ``own``; ``n_vocab`` is the size of the target's vocabulary."""
+        super().__init__(priors)
         self.cost = own.cost
         self._observe = own.observe
         self._context = own.context
@@ -93,7 +95,6 @@ class ContextProposer(ABC):
         self.reads = own.reads
         self._bytes_read = 0
         self._sampler = DraftSampler(n_vocab)
-        self._samples: list[AcceptanceSample] = []
         # The slots whose texts are held, each with the number of the request that it had (``Slot.n_tenants``).
         self._tenancies: dict[int, tuple[Slot, int]] = {}
 
@@ -101,24 +102,9 @@ class ContextProposer(ABC):
     def _drop(self, slot: int) -> None:
         """Drop the text of a slot."""
 
-    def begin(self, sequence: Sequence) -> None:  # noqa: B027 (nothing on purpose)
-        """Do nothing: a text is read when drafting first pays."""
-
-    def end(self, sequence: Sequence) -> None:  # noqa: B027
-        """Do nothing: the next turn of the conversation begins with this text."""
-
     def round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of a round."""
         return self.cost.time(n_chains)
-
-    def first_round_seconds(self, n_chains: int) -> float:
-        """Return 0: a first round costs as much as the others."""
-        return 0.0
-
-    def take_samples(self) -> list[AcceptanceSample]:
-        """Return the samples since the last call."""
-        taken, self._samples = self._samples, []
-        return taken
 
     def take_bytes_read(self) -> int:
         """Return the bytes that were read since this was last asked."""
@@ -126,8 +112,10 @@ class ContextProposer(ABC):
         return taken
 
     def close(self) -> None:
-        """Free the context."""
+        """Free the context and the model."""
         self._context.close()
+        if self.model is not None:
+            self.model.close()
 
     # -- for those that draft -----------------------------------------------------------------------------------
 
@@ -304,23 +292,31 @@ class UnreadSpan(NamedTuple):
 class HiddenStateProposer(ContextProposer):
     """Keeps the target's features of each slot, and reads them into a context of its own.
 
-    The tokens read are kept by longest common prefix.
+    The tokens read are kept by longest common prefix. ``reads_last`` is 1 for a head that pairs each token with the
+    features before it: it reads the last token too before it drafts.
     """
 
-    def __init__(self, own: MeasuredContext, target: Context, feature_width: int, first_position: int) -> None:
-        """Take over ``own``; ``target`` is lent, and exports features of ``feature_width`` numbers.
+    reads_last = 0
 
-        ``first_position`` is the head's position of the token at position 0.
+    def __init__(
+        self,
+        own: MeasuredContext,
+        target: Context,
+        feature_width: int,
+        features: Callable[[int], tuple[StateRows, ...]],
+        first_position: int = 0,
+    ) -> None:
+        """Take over ``own``; ``target`` is lent.
+
+        ``features`` returns those of the rows of the target's last batch, ``feature_width`` numbers in parts to be
+        joined along the columns. ``first_position`` is the head's position of the token at position 0.
         """
         # Tokens after the target's own token and after a drafted one have separate bins.
         super().__init__(own, PRIORS * 2, target.n_vocab)
         self._target = target
+        self._features = features
         self._shift = first_position
         self._features_of = tuple(SlotFeatures(feature_width) for _ in range(own.n_slots))
-
-    @abstractmethod
-    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
-        """Return the features of the target's last batch, in parts to be joined along the columns."""
 
     # -- what the target does -----------------------------------------------------------------------------------
 
@@ -355,18 +351,30 @@ class HiddenStateProposer(ContextProposer):
         for features in self._features_of:
             features.forget()
 
+    def n_unread(self, sequence: Sequence) -> int:
+        """Return how many tokens are to be read before the next one can be drafted, with the last one."""
+        span = self._unread(sequence)
+        return span.n_rows + 1 - self.reads_last if span is not None else 1
+
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the expected seconds of reading ``n_behind`` tokens."""
         return self.cost.time(n_behind)
-
-    def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        """Do nothing: the draft itself reads the few hundred tokens whose states are kept."""
-        return True
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
     def _slot_features(self, sequence: Sequence) -> SlotFeatures:
         return self._features_of[sequence.slot.id]
+
+    def _unread(self, sequence: Sequence) -> UnreadSpan | None:
+        """Return the tokens to read before the next can be drafted; None if states are missing."""
+        features, tokens = self._slot_features(sequence), sequence.tokens.view
+        last = len(tokens) - 1
+        known = features.window.known(tokens[:-1])
+        if known.stop < last or not known:
+            return None
+        first, held = known.start + self.reads_last, min(features.read.common_prefix(tokens), last)
+        is_fresh = held <= features.first or held < first
+        return UnreadSpan(sequence, features, first if is_fresh else held, last + self.reads_last, is_fresh)
 
     def _make_way(self, span: UnreadSpan) -> None:
         """Drop the head's cache from the span's start on: drafted and rejected tokens."""

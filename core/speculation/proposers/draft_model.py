@@ -25,6 +25,7 @@ class DraftModelProposer(ContextProposer):
     """Drafts with a second model in a context of its own; its cache keeps the longest common prefix of each slot."""
 
     name = "draft"
+    model: Model
 
     def __init__(self, model: Model, own: MeasuredContext, n_vocab: int) -> None:
         """Take over ``model`` and ``own``; ``n_vocab`` is the size of the target's vocabulary."""
@@ -41,7 +42,7 @@ class DraftModelProposer(ContextProposer):
             held.truncate(0)
 
     def n_unread(self, sequence: Sequence) -> int:
-        """Return how many tokens of a sequence the draft model has not read."""
+        """Return how many tokens of a sequence the draft model has not read, with the last one."""
         return len(sequence.tokens) - self._held_for(sequence).common_prefix(sequence.tokens.view)
 
     def catch_up_seconds(self, n_behind: int) -> float:
@@ -102,11 +103,6 @@ class DraftModelProposer(ContextProposer):
         rows = self._read_up_to_here(sequence)
         if rows:
             self._observe(rows, 0, self._clock() - began)
-
-    def close(self) -> None:
-        """Free context and model."""
-        super().close()
-        self.model.close()
 
     def _held_for(self, sequence: Sequence) -> TokenBuffer:
         return self._held[sequence.slot.id]

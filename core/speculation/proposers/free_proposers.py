@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable
 
 from core.scheduler.sequence import Sequence
-from core.speculation.proposers.proposer import AcceptanceSample, AcceptanceTable, DraftChain, ProposedToken
+from core.speculation.proposers.proposer import AcceptanceSample, DraftChain, ProposedToken, Proposer
 
 # The longer the match, the likelier the next token: the bins of match length, and their prior acceptance rates.
 _MATCH_EDGES = (4, 6, 9, 16, 32)
@@ -143,17 +143,16 @@ class _Track:
         return ProposedToken(token, _bin(self.match))
 
 
-class NgramProposer:
+class NgramProposer(Proposer):
     """Drafts what followed the latest tokens before: in the text itself, else in the texts of other requests."""
 
     name = "lookup"
 
     def __init__(self) -> None:
-        self.table = AcceptanceTable((*_LOCAL_PRIORS, *_SHARED_PRIORS, _REPLACED_PRIOR))
+        super().__init__((*_LOCAL_PRIORS, *_SHARED_PRIORS, _REPLACED_PRIOR))
         self._tracks: dict[str, _Track] = {}
         # What followed an n-gram the last time, and its bin: the token times the number of bins, plus the bin.
         self._shared: dict[tuple[int, ...], int] = {}
-        self._observations: list[AcceptanceSample] = []
 
     def begin(self, sequence: Sequence) -> None:
         """Begin to index a prompt; the rest of a long one is indexed with the next lookups."""
@@ -206,13 +205,8 @@ class NgramProposer:
             if index >= n_drafted_here:
                 guess = self._first(track)
                 if guess is not None:
-                    self._observations.append(AcceptanceSample(sequence.id, guess.evidence, guess.token == token))
+                    self._samples.append(AcceptanceSample(sequence.id, guess.evidence, guess.token == token))
             track.append(token)
-
-    def take_samples(self) -> list[AcceptanceSample]:
-        """Return the samples of lookups that were not used, since the last call."""
-        taken, self._observations = self._observations, []
-        return taken
 
     def _next(self, chain: DraftChain) -> ProposedToken | None:
         track = self._tracks.get(chain.sequence.id)
@@ -250,32 +244,22 @@ _FIRST, _LATER = 0, 1
 _PRIORS = (0.9, 0.97)
 
 
-class GrammarProposer:
+class GrammarProposer(Proposer):
     """Proposes the forced bytes, split into tokens as the tokenizer does."""
 
     name = "grammar"
 
     def __init__(self) -> None:
-        self.table = AcceptanceTable(_PRIORS)
+        super().__init__(_PRIORS)
         self._runs: dict[str, list[int]] = {}
-
-    def begin(self, sequence: Sequence) -> None:
-        """Do nothing: forced tokens depend only on the state of the grammar."""
 
     def end(self, sequence: Sequence) -> None:
         """Drop the run of a sequence that has ended."""
         self._runs.pop(sequence.id, None)
 
-    def clear(self) -> None:
-        """Do nothing: nothing is kept of texts."""
-
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the next forced token of each chain; the grammar is asked once for each new chain."""
         return [self._next(chain) for chain in chains]
-
-    def take_samples(self) -> list[AcceptanceSample]:
-        """Return nothing: grammars are not sampled."""
-        return []
 
     def _next(self, chain: DraftChain) -> ProposedToken | None:
         sequence, place = chain.sequence, len(chain.tokens)

@@ -7,7 +7,7 @@ block of tokens with one decode.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
 from collections.abc import Sequence as Series
 
 import numpy as np
@@ -35,31 +35,28 @@ class AutoregressiveHead(HiddenStateProposer):
     states are kept by longest common prefix.
     """
 
-    def __init__(
-        self, own: MeasuredContext, target: Context, *, state_width: int, feature_width: int, first_position: int
-    ) -> None:
-        """Take over ``own``; ``target`` is lent.
+    reads_last = 1
 
-        The target exports features of ``feature_width`` numbers, which become states of ``state_width`` numbers.
-        ``first_position`` is the head's position of the token at position 0.
-        """
-        super().__init__(own, target, feature_width, first_position)
+    def __init__(
+        self,
+        own: MeasuredContext,
+        target: Context,
+        feature_width: int,
+        features: Callable[[int], tuple[StateRows, ...]],
+        first_position: int,
+        state_width: int,
+    ) -> None:
+        """As its base; features become states of ``state_width`` numbers."""
+        super().__init__(own, target, feature_width, features, first_position)
         self._state_width = state_width
         self._batch = StateBatch(own.context.n_batch, state_width)
         # The head's own hidden state after the last token of each slot.
         self._own_states: dict[int, StateRows] = {}
         heads.export_hidden(own.context, of_outputs_only=True)
 
-    @abstractmethod
     def _states(self, features: StateRows) -> StateRows:
-        """Return the head's states of features, shape (n, state_width)."""
-
-    # -- what it costs ------------------------------------------------------------------------------------------
-
-    def n_unread(self, sequence: Sequence) -> int:
-        """Return how many tokens are to be read before the next one can be drafted."""
-        span = self._unread(sequence)
-        return span.n_rows if span is not None else 1
+        """Return the head's states of features, shape (n, state_width): by default these are the states."""
+        return features
 
     # -- drafting -----------------------------------------------------------------------------------------------
 
@@ -125,16 +122,6 @@ class AutoregressiveHead(HiddenStateProposer):
         self._observe(known.n_rows, 0, self._clock() - began)
 
     # -- helpers ------------------------------------------------------------------------------------------------
-
-    def _unread(self, sequence: Sequence) -> UnreadSpan | None:
-        """Return the tokens to read before the next can be drafted, with the last one; None if states are missing."""
-        features, tokens = self._slot_features(sequence), sequence.tokens.view
-        known = features.window.known(tokens[:-1])
-        if known.stop < len(tokens) - 1 or not known:
-            return None
-        held = min(features.read.common_prefix(tokens), len(tokens) - 1)
-        is_fresh = held <= features.first or held <= known.start
-        return UnreadSpan(sequence, features, known.start + 1 if is_fresh else held, len(tokens), is_fresh)
 
     def _states_of(self, spans: list[UnreadSpan]) -> dict[str, StateRows]:
         """Return the states that go with the tokens of spans, by sequence."""
@@ -212,14 +199,8 @@ class MtpProposer(AutoregressiveHead):
 
     def __init__(self, own: MeasuredContext, target: Context, width: int) -> None:
         """Take over ``own``, which runs the target's prediction layers; states have ``width`` numbers."""
-        super().__init__(own, target, state_width=width, feature_width=width, first_position=0)
+        super().__init__(own, target, width, lambda n_rows: (heads.hidden(target, n_rows, width),), 0, width)
         heads.export_hidden(target, of_outputs_only=False)
-
-    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
-        return (heads.hidden(self._target, n_rows, self._state_width),)
-
-    def _states(self, features: StateRows) -> StateRows:
-        return features
 
 
 class Eagle3Proposer(AutoregressiveHead):
@@ -235,15 +216,11 @@ class Eagle3Proposer(AutoregressiveHead):
 
         The target must be able to export the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
         """
-        self._model = model
-        self._inputs = LayerInputs(model, target, target_width)
-        width, feature_width = heads.embedding_width(model), self._inputs.width
-        super().__init__(own, target, state_width=width, feature_width=feature_width, first_position=-1)
+        self.model = model
+        inputs = LayerInputs(model, target, target_width)
+        super().__init__(own, target, inputs.width, inputs.rows, -1, heads.embedding_width(model))
         # The encoder makes an output of every row.
-        self._encoder_batch = FeatureBatch(min(own.context.n_outputs, own.context.n_ubatch), self._inputs.width)
-
-    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
-        return self._inputs.rows(n_rows)
+        self._encoder_batch = FeatureBatch(min(own.context.n_outputs, own.context.n_ubatch), inputs.width)
 
     def _states(self, features: StateRows) -> StateRows:
         batch, states = self._encoder_batch, np.empty((len(features), self._state_width), np.float32)
@@ -255,11 +232,6 @@ class Eagle3Proposer(AutoregressiveHead):
                 raise DraftFailed
             states[start : start + len(chunk)] = heads.hidden(self._context, len(chunk), self._state_width)
         return states
-
-    def close(self) -> None:
-        """Free context and model."""
-        super().close()
-        self._model.close()
 
 
 class DFlashProposer(HiddenStateProposer):
@@ -278,20 +250,17 @@ class DFlashProposer(HiddenStateProposer):
         The target must be able to export the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
         ``target_width`` is their width.
         """
-        self._model = model
-        self._inputs = LayerInputs(model, target, target_width)
-        super().__init__(own, target, self._inputs.width, first_position=0)
+        self.model = model
+        inputs = LayerInputs(model, target, target_width)
+        super().__init__(own, target, inputs.width, inputs.rows)
         self._n_block = n_block
         self._mask = heads.mask_token(model)
         self._batch = Batch(own.context.n_outputs)
-        self._features_batch = TargetBatch(own.context.n_batch, self._inputs.width, heads.n_axes(model))
+        self._features_batch = TargetBatch(own.context.n_batch, inputs.width, heads.n_axes(model))
         # The logits of each slot's block in this step, and the slots whose logits are still in llama.cpp's buffer,
         # which the next decode overwrites.
         self._blocks: dict[int, StateRows] = {}
         self._in_place: set[int] = set()
-
-    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
-        return self._inputs.rows(n_rows)
 
     def observe(self, evaluated: Series[Evaluated]) -> None:
         """Keep the states of the rows that the target has just evaluated, and drop the blocks of the step before."""
@@ -299,11 +268,6 @@ class DFlashProposer(HiddenStateProposer):
         super().observe(evaluated)
 
     # -- what it costs ------------------------------------------------------------------------------------------
-
-    def n_unread(self, sequence: Sequence) -> int:
-        """Return how many tokens are to be read before the next one can be drafted."""
-        span = self._unread(sequence)
-        return span.n_rows + 1 if span is not None else 1
 
     def round_seconds(self, n_chains: int) -> float:
         """Return 0: within a block, tokens only have to be chosen."""
@@ -355,17 +319,6 @@ class DFlashProposer(HiddenStateProposer):
             self._read([rest])
 
     # -- helpers ------------------------------------------------------------------------------------------------
-
-    def _unread(self, sequence: Sequence) -> UnreadSpan | None:
-        """Return the unread tokens before the last one; None if states are missing."""
-        features, tokens = self._slot_features(sequence), sequence.tokens.view
-        end = len(tokens) - 1
-        known = features.window.known(tokens[:-1])
-        if known.stop < end or not known:
-            return None
-        held = min(features.read.common_prefix(tokens), end)
-        is_fresh = held <= features.first or held < known.start
-        return UnreadSpan(sequence, features, known.start if is_fresh else held, end, is_fresh)
 
     def _read(self, spans: list[UnreadSpan]) -> None:
         """Put the target's features of spans into the cache."""
@@ -447,8 +400,3 @@ class DFlashProposer(HiddenStateProposer):
     def _forget_blocks(self) -> None:
         self._blocks.clear()
         self._in_place.clear()
-
-    def close(self) -> None:
-        """Free context and model."""
-        super().close()
-        self._model.close()

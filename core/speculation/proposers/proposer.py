@@ -6,9 +6,10 @@ The chances are learnt from what was accepted before.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from core.scheduler.sequence import Sequence
 from core.values.engine_options import MAX_DRAFT_DEPTH
@@ -116,17 +117,13 @@ class SequenceAcceptance:
 
 @dataclass(slots=True)
 class DraftStats:
-    """Totals: tokens drafted and accepted, also by depth."""
+    """Totals of tokens drafted and accepted, by depth."""
 
-    n_drafted: int = 0
-    n_accepted: int = 0
     drafted_at: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT_DEPTH)
     accepted_at: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT_DEPTH)
 
     def count(self, n_drafted: int, n_accepted: int) -> None:
         """Count a verified draft of ``n_drafted`` tokens."""
-        self.n_drafted += n_drafted
-        self.n_accepted += n_accepted
         for depth in range(n_drafted):
             self.drafted_at[depth] += 1
         for depth in range(n_accepted):
@@ -171,34 +168,43 @@ class Evaluated(NamedTuple):
     n_accepted: int = 0
 
 
-class Proposer(Protocol):
+class Proposer(ABC):
     """Proposes tokens one at a time, for any number of sequences at once."""
 
     name: str
-    table: AcceptanceTable
 
-    def begin(self, sequence: Sequence) -> None:
+    def __init__(self, priors: tuple[float, ...]) -> None:
+        """``priors`` are those of the bins of evidence."""
+        self.table = AcceptanceTable(priors)
+        self._samples: list[AcceptanceSample] = []
+
+    def begin(self, sequence: Sequence) -> None:  # noqa: B027 (by default nothing is kept of texts)
         """A sequence starts to decode."""
 
-    def end(self, sequence: Sequence) -> None:
+    def end(self, sequence: Sequence) -> None:  # noqa: B027
         """A sequence has ended."""
 
-    def clear(self) -> None:
+    def clear(self) -> None:  # noqa: B027
         """Drop all that is kept of ended texts."""
 
+    @abstractmethod
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the next token of each chain, or None for a chain. May raise DraftFailed."""
 
     def take_samples(self) -> list[AcceptanceSample]:
         """Return the samples since the last call."""
+        taken, self._samples = self._samples, []
+        return taken
 
 
-class CostlyProposer(Proposer, Protocol):
+class CostlyProposer(Proposer):
     """A proposer whose time is not negligible: a draft must be worth its cost."""
 
+    @abstractmethod
     def n_unread(self, sequence: Sequence) -> int:
-        """Return how many tokens of a sequence the proposer has not read."""
+        """Return how many tokens are to be read before the next one of a sequence can be drafted."""
 
+    @abstractmethod
     def round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of a round, in which each chain grows by a token."""
 
@@ -207,16 +213,20 @@ class CostlyProposer(Proposer, Protocol):
 
         Proposers of whole blocks do all their work there.
         """
+        return 0.0
 
+    @abstractmethod
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the expected seconds of reading ``n_behind`` tokens."""
 
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
         """Read unread tokens of a sequence for about ``seconds``; return whether a draft can begin now.
 
-        May raise DraftFailed.
+        By default the draft itself reads them. May raise DraftFailed.
         """
+        return True
 
+    @abstractmethod
     def read_along(self, sequence: Sequence) -> None:
         """Read the new tokens of a sequence, and note how often the proposer would have been right.
 
@@ -225,17 +235,10 @@ class CostlyProposer(Proposer, Protocol):
 
     def take_bytes_read(self) -> int:
         """Return the bytes read since the last call."""
+        return 0
 
     def close(self) -> None:
         """Free what the proposer holds."""
-
-
-@runtime_checkable
-class TargetObserver(Protocol):
-    """A proposer that uses what the target computes."""
-
-    def observe(self, evaluated: Series[Evaluated]) -> None:
-        """Take in the rows that the target has just evaluated, in batch order."""
 
 
 @dataclass(slots=True)

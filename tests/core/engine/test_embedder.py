@@ -182,7 +182,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[tuple[Engines, int]]:
         options = EngineOptions(str(EMBER), pooling=kind)
         loaded = SimpleNamespace(n_ctx=engine.n_ctx, n_threads=1, n_gpu_layers=0)
         embedder = embedder_beside(engine, options, loaded)  # type: ignore[arg-type]
-        yield Engines(engine, None, embedder), number
+        yield Engines(engine, embedder), number
         embedder.close()
 
 

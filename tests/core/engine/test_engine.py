@@ -198,7 +198,7 @@ def test_the_second_turn_of_a_conversation_reuses_the_first(engine: Engine) -> N
 
 def test_the_same_long_prompt_sent_by_many_is_shared() -> None:
     prompt = "x = 1\n" * 100
-    with open_engine(n_slots=4, n_ctx=1024, n_batch=64, n_ubatch=64) as engine:
+    with open_engine(n_slots=4, n_ctx=1024, n_ubatch=64) as engine:
         submit(engine, "a", prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         ledger = Ledger()
         while "a" not in ledger.text:

@@ -10,6 +10,7 @@ import pytest
 from core.engine.engines import Engines
 from core.llama.library import silence_log
 from core.loading.load_drafts import open_draft_engine
+from core.loading.load_engine import embedder_beside
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
 from core.values.messages import FinishReason
@@ -26,7 +27,7 @@ def engines() -> Iterator[Engines]:
     silence_log()
     options = EngineOptions(str(EMBER), n_slots=2, n_ctx=512, n_threads=1, draft_path=str(EMBER_DRAFT))
     main, loaded = load(options)
-    made = Engines(main, lambda: open_draft_engine(main, loaded))
+    made = Engines(main, embedder_beside(main, options, loaded), lambda: open_draft_engine(main, loaded))
     yield made
     made.close()
 
@@ -98,10 +99,13 @@ def test_the_snapshot_counts_both(engines: Engines) -> None:
 
 
 def test_without_a_small_model_the_request_is_refused() -> None:
-    with open_engine(n_slots=1, n_ctx=128) as main:
-        assert main.draft_model is None
-        with pytest.raises(BadRequest, match="small model"):
-            Engines(main).prepare(Request("spark", FOX, 4, by_draft=True))
+    options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1)
+    main, loaded = load(options)
+    engines = Engines(main, embedder_beside(main, options, loaded))
+    assert main.draft_model is None
+    with pytest.raises(BadRequest, match="small model"):
+        engines.prepare(Request("spark", FOX, 4, by_draft=True))
+    engines.close()
 
 
 def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_again(

@@ -50,8 +50,10 @@ def plan(*shares: tuple[int, int, int]) -> StepPlan:
     return tuple(Share(sequence, rows, draft) for sequence, rows, draft in made)
 
 
-def meter(cost: CostModel = FLAT, **options: Any) -> Meter:
-    return Meter(cost, READS, **{"peak": PEAK, **options})
+def meter(cost: CostModel = FLAT, peak: float | None = PEAK, **options: Any) -> Meter:
+    made = Meter(cost, READS, **options)
+    made.peak = peak
+    return made
 
 
 def tensor_bytes(path: Path, share_of_experts: float = 1.0) -> float:
@@ -142,7 +144,7 @@ class TestBytes:
             submit(engine, "only", max_tokens=24)
             engine.step()
             assert engine.speculator is not None
-            drafted_before = engine.speculator.stats.n_drafted
+            drafted_before = sum(engine.speculator.stats.drafted_at)
             seen: list[int] = []
             read = engine.meter.read
 
@@ -155,7 +157,7 @@ class TestBytes:
             engine.meter.read = spy  # type: ignore[method-assign]
             engine.step()
             engine.step()
-            n_rounds = engine.speculator.stats.n_drafted - drafted_before
+            n_rounds = sum(engine.speculator.stats.drafted_at) - drafted_before
         # Rounds of one row each, and one decode that reads the prompt.
         expected = tensor_bytes(EMBER_DRAFT) * (n_rounds + 1)
         assert sum(seen) == pytest.approx(expected, rel=0.25)

@@ -222,8 +222,8 @@ def test_a_random_proposer_changes_no_text(target: Target, depth: int | None) ->
             tokens, _ = greedy(engine, prompt, max_tokens=40)
             assert_same_up_to_a_near_tie(tokens, wanted)
     if depth:
-        assert speculator.stats.n_drafted > 80
-        assert speculator.stats.n_accepted < 0.05 * speculator.stats.n_drafted
+        assert sum(speculator.stats.drafted_at) > 80
+        assert sum(speculator.stats.accepted_at) < 0.05 * sum(speculator.stats.drafted_at)
 
 
 @pytest.mark.parametrize("target", ALL, indirect=True)
@@ -237,7 +237,7 @@ def test_a_proposer_that_knows_the_text_changes_nothing_of_it(target: Target, de
             n_before = engine.n_steps
             tokens, _ = greedy(engine, prompt, max_tokens=40)
             assert_same_up_to_a_near_tie(tokens, wanted)
-            assert speculator.stats.n_accepted > 0.4 * len(wanted)
+            assert sum(speculator.stats.accepted_at) > 0.4 * len(wanted)
             assert engine.n_steps - n_before < 0.7 * len(wanted)
 
 
@@ -326,8 +326,8 @@ def test_what_is_replayed_stays_small(target: Target, depth: int | None) -> None
         assert (most > 0) is target.replays
 
 
-def test_rows_that_are_replayed_fit_the_smallest_batch(files: dict[str, Path]) -> None:
-    with open_engine(files["mamba"], n_slots=4, n_ctx=256, n_batch=8, n_ubatch=4) as engine:
+def test_rows_that_are_replayed_may_be_more_than_are_evaluated_at_a_time(files: dict[str, Path]) -> None:
+    with open_engine(files["mamba"], n_slots=4, n_ctx=256, n_ubatch=4) as engine:
         use_proposer(engine, RandomProposer(4096), 6)
         for index, prompt in enumerate(PROMPTS * 2):
             submit(engine, str(index), prompt, max_tokens=10 + 3 * index)

@@ -117,7 +117,7 @@ def test_requests_that_come_together_compute_what_they_share_once() -> None:
 
 def test_a_follower_goes_on_alone_when_its_leader_leaves() -> None:
     shared = words(600)
-    with open_engine(n_slots=4, n_ctx=1024, n_batch=64, n_ubatch=64, speculation="off") as engine:
+    with open_engine(n_slots=4, n_ctx=1024, n_ubatch=64, speculation="off") as engine:
         for index in range(3):
             submit(engine, str(index), shared + words(20, index), max_tokens=4)
         ledger = Ledger()
@@ -134,7 +134,7 @@ def test_a_follower_goes_on_alone_when_its_leader_leaves() -> None:
 
 def test_others_overtake_a_follower() -> None:
     shared = words(600)
-    with open_engine(n_slots=2, n_ctx=1024, n_batch=64, n_ubatch=64, speculation="off") as engine:
+    with open_engine(n_slots=2, n_ctx=1024, n_ubatch=64, speculation="off") as engine:
         submit(engine, "leader", shared + words(20, 1), max_tokens=2)
         submit(engine, "follower", shared + words(20, 2), max_tokens=2)
         submit(engine, "other", FOX, max_tokens=2)
@@ -147,7 +147,7 @@ def test_others_overtake_a_follower() -> None:
 
 
 def test_a_request_that_was_pushed_back_goes_on_without_computing_its_text_again() -> None:
-    with open_engine(n_slots=3, n_ctx=256, n_cells=256, n_batch=64, n_ubatch=64, speculation="off") as engine:
+    with open_engine(n_slots=3, n_ctx=256, n_cells=256, n_ubatch=64, speculation="off") as engine:
         for index in range(3):
             submit(engine, str(index), words(80, index), max_tokens=60, sampling=ENDLESS)
         ledger = run(engine)
@@ -225,7 +225,7 @@ def test_running_states_survive_a_restart(make: Callable[[Path], Path], tmp_path
 def test_under_memory_pressure_every_request_that_could_ever_fit_completes(cache_ram: int | None) -> None:
     rng = random.Random(7)
     shared = words(60)
-    options = {"n_slots": 6, "n_ctx": 256, "n_cells": 256, "n_batch": 64, "n_ubatch": 64}
+    options = {"n_slots": 6, "n_ctx": 256, "n_cells": 256, "n_ubatch": 64}
     with open_engine(EMBER_DRAFT, cache_ram=cache_ram, **options) as engine:
         ledger = Ledger()
         for index in range(24):

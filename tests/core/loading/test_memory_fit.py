@@ -12,7 +12,7 @@ from core.llama.library import AllocationLog, listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
 from core.loading.memory_fit import ALL_LAYERS, LoadPlan, context_size, fit, why_so
-from core.loading.memory_need import MemoryNeed, context_shape, dry_run, pool_cells
+from core.loading.memory_need import MemoryNeed, dry_run, pool_cells
 from core.values.engine_options import EngineOptions, whole_lines
 from core.values.errors import LoadFailed, ModelDoesNotFit
 from models.estimate.fit.memory import USABLE_SHARE
@@ -205,8 +205,7 @@ def load(options: EngineOptions) -> AllocationLog:
         # Without a map of the file, what is allocated for weights is what they take.
         model = Model(options.model_path, replace(options, mmap=False))
         size = context_size(facts, options)
-        shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
-        context = open_context(model, options, size, shape)
+        context = open_context(model, facts, options, size)
         context.close()
         model.close()
     return allocated

@@ -175,4 +175,4 @@ def test_every_request_ends_once_however_they_come_and_go(
     assert set(ledger.ended) == {str(index) for index in range(len(requests))}
     assert all(ended.reason is not FinishReason.FAILED for ended in ledger.ended.values())
     assert not engine.scheduler.running
-    assert not len(engine.scheduler.waiting)
+    assert not engine.scheduler.waiting.size

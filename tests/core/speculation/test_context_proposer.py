@@ -38,7 +38,9 @@ class Cells:
 
 
 class Texts(ContextProposer):
-    """A proposer that has read all slots, in this order."""
+    """A proposer that has read all slots, in this order, and is not asked to draft."""
+
+    extend = n_unread = catch_up_seconds = read_along = cast("Any", None)
 
     def __init__(self, cells: Cells, *slots: Slot) -> None:
         cost, reads = CostModel(Calibration({1: 0.001})), ReadCost(WeightBytes(1_000, 0, 1, 0), cell=0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
-from core.speculation.draft_length import DraftCandidate, LatencyBound, StepCost, keep_evenly, keep_what_pays
+from core.speculation.draft_length import LatencyBound, StepCost, keep_evenly, keep_what_pays
 from core.speculation.proposers.proposer import DraftChain
 from core.values.request import Lane
 from tests.support.engines import open_engine, run, submit
@@ -104,14 +104,14 @@ def test_no_text_waits_beyond_its_target_and_nothing_is_cut_without_need(
 ) -> None:
     requests = [request(str(index), lane) for index, (lane, _) in enumerate(texts)]
     plain = SLOW.time(len(texts))
-    hopes = [DraftCandidate(str(index), chance) for index, (_, chances) in enumerate(texts) for chance in chances]
+    hopes = [(str(index), chance) for index, (_, chances) in enumerate(texts) for chance in chances]
     latency_bound = LatencyBound(requests, plain)
 
     def seconds(count: int) -> float:
         return spent + SLOW.time(len(texts) + count)
 
     def waits(count: int) -> list[float]:
-        gains = [sum(hope.chance for hope in hopes[:count] if hope.request_id == one.id) for one in requests]
+        gains = [sum(chance for name, chance in hopes[:count] if name == one.id) for one in requests]
         limits = [max(token_latency_target(one.lane), 1.25 * plain) for one in requests]
         return [seconds(count) / (1 + gain) / limit for gain, limit in zip(gains, limits, strict=True)]
 

@@ -21,7 +21,7 @@ def test_risks_are_a_small_share_of_the_time_and_a_loss_is_soon_forgiven() -> No
     assert ledger.available("draft") < 0.05
     ledger.book("draft", -0.014)
     assert ledger.available("draft") < 0.005
-    ledger = RiskBudget(credit=0.02, memory=20.0)
+    ledger = RiskBudget(credit=0.02)
     decode(ledger, 100)
     ledger.book("draft", -0.08)
     assert ledger.available("draft") < 0.0
@@ -30,7 +30,7 @@ def test_risks_are_a_small_share_of_the_time_and_a_loss_is_soon_forgiven() -> No
 
 
 def test_what_one_has_won_may_be_risked_by_itself_and_by_nobody_else() -> None:
-    ledger = RiskBudget(0.0, memory=20.0)
+    ledger = RiskBudget(0.0)
     ledger.book("lookup", 0.5)
     assert ledger.available("lookup") >= 0.4
     assert ledger.available("draft") < 0.001

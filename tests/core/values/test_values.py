@@ -65,8 +65,6 @@ def test_bad_requests_are_refused(fields: dict[str, Any], words: str) -> None:
         ({"n_threads": 0}, "threads must be between 1 and 512, not 0"),
         ({"n_threads": 513}, "threads must be between 1 and 512, not 513"),
         ({"n_gpu_layers": -2}, "GPU layers"),
-        ({"n_batch": 64, "n_ubatch": 128}, "batch sizes"),
-        ({"n_batch": 2, "n_ubatch": 2, "n_slots": 4}, "at least the number of slots"),
         ({"n_ctx": 4096, "n_cells": 1024}, "cannot hold one context"),
         ({"flash_attention": "maybe"}, "flash attention must be one of auto, on, off"),
         ({"kv_type": "q3_0"}, "type of the KV cache"),
