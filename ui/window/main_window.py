@@ -668,6 +668,9 @@ class MainWindow(QMainWindow):
     def toggle_panel(self) -> None:
         """Show or hide the settings of the chat."""
         is_shown = self.tuning.isHidden()
+        if is_shown and self._appearance.dress(self.tuning):  # before it takes its size
+            self.tuning.set_palette(self._appearance.palette)
+            self.tuning.fit(self.width())
         self.tuning.setVisible(is_shown)
         if is_shown:
             self.tuning.prompt.setFocus()
