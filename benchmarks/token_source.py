@@ -1,18 +1,23 @@
-"""A server that streams a given text at a given rate, so that the window is measured and not a model."""
+"""A server that streams a given text at a given rate, and figures of its speed: the window is measured, not a model."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import sys
 import time
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from core.values.messages import Snapshot
 
 STATE = {"phase": "ready", "progress": 1.0, "model": "source", "n_ctx": 100_000, "n_params": 1_000_000}
 
 
 class TokenHandler(BaseHTTPRequestHandler):
-    """Streams ``tokens`` at ``rate`` a second to every chat request; it answers no other requests."""
+    """Streams ``tokens`` at ``rate`` a second to every chat request, and figures ten times a second."""
 
     tokens: tuple[str, ...] = ()
     rate = 1_000.0
@@ -21,6 +26,13 @@ class TokenHandler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
+        if self.path == "/slipstream/events":
+            self._begin()
+            for at in itertools.count():
+                time.sleep(0.1)
+                rate = 400.0 + 40.0 * math.sin(at / 3)
+                snapshot = asdict(Snapshot(is_idle=False, decode_rate=rate, bytes_per_second=rate * 6e7, peak=4e10))
+                self._event({**STATE, "snapshot": snapshot, "requests": []})
         answers: dict[str, dict[str, Any]] = {"/slipstream/state": STATE, "/v1/models": {"data": [{"id": "source"}]}}
         self._answer(answers.get(self.path, {}))
 
@@ -29,9 +41,7 @@ class TokenHandler(BaseHTTPRequestHandler):
         if not self.path.endswith("/chat/completions"):
             self.send_error(404)
             return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
+        self._begin()
         began = time.perf_counter()
         for number, token in enumerate(self.tokens):
             early = began + number / self.rate - time.perf_counter()
@@ -39,6 +49,11 @@ class TokenHandler(BaseHTTPRequestHandler):
                 time.sleep(early)
             self._event({"choices": [{"index": 0, "delta": {"content": token}, "finish_reason": None}]})
         self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+
+    def _begin(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
 
     def _event(self, body: dict[str, Any]) -> None:
         self.wfile.write(b"data: " + json.dumps(body).encode() + b"\n\n")

@@ -31,6 +31,7 @@ FRAME_MS = 16  # as a screen of 60 Hz shows them
 MOST_MS = 50.0  # a longer frame is a stall
 N_STARTS = 5
 USE_MS = 250
+CPU_SECONDS = 10.0
 SETTLED_SECONDS = 6.0  # the library page is made some seconds after the start
 PASTED_BYTES = 5 << 20
 N_CHATS = 10_000
@@ -344,6 +345,33 @@ def measure_start() -> ReportRow:
     }
 
 
+def measure_speed_page(application: QApplication) -> list[ReportRow]:
+    """Measure what a core does for figures that come ten times a second, with their lines in view and without."""
+    from core.values.messages import Snapshot
+
+    rows: list[ReportRow] = []
+    source = Source([], 1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        window = open_window(application, Path(folder))
+        for at in range(-360, 0):
+            window.speeds.add(time.monotonic() + at / 2, Snapshot(is_idle=False, decode_rate=440.0 + at % 7))
+        window.desk.current._api.connect_to(source.url, None)
+        window.show_page("speed")
+        page = window.speed
+        assert page is not None
+        for case, has_lines in (("figures and their lines", True), ("figures alone", False)):
+            for plot in page.plots:
+                plot.setVisible(has_lines)
+            rest(application, 1.0)
+            began, cpu = time.perf_counter(), time.process_time()
+            rest(application, CPU_SECONDS)
+            share = (time.process_time() - cpu) / (time.perf_counter() - began)
+            rows.append({"case": f"speed page: {case}", "tokens": None, "cpu_share": round(share, 4)})
+        close_window(application, window)
+    source.stop()
+    return rows
+
+
 def _use_library(application: QApplication, window: MainWindow, measured: Callable[..., None]) -> None:
     """Open the library on a folder of many models, go through it, and let downloads change many times."""
     from models.download.progress import DownloadPhase, DownloadProgress
@@ -400,6 +428,8 @@ def measure(options: argparse.Namespace) -> BenchReport:
         report.rows.append(measure_stream(application, "mixed", options, is_used=True))
         say("long chats and lists, the library")
         report.rows += measure_use(application)
+        say("the speed page")
+        report.rows += measure_speed_page(application)
         say("starting")
         report.rows.append(measure_start())
     every = {row["case"]: row["longest_frame_ms"] for row in report.rows if "longest_frame_ms" in row}
@@ -408,6 +438,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     report.summary["longest_frame_in"] = max(frames, key=frames.__getitem__)
     report.summary["dressed_anew_ms"] = max((every[case] for case in every.keys() - frames.keys()), default=None)
     for name, case, figure in (
+        ("speed_page_cpu_share", "speed page: figures and their lines", "cpu_share"),
         ("long_chat_shown_ms", f"open {N_MESSAGES} messages", "shown_ms"),
         ("start_to_window_ms", "start to window", "shown_ms"),
         ("megabytes_after_start", "start to window", "megabytes"),

@@ -676,7 +676,6 @@ def speed(stage: Stage) -> None:
         stage.window.show_page("speed")
         page = stage.window.speed
         assert page is not None
-        stage.until(lambda: page.plots is not None)
         stage.shoot("speed-idle")
         for _ in range(4):
             stage.window.desk.send("Tell me a long story about a fox.")

@@ -130,29 +130,38 @@ def llama_facts(code: int, output: str, errors: str) -> LlamaSystem:
 
 
 def check_bandwidth(measure_again: bool = False, should_stop: Callable[[], bool] = lambda: False) -> BandwidthFacts:
-    """Return the remembered bandwidth of this machine, else measure and remember it, unless it is to stop."""
+    """Return the remembered bandwidth of this machine, else measure and remember it, unless it is to stop.
+
+    A remembered estimate is measured again.
+    """
     from core.machine.bandwidth import measure, remember, remembered
     from core.machine.host import this_machine
     from models.estimate.fit.memory import free_memory
 
     machine, folder = this_machine(), paths.cache_folder()
     known = None if measure_again else remembered(folder, machine)
-    if known is not None:
+    if known is not None and not known.is_estimate:
         return BandwidthFacts(known.bytes_per_second, known.n_threads, is_remembered=True)
     try:
         measured = measure(machine, free_memory(), should_stop=should_stop)
     except (SlipstreamError, MemoryError) as error:
+        if known is not None:
+            return BandwidthFacts(known.bytes_per_second, known.n_threads, is_remembered=True, is_estimate=True)
         return BandwidthFacts(problem=str(error) or Sentence("There is not enough memory to measure it."))
     try:
-        remember(folder, measured)
+        kept = remember(folder, measured)
     except OSError as error:
         problem = Sentence(
             "It will be measured again next time: {folder} cannot be written ({reason}).",
             folder=folder,
             reason=system_reason(error),
         )
-        return BandwidthFacts(measured.bytes_per_second, measured.n_threads, problem=problem)
-    return BandwidthFacts(measured.bytes_per_second, measured.n_threads)
+        return BandwidthFacts(
+            measured.bytes_per_second, measured.n_threads, is_estimate=measured.is_estimate, problem=problem
+        )
+    return BandwidthFacts(
+        kept.bytes_per_second, kept.n_threads, is_remembered=kept is not measured, is_estimate=kept.is_estimate
+    )
 
 
 def check_kernels(measure_again: bool = False, should_stop: Callable[[], bool] = lambda: False) -> Mapping[str, float]:

@@ -31,12 +31,14 @@ class SystemFacts:
 class BandwidthFacts:
     """Memory read bandwidth; ``problem`` says why it is not known.
 
-    ``kernels`` maps tensor types to the bytes per second at which the processor multiplies them, where it was probed.
+    ``is_estimate``: other programs were busy while it was measured, so memory may be faster. ``kernels`` maps tensor
+    types to the bytes per second at which the processor multiplies them, where it was probed.
     """
 
     bytes_per_second: float | None = None
     n_threads: int | None = None
     is_remembered: bool = False
+    is_estimate: bool = False
     problem: str | None = None
     kernels: Mapping[str, float] = field(default_factory=dict)
 
@@ -164,6 +166,8 @@ def _speed(report: DoctorReport) -> Iterator[TextRow]:
     rate = bandwidth.bytes_per_second / 1e9
     source = "measured before; --measure repeats it" if bandwidth.is_remembered else "just measured"
     threads = f"{bandwidth.n_threads} thread{'' if bandwidth.n_threads == 1 else 's'}"
+    if bandwidth.is_estimate:
+        source += ", while other programs were busy: memory may be faster"
     yield "bandwidth", f"{rate:.1f} GB/s of memory reads with {threads} ({source})"
     yield "", f"a model of 4 GB in this memory writes at most about {rate / 4:.1f} tokens/s for one reader"
     shown = [f"{name} {bandwidth.kernels[name] / 1e9:.1f}" for name in _SHOWN_TYPES if name in bandwidth.kernels]

@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 from app.doctor.checks import check_bandwidth, check_kernels
 from app.environment.exit_codes import ExitCode
+from app.environment.paths import cache_folder
 from app.fit_reports.fit_reports import CurrentMachine, current_machine
 from app.jobs.pair_test.pair_test import other_work
 from app.library.errors import LibraryError
 from app.library_service.outbox import Stop
-from core.machine.bandwidth import MeasuringStopped
-from core.machine.host import OtherPrograms, core_count, cpu_name, others_are_busy
+from core.machine.bandwidth import MeasuringStopped, remembered
+from core.machine.host import OtherPrograms, core_count, cpu_name, others_are_busy, this_machine
 from models.library.values import GpuFacts, MachineFacts
 
 FRESH_SECONDS = 20.0  # free memory changes slowly enough
@@ -40,6 +41,7 @@ class MachineService:
     def facts(self) -> MachineFacts:
         """Return what this machine has, and what is known of its speed."""
         host, gpus = self.now().machine.devices[0], self.now().machine.devices[1:]
+        known = remembered(cache_folder(), this_machine())
         return MachineFacts(
             cpu_name(),
             core_count(),
@@ -47,6 +49,7 @@ class MachineService:
             host.free,
             tuple(GpuFacts(gpu.name, gpu.total) for gpu in gpus if gpu.lent is None),
             host.bandwidth,
+            is_estimate=known is not None and known.is_estimate,
         )
 
     def measure(self, stop: Stop, *, is_first: bool = False, measured: Callable[[], None] = lambda: None) -> None:
@@ -60,7 +63,6 @@ class MachineService:
         with self._is_measuring:
             self._end_where_stopped(stop)
             check_is_at_rest()
-            others = OtherPrograms()
             found = check_bandwidth(measure_again=not is_first, should_stop=stop.is_set)
             self._end_where_stopped(stop)
             if found.problem:
@@ -71,8 +73,9 @@ class MachineService:
                 check_kernels(measure_again=True, should_stop=stop.is_set)
                 self._end_where_stopped(stop)
             elif self._rest is None:
-                was_disturbed = not found.is_remembered and others_are_busy(others)
-                self._rest = threading.Thread(target=self._measure_rest, args=(measured, was_disturbed), daemon=True)
+                self._rest = threading.Thread(
+                    target=self._measure_rest, args=(measured, found.is_estimate), daemon=True
+                )
                 self._rest.start()
         self._forget()
 
@@ -81,10 +84,10 @@ class MachineService:
             self._forget()
             raise LibraryError(MeasuringStopped().message, ExitCode.ERROR)
 
-    def _measure_rest(self, measured: Callable[[], None], was_disturbed: bool) -> None:
+    def _measure_rest(self, measured: Callable[[], None], is_estimate: bool) -> None:
         """Measure how fast the processor is at each kind of weights, as soon as nobody would notice.
 
-        Memory is measured again where other programs disturbed that.
+        Memory is measured again where there is only an estimate of it.
         """
         others = OtherPrograms()
         while True:
@@ -92,9 +95,9 @@ class MachineService:
             time.sleep(_QUIET_SECONDS)
             if other_work() is not None or others_are_busy(others):
                 continue
-            if was_disturbed:
-                was_disturbed = bool(check_bandwidth(measure_again=True).problem)
-            if check_kernels(should_stop=_is_wanted):
+            if is_estimate:
+                is_estimate = check_bandwidth().is_estimate
+            if not is_estimate and check_kernels(should_stop=_is_wanted):
                 break
         self._forget()
         measured()

@@ -331,7 +331,8 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         from core.llama.library import log_to_stderr, silence_log
         from core.loading.load_drafts import open_draft_engine
         from core.loading.load_engine import embedder_beside, is_embedder, load_embedder, load_engine
-        from core.machine.bandwidth import BackgroundBandwidth
+        from core.machine.bandwidth import BackgroundBandwidth, remembered
+        from core.machine.host import this_machine
         from core.machine.known_machine import MEASURED_FILE, Measurements
 
         log_to_stderr()
@@ -348,8 +349,9 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         silence_log()
         open_spark = partial(open_draft_engine, engine, model) if model.spark is not None else None
         engines = Engines(engine, embedder_beside(engine, command.options, model), open_spark)
-        if engine.meter.peak is None and not model.n_gpu_layers:
-            # The weights are in host memory, whose bandwidth is not measured yet.
+        known = remembered(command.cache_folder, this_machine())
+        if not model.n_gpu_layers and (known is None or known.is_estimate):
+            # The weights are in host memory, whose bandwidth was not measured while the machine was at rest.
             BackgroundBandwidth(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
     except SlipstreamError as error:
         outbox.put((EngineState(EnginePhase.FAILED, problem=error.message),))

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -54,13 +54,17 @@ class MeasuringStopped(SlipstreamError):
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """Bytes read per second with the best number of threads, over ``n_bytes`` of memory, on a machine with this CPU."""
+    """Bytes read per second with the best number of threads, over ``n_bytes`` of memory, on a machine with this CPU.
+
+    ``is_estimate``: other programs were busy meanwhile, so memory may be faster.
+    """
 
     bytes_per_second: float
     n_threads: int
     n_bytes: int
     cpu: str
     ram: int
+    is_estimate: bool = False
 
 
 def measure(
@@ -73,14 +77,15 @@ def measure(
 ) -> Bandwidth:
     """Measure for about ``seconds`` (and some more to fill the memory); ``free`` is free memory in bytes.
 
-    Raises TooLittleMemory, and MeasuringStopped soon after ``should_stop`` returns True. Nothing else should keep the
-    machine busy: the best of several passes is taken.
+    Raises TooLittleMemory, and MeasuringStopped soon after ``should_stop`` returns True. The best of several passes is
+    taken; if other programs were busy, it is an estimate.
     """
+    others = OtherPrograms()
     words = _filled(working_set(free) // 8, should_stop)
     counts = thread_counts(machine.n_threads)
     rates = {count: _best_rate(words, count, seconds / len(counts), clock, should_stop) for count in counts}
     best = max(rates, key=rates.__getitem__)
-    return Bandwidth(rates[best], best, words.nbytes, machine.cpu, machine.ram)
+    return Bandwidth(rates[best], best, words.nbytes, machine.cpu, machine.ram, is_estimate=others_are_busy(others))
 
 
 def working_set(free: int) -> int:
@@ -110,7 +115,7 @@ def read_pass(words: Words, n_threads: int, pool: ThreadPoolExecutor) -> int:
     return sum(part.nbytes for part in slices)
 
 
-def remembered(folder: Path, machine: Host) -> Bandwidth | None:
+def remembered(folder: Path, machine: Host | Bandwidth) -> Bandwidth | None:
     """Return the kept measurement of this machine, or None."""
     try:
         fields = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
@@ -121,9 +126,26 @@ def remembered(folder: Path, machine: Host) -> Bandwidth | None:
     return known if known.bytes_per_second > 0 and is_here else None
 
 
-def remember(folder: Path, bandwidth: Bandwidth) -> None:
-    """Keep a measurement for later; raises OSError where the folder cannot be written."""
-    write_whole(folder / FILE_NAME, json.dumps(asdict(bandwidth)))
+def remember(folder: Path, found: Bandwidth) -> Bandwidth:
+    """Keep a measurement for later, and return what is kept: an estimate replaces only a lower one.
+
+    Raises OSError where the folder cannot be written.
+    """
+    known = remembered(folder, found) if found.is_estimate else None
+    if known is not None and not (known.is_estimate and known.bytes_per_second < found.bytes_per_second):
+        return known
+    write_whole(folder / FILE_NAME, json.dumps(asdict(found)))
+    return found
+
+
+def raise_remembered(folder: Path, machine: Host, reached: float) -> None:
+    """Raise the kept measurement, if there is one, to the bytes per second that a reply has reached.
+
+    Raises OSError where the folder cannot be written.
+    """
+    known = remembered(folder, machine)
+    if known is not None and reached > known.bytes_per_second:
+        remember(folder, replace(known, bytes_per_second=reached))
 
 
 def _best_rate(
@@ -189,7 +211,6 @@ class BackgroundBandwidth:
         self._found = found
         self._quiet = quiet
         self._take = take
-        self._others = OtherPrograms()
         # Includes this process, since it may be writing a cache to disk or compiling a grammar.
         self._everybody = OtherPrograms(others_seconds=busy_seconds)
 
@@ -214,9 +235,8 @@ class BackgroundBandwidth:
         time.sleep(self._quiet)
         if not self._is_quiet(n_before) or others_are_busy(self._everybody):
             return None
-        self._others.busy_cores()
         bandwidth = self._take()
-        return bandwidth if self._is_quiet(n_before) and not others_are_busy(self._others) else None
+        return bandwidth if self._is_quiet(n_before) and not bandwidth.is_estimate else None
 
     def _is_quiet(self, n_before: int) -> bool:
         return self._engines.is_idle and self._engines.activity_count == n_before

@@ -274,7 +274,10 @@ class FoundModel:
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """This machine: memory in bytes, physical cores. ``bandwidth`` is bytes read per second, None until measured."""
+    """This machine: memory in bytes, physical cores. ``bandwidth`` is bytes read per second, None until measured.
+
+    ``is_estimate``: other programs were busy while it was measured, so it may be more.
+    """
 
     cpu: str
     n_cores: int
@@ -282,6 +285,7 @@ class MachineFacts:
     free: int
     gpus: tuple[GpuFacts, ...]
     bandwidth: float | None
+    is_estimate: bool = False
 
 
 class SuggestionTier(StrEnum):

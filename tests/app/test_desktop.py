@@ -88,7 +88,7 @@ def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
-@pytest.mark.parametrize("page", ["chat", "speed"])  # the latter imports what draws plots on a thread
+@pytest.mark.parametrize("page", ["chat", "speed"])
 def test_it_ends_in_order_also_when_it_has_just_begun(home: Path, page: str) -> None:
     kept = config_folder() / "window.ini"
     kept.parent.mkdir(parents=True, exist_ok=True)

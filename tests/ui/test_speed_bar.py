@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from core.values.messages import Bottleneck, Snapshot
 from models.formatting.json_values import fitting
 from tools.stand_ins.fake_openai import FakeServer
-from ui.client.api import ServerState
+from ui.client.api import Api, ServerState
 from ui.client.server_watch import CALM_MS, LIVE_MS
 from ui.gauges import faces
 from ui.gauges.sparkline import Sparkline
@@ -244,6 +244,24 @@ class TestWindow:
         server.snapshot = sent(Snapshot())
         qtbot.waitUntil(lambda: bar.speed.face.value == "–")
         qtbot.waitUntil(lambda: pace(window) == CALM_MS)
+
+    def test_figures_of_a_server_that_does_not_answer_any_more_are_not_of_now(
+        self, qtbot, window: MainWindow, server: FakeServer, api: Api
+    ) -> None:
+        server.snapshot = sent(WORKING)
+        window.watch.start()
+        bar, answers = window.speed_bar, list[ServerState]()
+        qtbot.waitUntil(lambda: bar.when.text() == NOW)
+        server.api_key = "another"
+        qtbot.waitUntil(lambda: bar.when.text() == "")
+        server.api_key = None
+        qtbot.waitUntil(lambda: bar.when.text() == NOW)
+        window.watch.look()
+        window.watch.stop(is_gone=True)  # before the answer to that look has come
+        api.state(answers.append, answers.append)
+        qtbot.waitUntil(lambda: answers != [])
+        qtbot.wait(50)
+        assert (bar.when.text(), window.watch.state.phase) == ("", "gone")
 
     def test_a_reply_on_its_way_is_watched_closely(self, qtbot, window: MainWindow, server: FakeServer) -> None:
         window.watch.start()

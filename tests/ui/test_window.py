@@ -731,6 +731,11 @@ def test_what_is_hidden_when_the_theme_changes_has_it_when_it_is_shown(qtbot, wi
     assert window.jobs.question.palette().color(QPalette.ColorRole.PlaceholderText).name() == DARK.muted
     window.choose_theme(ThemeChoice.LIGHT)
     window.show_page("chat")  # which was hidden
+    window.toast.say("A chat is gone", "Undo", lambda: None)
+    window.toast.hide()
+    window.resize_text(150)
+    window.toast.say("A chat is gone", "Undo", lambda: None)
+    assert window.toast.size() == window.toast.sizeHint(), "it was dressed before it took its size"
     assert (
         window.page.picker.button.icon().pixmap(14).toImage() == icon("down", LIGHT.muted, size=14).pixmap(14).toImage()
     )

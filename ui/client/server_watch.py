@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -44,7 +45,7 @@ class ServerWatch(QObject):
         self._api = api
         self.state = ServerState()
         self.models: tuple[ModelChoice, ...] = ()
-        self._is_asking = False
+        self._asked: object | None = None  # which answer is still to come
         self._is_live = False
         self._was_loaded = ""  # the last model that was ready
         self._timer = QTimer(self, interval=BUSY_MS)
@@ -52,13 +53,14 @@ class ServerWatch(QObject):
 
     def start(self) -> None:
         """A server is there: look at it from now on."""
-        self._is_asking = False
+        self._asked = None
         self._timer.start(BUSY_MS)
         self.look()
 
     def stop(self, is_gone: bool = False) -> None:
         """There is no server to look at; ``is_gone`` says that none will come by itself."""
         self._timer.stop()
+        self._asked = None  # what it still answers is of before
         self.looked.emit(ServerState())
         self._take(ServerState(phase="gone" if is_gone else "unknown"))
 
@@ -66,16 +68,16 @@ class ServerWatch(QObject):
         """Ask often while replies are on their way, and once when they have ended: for the figures of the last one."""
         self._is_live = is_live
         self._keep_pace()
-        if is_live or not self._is_asking:
+        if is_live or self._asked is None:
             self.look()
         else:
             QTimer.singleShot(LIVE_MS, self, self.look)  # the answer to come may be older than the end
 
     def look(self) -> None:
         """Ask now, unless an answer is still to come."""
-        if not self._is_asking and self._api.is_connected:
-            self._is_asking = True
-            self._api.state(self._on_state, self._on_failure)
+        if self._asked is None and self._api.is_connected:
+            asked = self._asked = object()
+            self._api.state(partial(self._on_state, asked), lambda problem: self._on_failure(asked))
 
     def look_at_models(self) -> None:
         """Ask which models there are."""
@@ -108,8 +110,10 @@ class ServerWatch(QObject):
 
         self._api.cancel_load(on_answer)
 
-    def _on_state(self, state: ServerState) -> None:
-        self._is_asking = False
+    def _on_state(self, asked: object, state: ServerState) -> None:
+        if asked is not self._asked:
+            return
+        self._asked = None
         self._take(state)
         self.looked.emit(state)
         self.state = state
@@ -126,9 +130,12 @@ class ServerWatch(QObject):
         is_working = self.state.snapshot is not None and not self.state.snapshot.is_idle
         return LIVE_MS if self._is_live or is_working else CALM_MS
 
-    def _on_failure(self, problem: str) -> None:
-        # The process is watched elsewhere; a missed answer only means to ask again.
-        self._is_asking = False
+    def _on_failure(self, asked: object) -> None:
+        # The process is watched elsewhere; a missed answer only means to ask again, and that the figures are old.
+        if asked is self._asked:
+            self._asked = None
+            self.state = replace(self.state, snapshot=None)
+            self.looked.emit(self.state)
 
     def _take(self, state: ServerState) -> None:
         if state == self.state:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence
@@ -60,20 +61,21 @@ class CommandPalette(QFrame):
     def open(self, commands: Sequence[Command], search: str = SEARCH) -> Callable[[Iterable[Command]], None]:
         """Show what can be done; return what takes more of it later, as it is made. ``search`` says what is found."""
         self._take.stop()
+        self._coming = iter(())
         self._before = self._window.focusWidget()
         self._commands = list(commands)
         self.field.setPlaceholderText(search)
         self.field.setAccessibleName(search)
         self.field.clear()
-        self._fill()
         self.show()
+        self._fill()
         self.raise_()
         self.field.setFocus()
         return partial(self._add, self._commands)
 
     def _add(self, to: list[Command], more: Iterable[Command]) -> None:
         if self._commands is to:  # it was not closed, nor opened anew
-            self._coming = iter(more)
+            self._coming = chain(more, self._coming)
             self._take.start()
             self._take_some()
 

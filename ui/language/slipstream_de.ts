@@ -3553,6 +3553,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
+      <source>Its memory reads {bandwidth} a second. That sets how fast a model can write: each token reads the model's weights once.</source>
+      <translation>Der Speicher liest {bandwidth} je Sekunde. Das bestimmt, wie schnell ein Modell schreiben kann: Jedes Token liest die Gewichte des Modells einmal.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/first_start.py" />
       <source>Choose a model</source>
       <translation>Ein Modell wählen</translation>
     </message>
@@ -3593,13 +3598,13 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>Its memory reads {bandwidth} a second. That sets how fast a model can write: each token reads the model's weights once.</source>
-      <translation>Der Speicher liest {bandwidth} je Sekunde. Das bestimmt, wie schnell ein Modell schreiben kann: Jedes Token liest die Gewichte des Modells einmal.</translation>
+      <source>≈ is an estimate for this machine. People read about five tokens a second.</source>
+      <translation>≈ ist eine Schätzung für diesen Rechner. Menschen lesen etwa fünf Token je Sekunde.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
-      <source>≈ is an estimate for this machine. People read about five tokens a second.</source>
-      <translation>≈ ist eine Schätzung für diesen Rechner. Menschen lesen etwa fünf Token je Sekunde.</translation>
+      <source>Other programs were busy, so it is measured again when they are at rest.</source>
+      <translation>Andere Programme waren beschäftigt, deshalb wird noch einmal gemessen, wenn sie ruhen.</translation>
     </message>
     <message>
       <location filename="../../ui/library/first_start.py" />
@@ -6120,11 +6125,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
-      <source>The lines come in a moment…</source>
-      <translation>Die Linien kommen gleich…</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
       <source>Gains are estimates.</source>
       <translation>Gewinne sind Schätzungen.</translation>
     </message>
@@ -6172,6 +6172,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/speed/speed_page.py" />
       <source>, {peak_share:.0%} of what memory can</source>
       <translation>, {peak_share:.0%} von dem, was der Speicher kann</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>Memory read</source>
+      <translation>Gelesener Speicher</translation>
+    </message>
+    <message>
+      <location filename="../../ui/speed/speed_page.py" />
+      <source>GB per second</source>
+      <translation>GB je Sekunde</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />
@@ -6257,16 +6267,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/speed/speed_page.py" />
       <source>{load:.0%} busy</source>
       <translation>{load:.0%} beschäftigt</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>Memory read</source>
-      <translation>Gelesener Speicher</translation>
-    </message>
-    <message>
-      <location filename="../../ui/speed/speed_page.py" />
-      <source>GB per second</source>
-      <translation>GB je Sekunde</translation>
     </message>
     <message>
       <location filename="../../ui/speed/speed_page.py" />

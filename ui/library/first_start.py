@@ -158,13 +158,14 @@ class FirstStart(QFrame):
         self.machine.setText(joined(found.cpu, cores, tr("{memory} of memory", memory=size(found.memory)), *gpus))
         self._is_measured = found.bandwidth is not None
         if found.bandwidth is not None:
-            self.speed.setText(
-                tr(
-                    "Its memory reads {bandwidth} a second. That sets how fast a model can write: each token "
-                    "reads the model's weights once.",
-                    bandwidth=size(found.bandwidth),
-                )
+            words = tr(
+                "Its memory reads {bandwidth} a second. That sets how fast a model can write: each token "
+                "reads the model's weights once.",
+                bandwidth=size(found.bandwidth),
             )
+            if found.is_estimate:
+                words += " " + tr("Other programs were busy, so it is measured again when they are at rest.")
+            self.speed.setText(words)
 
     def _on_suggested(self, found: Suggested) -> None:
         chosen = {row.choice: row for row in found.rows if row.choice is not None}

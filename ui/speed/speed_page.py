@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
@@ -25,18 +23,15 @@ from ui.speed import sentences
 from ui.speed.bars import Bar, BarList, BarPart, StackedBar
 from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
-from ui.theme.tokens import LIGHT, Palette, Space
+from ui.speed.plots import LinePlot
+from ui.theme.tokens import Palette, Space
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.page_layout import PageColumn, plain_label
 
-if TYPE_CHECKING:
-    from ui.speed.plots import LinePlot
-
 WIDTH = 1_040  # pixels: two plots side by side
-DRAW_MS = 1_000  # in which the lines move by two or three pixels
+DRAW_MS = 100  # as often as figures come
 SHOW_MS = 250  # figures that change ten times a second cannot be read, and each change lays the page out anew
 MACHINE_MS = 2_000
-LOOK_MS = 50  # whether the plots can be drawn now
 MOST_DEPTHS = 6
 DASH = "–"
 NOTHING, UNDECIDED = tr("Nothing runs. Figures come with the next reply."), tr("Nothing was decided yet.")
@@ -50,15 +45,11 @@ class SpeedPage(PageColumn):
     def __init__(self, api: Api, link: LibraryLink, watch: ServerWatch, history: History) -> None:
         super().__init__(width=WIDTH)
         self._api, self._link, self._watch, self._history = api, link, watch, history
-        self._palette = LIGHT
         self._snapshot, self._is_last, self._why = Snapshot(), False, ""
         self._fit: ModelFitReport | None = None
         self._partners: Partners | None = None
         self._copies: QuantiseOffer | None = None
         self._model: str | None = None
-        self.plots: tuple[LinePlot, LinePlot] | None = None
-        self._first_plot: LinePlot | None = None
-        self._imports: threading.Thread | None = None
         self.setAccessibleName(tr("Speed"))
         self._add_now()
         self._add_reasons()
@@ -73,8 +64,6 @@ class SpeedPage(PageColumn):
         self._draw.timeout.connect(self._draw_lines)
         self._ask_machine = QTimer(self, interval=MACHINE_MS)
         self._ask_machine.timeout.connect(self._look_at_machine)
-        self._look_at_imports = QTimer(self, interval=LOOK_MS)
-        self._look_at_imports.timeout.connect(self._make_plots)
         watch.state_changed.connect(self._on_state)
 
     def _add_now(self) -> None:
@@ -90,17 +79,19 @@ class SpeedPage(PageColumn):
         section.addLayout(row)
         section.addWidget(self.limit)
         section.addSpacing(Space.XS)
-        self._plot_row = QGridLayout()
-        self._plot_row.setHorizontalSpacing(Space.XL)
-        self._plot_row.setColumnStretch(0, 1)
-        self._plot_row.setColumnStretch(1, 1)
         self.rate_label = plain_label(tr("Tokens per second, the last three minutes"), "caption")
         self.bytes_label = plain_label(tr("Memory read, GB per second"), "caption")
-        self._plot_row.addWidget(self.rate_label, 0, 0)
-        self._plot_row.addWidget(self.bytes_label, 0, 1)
-        self.no_plots = plain_label(tr("The lines come in a moment…"), "caption")
-        self._plot_row.addWidget(self.no_plots, 1, 0)
-        section.addLayout(self._plot_row)
+        self.plots = (
+            LinePlot(tr("Tokens per second"), tr("tokens per second")),
+            LinePlot(tr("Memory read"), tr("GB per second")),
+        )
+        plots = QGridLayout()
+        plots.setHorizontalSpacing(Space.XL)
+        for at, parts in enumerate(zip((self.rate_label, self.bytes_label), self.plots, strict=True)):
+            plots.setColumnStretch(at, 1)
+            for row_at, part in enumerate(parts):
+                plots.addWidget(part, row_at, at)
+        section.addLayout(plots)
 
     def _add_reasons(self) -> None:
         row = QHBoxLayout()
@@ -165,11 +156,6 @@ class SpeedPage(PageColumn):
         self._look_at_machine()
         self._on_state(self._watch.state)
         self._look_at_model()
-        if self.plots is None and self._imports is None:
-            # It takes a third of a second, in which the window stays alive.
-            self._imports = threading.Thread(target=import_module, args=("pyqtgraph",), daemon=True)
-            self._imports.start()
-            self._look_at_imports.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Let it be."""
@@ -180,27 +166,8 @@ class SpeedPage(PageColumn):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette, or in another size."""
-        self._palette = palette
-        for part in (self.memory, self.depths, self.measuring, *(self.plots or ())):
+        for part in (self.memory, self.depths, self.measuring, *self.plots):
             part.set_palette(palette)
-
-    def _make_plots(self) -> None:
-        if self._imports is None or self._imports.is_alive():
-            return
-        from ui.speed.plots import LinePlot
-
-        self.no_plots.hide()
-        if self._first_plot is None:  # one at a time: each takes a while to make
-            self._first_plot = self._add_plot(0, LinePlot(tr("Tokens per second"), tr("tokens per second")))
-            return
-        self._look_at_imports.stop()
-        self.plots = (self._first_plot, self._add_plot(1, LinePlot(tr("Memory read"), tr("GB per second"))))
-        self._draw_lines()
-
-    def _add_plot(self, at: int, plot: LinePlot) -> LinePlot:
-        plot.set_palette(self._palette)
-        self._plot_row.addWidget(plot, 1, at)
-        return plot
 
     # What came.
 
@@ -265,8 +232,6 @@ class SpeedPage(PageColumn):
         now = time.monotonic()
         if self._snapshot.is_idle or self._is_last:
             self._history.add(now, None)
-        if self.plots is None:
-            return
         seconds, rates, gigabytes = self._history.lines(now)
         shown = self._snapshot
         peak = shown.peak / 1e9 if shown.peak and not shown.is_in_cache else None
@@ -294,6 +259,8 @@ class SpeedPage(PageColumn):
     # The model.
 
     def _on_state(self, state: ServerState) -> None:
+        if state.snapshot is None:
+            self._on_event({})  # a server that is gone does not say that its figures are of before
         if state.model != self._model:
             self._model = state.model
             self._fit = self._partners = self._copies = None

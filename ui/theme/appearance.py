@@ -116,19 +116,17 @@ class Appearance(QObject):
         font.setPixelSize(sized(Type.BODY, self._percent))
         sheet = stylesheet(palette, self._percent, self._mono_family)
         if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
-            every = [one for one in self._application.allWidgets() if not one.testAttribute(_HAS_STYLE)]
-            unseen = self._leave_out(every)
+            seen = self._leave_out_unseen()
             # To take a sheet off and put another on, Qt looks at each widget twice. To change it, it looks at each as
-            # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.13 s. They are not told
+            # often as the widget is deep in the window: with all pages open 0.6 s instead of 0.1 s. They are not told
             # of the style in between.
-            _tell(every, False)
+            _tell(seen, False)
             self._application.setStyleSheet("")
-            _tell([one for one in every if one not in unseen], True)
+            _tell(seen, True)
             if QApplication.font() != font:
                 self._application.setFont(font)
             self._application.setPalette(_qt_palette(palette))
             self._application.setStyleSheet(sheet)
-            _tell(unseen, True)
         self.changed.emit(palette)
 
     def dress(self, part: QWidget) -> bool:
@@ -137,7 +135,9 @@ class Appearance(QObject):
             return False
         self._left_out.discard(part)
         part.removeEventFilter(self)
-        for widget in (part, *part.findChildren(QWidget)):
+        widgets = (part, *part.findChildren(QWidget))
+        _tell(widgets, True)
+        for widget in widgets:
             for kind in (QEvent.Type.Polish, QEvent.Type.StyleChange):
                 QCoreApplication.sendEvent(widget, QEvent(kind))
         return True
@@ -148,29 +148,37 @@ class Appearance(QObject):
             self.dress(watched)
         return False
 
-    def _leave_out(self, every: Iterable[QWidget]) -> set[QWidget]:
-        """Take the sheet off what nobody sees, as other pages, until it is shown; return its widgets."""
-        style, unseen = self._application.style(), list[QWidget]()
-        for part in every:
-            # A menu asks how large it will be before it is shown.
-            if part.isVisible() or part.isWindow() or not part.isHidden():
-                continue
-            around = part.parentWidget()
-            if around is None or not around.isVisible():
-                continue
-            self._left_out.add(part)
-            part.installEventFilter(self)
-            unseen += (part, *part.findChildren(QWidget))
-        # The inner ones first: what a widget loses of its colours is passed on to those in it.
-        for widget in reversed(unseen):
-            if widget.testAttribute(_POLISHED):
-                style.unpolish(widget)
-                widget.setAttribute(_POLISHED, False)
-        return set(unseen)
+    def _leave_out_unseen(self) -> list[QWidget]:
+        """Leave what nobody sees, as other pages, as it is until it is shown; return all other widgets."""
+        seen, waiting = list[QWidget](), self._application.topLevelWidgets()
+        while waiting:
+            around = waiting.pop()
+            seen.append(around)
+            is_visible = around.isVisible()
+            for part in around.children():
+                if not isinstance(part, QWidget) or part.isWindow() or part in self._left_out:
+                    continue
+                # A menu asks how large it will be before it is shown.
+                if is_visible and part.isHidden():
+                    self._leave_out(part)
+                else:
+                    waiting.append(part)
+        return seen
+
+    def _leave_out(self, part: QWidget) -> None:
+        self._left_out.add(part)
+        part.installEventFilter(self)
+        # Its colours stay until it is dressed anew: to take each of them back would take longer than all the rest.
+        for widget in (part, *part.findChildren(QWidget)):
+            widget.setAttribute(_POLISHED, False)
+            widget.setAttribute(_HAS_STYLE)
 
 
 def _tell(widgets: Iterable[QWidget], is_told: bool) -> None:
-    """Let widgets be told of another style of the application, or not: those that have one of their own are not."""
+    """Let widgets be told of another style of the application, or not: those that have one of their own are not.
+
+    No widget of the application has one.
+    """
     for widget in widgets:
         widget.setAttribute(_HAS_STYLE, not is_told)
 

@@ -53,8 +53,8 @@ class Toast(QFrame):
 
     def _float(self, text: str) -> None:
         self._text.setText(text)
-        self._place()
         self.show()
+        self._place()
         self.raise_()
         self._timer.start()
         # Who does not see it would hear nothing of what comes and goes by itself.

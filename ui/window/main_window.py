@@ -206,6 +206,7 @@ class MainWindow(QMainWindow):
         self._tints_drafts = self.kept.is_on("tintDrafts", usually=False)
         api.asks_for_drafted = self._tints_drafts
         self.palette_card = CommandPalette(self)
+        self._offer_new_models: Callable[[], object] = lambda: None
         self.commands = self._made_commands()
         self._lay_out()
         self._connect_signals()
@@ -279,6 +280,7 @@ class MainWindow(QMainWindow):
         for part in (self.tuning, self.tools_box):
             self.watch.models_changed.connect(part.set_models)
             self.watch.state_changed.connect(lambda state, part=part: part.set_loaded(state.model))
+        self.watch.models_changed.connect(lambda models: self._offer_new_models())
         self.desk.instructions_for = lambda model: self.prompts.instructions_for(model or self.watch.state.model)
         self.prompts.changed.connect(self._on_prompts)
         self.tuning.close_wanted.connect(self.toggle_panel)
@@ -428,10 +430,15 @@ class MainWindow(QMainWindow):
 
     def open_palette(self) -> None:
         """Let commands, models, settings and chats be found by a few letters."""
-        models = [model.name for model in self.watch.models]
-        add = self.palette_card.open(
-            [*self.commands, *(Command(name, partial(self._on_use, name), (), tr("Model")) for name in models)]
-        )
+        offered = set[str]()
+
+        def models() -> Iterator[Command]:
+            for name in [model.name for model in self.watch.models if model.name not in offered]:
+                offered.add(name)
+                yield Command(name, partial(self._on_use, name), (), tr("Model"))
+
+        add = self.palette_card.open([*self.commands, *models()])
+        self._offer_new_models = lambda: add(models())  # in its first seconds the window knows none
         kind = tr("Chat")
 
         def made(chat: ChatSummary) -> Command:
@@ -661,6 +668,9 @@ class MainWindow(QMainWindow):
     def toggle_panel(self) -> None:
         """Show or hide the settings of the chat."""
         is_shown = self.tuning.isHidden()
+        if is_shown and self._appearance.dress(self.tuning):  # before it takes its size
+            self.tuning.set_palette(self._appearance.palette)
+            self.tuning.fit(self.width())
         self.tuning.setVisible(is_shown)
         if is_shown:
             self.tuning.prompt.setFocus()

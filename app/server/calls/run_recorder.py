@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from core.machine.bandwidth import raise_remembered
+from core.machine.host import last_level_cache, this_machine
 from core.machine.known_machine import CPU, identity
 from core.values.messages import Ended, LoadedModel, Receipt
 from core.values.request import Request
@@ -26,6 +28,8 @@ _SAVE_AFTER = 5.0
 # Shorter replies measure the machine's mood.
 _FEWEST_TOKENS, _SHORTEST = 32, 0.02
 _MOST_WAITING = 200
+# A model as large as this many caches is read from memory.
+_FAR = 4
 
 
 class _TimedReply(NamedTuple):
@@ -96,11 +100,23 @@ class RunRecorder:
         if timer is not None:
             timer.cancel()
         try:
+            self._raise_bandwidth(replies)
             runs = [run for reply in replies if (run := self._run(reply)) is not None]
             if runs:
                 add_runs(self._folder, identity(), runs)
         except (OSError, GgufError, ValueError) as error:
             _log.info("What replies measured could not be kept: %s", error)
+
+    def _raise_bandwidth(self, replies: Sequence[_TimedReply]) -> None:
+        """Let a reply that read faster than was measured correct that: other programs had been busy then."""
+        n_far = _FAR * last_level_cache()
+        reached = [
+            reply.receipt.bytes_per_token * reply.receipt.decode_rate
+            for reply in replies
+            if not reply.model.n_gpu_layers and reply.model.n_bytes >= n_far
+        ]
+        if reached:
+            raise_remembered(self._folder, this_machine(), max(reached))
 
     def _run(self, reply: _TimedReply) -> ModelRun | None:
         model, receipt = reply.model, reply.receipt

@@ -10,6 +10,8 @@ import pytest
 
 from app.fit_reports.fit_reports import current_machine, report_file
 from app.server.calls.run_recorder import RunRecorder
+from core.machine.bandwidth import Bandwidth, remember, remembered
+from core.machine.host import last_level_cache, this_machine
 from core.machine.known_machine import identity
 from core.values.messages import Ended, FinishReason, LoadedModel, Receipt
 from core.values.request import Request
@@ -108,6 +110,19 @@ def test_runs_are_written_a_while_after_the_first_reply_where_they_can_be(tmp_pa
     recording = recorder(tmp_path / "file")
     reply(recording)
     recording.save()
+
+
+@pytest.mark.parametrize("is_large", [True, False])
+def test_a_reply_that_reads_faster_than_was_measured_raises_that(tmp_path: Path, is_large: bool) -> None:
+    here = this_machine()
+    remember(tmp_path, Bandwidth(18e9, 2, 1 << 30, here.cpu, here.ram, is_estimate=True))
+    # A model that the processor's cache holds says nothing of memory.
+    recording = recorder(tmp_path, loaded(n_bytes=4 * last_level_cache() if is_large else 1 << 20))
+    reply(recording, replace(RECEIPT, bytes_per_token=190e6))
+    recording.save()
+    known = remembered(tmp_path, here)
+    assert known is not None
+    assert (known.bytes_per_second, known.is_estimate) == (38e9 if is_large else 18e9, True)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -25,7 +26,7 @@ from core.machine.bandwidth import (
     remembered,
     thread_counts,
 )
-from core.machine.host import Host, name_in, others_are_busy
+from core.machine.host import Host, name_in, others_are_busy, this_machine
 from core.values.engine_options import EngineOptions
 from core.values.messages import Event, LoadModel
 from core.values.request import Request
@@ -34,6 +35,7 @@ from tests.support.prompts import EMBER, EMBER_DRAFT, FOX
 
 MACHINE = Host("A processor", 2, 2, 8 << 30)
 MEASURED = Bandwidth(12e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram)
+SLOW = replace(MEASURED, bytes_per_second=6e9, is_estimate=True)
 
 
 class Engine:
@@ -78,6 +80,8 @@ def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkey
 
     monkeypatch.setattr("core.machine.bandwidth.BackgroundBandwidth", NotedFinder)
     measured.give(tmp_path)
+    here = this_machine()
+    remember(tmp_path, replace(SLOW, cpu=here.cpu, ram=here.ram))  # which is to be measured again
     sent: list[Event] = []
     outbox = SimpleNamespace(put=sent.extend)
     options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
@@ -106,13 +110,25 @@ def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
     assert found.wait(60)
 
 
-@pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_what_others_disturbed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
-    answers = [when == "before", when == "meanwhile", False, False]
-    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: answers.pop(0))
+def test_what_others_disturb_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_busy, taken = [True, False, False], [SLOW, MEASURED]
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: is_busy.pop(0))
     found: list[float] = []
-    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED).run()
-    assert (found, len(answers)) == ([12e9], 1 if when == "before" else 0)
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: taken.pop(0)).run()
+    assert (found, is_busy, taken) == ([12e9], [], [])
+
+
+def test_what_is_measured_beside_busy_programs_is_an_estimate_that_better_ones_replace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bandwidth, "LARGEST_SET", 1 << 20)
+    monkeypatch.setattr(bandwidth, "SMALLEST_SET", 1 << 10)
+    assert not measure(MACHINE, 1 << 30, seconds=0).is_estimate
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: True)
+    assert measure(MACHINE, 1 << 30, seconds=0).is_estimate
+    lower, higher = replace(SLOW, bytes_per_second=5e9), replace(SLOW, bytes_per_second=99e9)
+    for found, kept in ((SLOW, SLOW), (lower, SLOW), (MEASURED, MEASURED), (higher, MEASURED)):
+        assert remember(tmp_path, found) == remembered(tmp_path, MACHINE) == kept
 
 
 def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

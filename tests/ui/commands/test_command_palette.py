@@ -64,6 +64,21 @@ def test_settings_pages_and_chats_are_found_too(qtbot, window: MainWindow) -> No
     assert window.page.isVisible()
 
 
+def test_models_that_come_while_it_is_open_are_found(qtbot, window: MainWindow) -> None:
+    window.archive.save_chat(Chat(1, "Of an ember", now_ms(), now_ms()))
+    window.open_palette()
+    qtbot.keyClicks(window.palette_card.field, "ember")
+    qtbot.waitUntil(lambda: rows(window) == [("Of an ember", "Chat")])
+    window.watch.start()
+    models = [("ember-q8_0", "Model"), ("ember-draft-q8_0", "Model")]
+    qtbot.waitUntil(lambda: sorted(rows(window)) == sorted([("Of an ember", "Chat"), *models]))
+    window.watch.models_changed.emit(window.watch.models)
+    assert len(rows(window)) == 3
+    window.open_beside_palette()
+    window.watch.models_changed.emit(window.watch.models)
+    qtbot.waitUntil(lambda: rows(window) == [("Of an ember", "Chat")])
+
+
 def test_a_chat_is_opened_beside_the_one_in_use(qtbot, window: MainWindow) -> None:
     now = now_ms()
     for number, title in enumerate(("A fox and the moon", "Foxes of the north", "Wolves"), 1):

@@ -12,7 +12,10 @@ from models.library.values import Choosing, ModelFitReport, PartnerRow, Partners
 from ui.client.api import Api
 from ui.speed.history import SECONDS, History
 from ui.speed.measuring_card import PAIR, STOPPED, VERIFY, gains
+from ui.speed.plots import LinePlot, figures
 from ui.speed.sentences import decision, helps, limit
+from ui.speed.speed_page import DASH
+from ui.theme.tokens import DARK, mixed
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.facts_grid import FactsGrid
 from ui.window.main_window import MainWindow
@@ -77,6 +80,37 @@ def test_lines_forget_what_is_older_than_they_show() -> None:
     assert (rates[-2:], gigabytes[-2:]) == ([399.0, 0.0], [2.0, 0.0])
 
 
+@pytest.mark.parametrize(
+    ("top", "marked"),
+    [
+        (1.08, ["0.0", "0.5", "1.0"]),
+        (43.2, ["0", "20", "40"]),
+        (108, ["0", "50", "100"]),
+        (5_400, ["0", "2,000", "4,000"]),
+    ],
+)
+def test_the_figures_of_an_axis_are_round_and_few(top: float, marked: list[str]) -> None:
+    assert [words for _, words in figures(top, 150)] == marked
+
+
+def test_a_plot_paints_its_line_and_says_it(qtbot) -> None:
+    plot = LinePlot("Speed", "GB per second")
+    qtbot.addWidget(plot)
+    plot.resize(400, 150)
+    plot.set_palette(DARK)
+
+    def colours() -> set[str]:
+        image = plot.grab().toImage()
+        return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
+
+    for values, peak in (([0.0, 0.0, 0.0], None), ([8.0, 8.0, 8.0], 12.0)):
+        plot.show_line([-90.0, -1.0, -0.5], values, peak)
+        found = colours()
+        assert (mixed(DARK.canvas, DARK.accent, 0.16) in found) == (peak is not None), "below the line"
+        assert {DARK.canvas, DARK.border} <= found
+    assert plot.accessibleDescription() == "0.0 GB per second now, 0.0 at most"  # a second ago at most
+
+
 def test_what_a_gpu_does_not_tell_is_not_known() -> None:
     said = "NVIDIA H200, 37, 1024, 143771, 301.5\nTesla, [N/A], 10, 20, [Not Supported]\n"
     assert read_nvidia(said) == [
@@ -99,8 +133,7 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     assert float(page.rate.text().replace(",", "")) > 0
     assert "GB/s" in page.limit.text()
     assert page.why.text() != ""
-    qtbot.waitUntil(lambda: page.plots is not None)
-    assert "tokens per second now" in page.plots[0].accessibleDescription()
+    qtbot.waitUntil(lambda: "tokens per second now" in page.plots[0].accessibleDescription())
     qtbot.waitUntil(lambda: page.memory.parts != () and page.memory.parts[1].value > 0)
     found: list[dict] = []
     api.ask("GET", "/slipstream/machine", None, found.append, found.append)
@@ -109,6 +142,8 @@ def test_a_reply_is_seen_with_its_figures_and_memory_adds_up(qtbot, served: Main
     # Whichever thread answers, the processor's share is of the time since the look before, not 0.
     qtbot.waitUntil(lambda: ask_machine(api, found)["cpu"] is not None)
     assert 0 < found[-1]["cpu"] <= 1
+    served.watch.stop(is_gone=True)
+    qtbot.waitUntil(lambda: page.rate.text() == DASH)
     served.show_page("chat")
     timers = page.findChildren(QTimer, options=Qt.FindChildOption.FindDirectChildrenOnly)
     qtbot.waitUntil(lambda: not any(timer.isActive() for timer in timers))
