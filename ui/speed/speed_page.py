@@ -27,7 +27,7 @@ from ui.speed.history import History
 from ui.speed.measuring_card import MeasuringCard
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.page_layout import PageColumn, plain_label
+from ui.widgets.page_layout import PageColumn, plain_label, tell
 
 if TYPE_CHECKING:
     from ui.speed.plots import LinePlot
@@ -370,8 +370,7 @@ class SpeedPage(PageColumn):
             self.library_wanted.emit(model)
 
     def _say_not_done(self, trouble: Trouble) -> None:
-        self.not_done.setText(trouble.sentence)
-        self.not_done.show()
+        tell(self.not_done, trouble.sentence)
 
 
 def machine_facts(found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -14,6 +14,14 @@ from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton
 
+OPENING = 80  # letters that tell a message from others
+
+
+def opening(text: str) -> str:
+    """Return how a message begins, for those who go from one to the next without seeing them."""
+    first = " ".join(text[: 4 * OPENING].split())
+    return first if len(first) <= OPENING else f"{first[:OPENING].rsplit(' ', 1)[0]}…"
+
 
 class Versions(QWidget):
     """Shows "2 / 3" between two arrows; hidden where there is only one version."""
@@ -126,4 +134,4 @@ class MessageView(QWidget):
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text)
-        self.copy.say_done()
+        self.copy.say_done(tr("Copied"))
