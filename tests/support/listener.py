@@ -17,7 +17,7 @@ _Handler = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 @contextmanager
 def listening() -> Iterator[list[str]]:
-    """Yield the list of what is announced from now on."""
+    """Yield the list of what is announced from now on, and of the rows of lists to which the keyboard goes."""
     said: list[str] = []
 
     @_Handler
@@ -25,6 +25,9 @@ def listening() -> Iterator[list[str]]:
         event = shiboken6.wrapInstance(address, QAccessibleEvent)
         if event.type() == QAccessible.Event.Announcement:
             said.append(shiboken6.wrapInstance(address, QAccessibleAnnouncementEvent).message())
+        elif event.type() == QAccessible.Event.Focus and event.child() >= 0:
+            rows = QAccessible.queryAccessibleInterface(event.object())
+            said.append(rows.child(event.child()).text(QAccessible.Text.Name))
 
     library = next((Path(PySide6.__file__).parent / "Qt" / "lib").glob("libQt6Gui.so*"))
     install = getattr(ctypes.CDLL(str(library)), _INSTALL)

@@ -180,3 +180,44 @@ def test_a_banner_that_counts_on_is_said_once(qtbot, window: MainWindow, said: l
     banner.hide()
     banner.say("It fits no more.")
     assert said == ["It has about 1,100 tokens.", "It fits no more.", "It fits no more."]
+
+
+def test_where_the_keyboard_comes_into_a_list_its_row_is_said(
+    qtbot, window: MainWindow, server: FakeServer, said: list[str]
+) -> None:
+    ask(qtbot, window, "Hello")
+    qtbot.waitUntil(lambda: window.history.list.currentIndex().isValid())
+    window.history.search.setFocus()
+    said.clear()
+    qtbot.keyClick(window.history.search, Qt.Key.Key_Down)
+    assert said == ["Hello"]
+    models = RowList("Models", window)
+    models.show_rows([ListRow("a", "Fox", ""), ListRow("b", "Owl", "4 GB")])
+    models.choose("b")
+    models.show()
+    models.setFocus()
+    assert said[1:] == ["Owl, 4 GB"]
+
+
+def test_other_versions_and_what_is_undone_are_said(
+    qtbot, window: MainWindow, server: FakeServer, said: list[str]
+) -> None:
+    ask(qtbot, window, "Hello")
+    window.page.transcript.answer_again()
+    ended(qtbot, window)
+    said.clear()
+    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
+    assert said == ["Version 1 of 2"]
+    window.desk.delete(window.desk.current.chat.id)
+    qtbot.waitUntil(lambda: "Chat deleted" in said)
+    window.undo()
+    assert said[-1] == "Undone"
+
+
+def test_escape_leaves_the_settings_of_a_chat(qtbot, window: MainWindow) -> None:
+    window.resize(1180, 780)
+    window.toggle_panel()
+    assert window.focusWidget() is window.tuning.prompt
+    qtbot.keyClick(window.tuning.prompt, Qt.Key.Key_Escape)
+    assert window.tuning.isHidden()
+    assert window.focusWidget() is window.page.composer.field

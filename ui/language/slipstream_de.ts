@@ -1233,6 +1233,11 @@
       <translation>Nachricht kopieren</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/messages/message_view.py" />
+      <source>Version {number} of {n}</source>
+      <translation>Fassung {number} von {n}</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
       <source>This reply was written while it was off, so its drafted words are not known.</source>
       <translation>Diese Antwort entstand, als es aus war: Ihre vorausgeratenen Wörter sind nicht bekannt.</translation>
@@ -3353,6 +3358,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
+      <source>Downloads</source>
+      <translation>Downloads</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
       <source>Clear finished</source>
       <translation>Fertige entfernen</translation>
     </message>
@@ -4050,11 +4060,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/library_page.py" />
       <source>Find</source>
       <translation>Suchen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/library_page.py" />
-      <source>Downloads</source>
-      <translation>Downloads</translation>
     </message>
     <message>
       <location filename="../../ui/library/library_page.py" />
@@ -6522,6 +6527,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>{name} answers from now on</source>
       <translation>{name} antwortet ab jetzt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Undone</source>
+      <translation>Rückgängig gemacht</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />

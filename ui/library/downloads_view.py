@@ -152,6 +152,7 @@ class DownloadsView(QWidget):
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._link, self._palette = link, LIGHT
+        self.setAccessibleName(tr("Downloads"))
         self.rows: dict[int, DownloadRow] = {}
         self._shown: tuple[Download, ...] = ()
         self._more = QTimer(self, singleShot=True, interval=0)

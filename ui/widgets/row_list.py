@@ -6,7 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QFont, QKeyEvent, QPainter, QPen, QResizeEvent, QShowEvent, QWheelEvent
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleEvent,
+    QColor,
+    QFocusEvent,
+    QFont,
+    QKeyEvent,
+    QPainter,
+    QPen,
+    QResizeEvent,
+    QShowEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from models.formatting.safe_text import one_line
@@ -175,6 +187,7 @@ class RowList(QListView):
         if not had_choice:
             self.setCurrentIndex(QModelIndex())
         self._is_filling = False
+        tell_row(self)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter opens."""
@@ -192,6 +205,14 @@ class RowList(QListView):
         self._stays_in_sight = True
         if not self._is_filling:
             self.chosen.emit(current.data(ROW).key if current.isValid() else "")
+
+
+def tell_row(rows: QListView) -> None:
+    """Let a screen reader say the row where the keyboard comes in: Qt only names the list."""
+    if rows.currentIndex().isValid():
+        event = QAccessibleEvent(rows, QAccessible.Event.Focus)
+        event.setChild(rows.currentIndex().row())
+        QAccessible.updateAccessibility(event)
 
 
 class RowDelegate(QStyledItemDelegate):

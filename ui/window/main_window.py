@@ -79,7 +79,7 @@ from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import LINE, NARROW, SIDEBAR, Palette
 from ui.widgets.growing_edit import model_files
-from ui.widgets.page_layout import open_menu
+from ui.widgets.page_layout import announce, open_menu
 from ui.widgets.toast import Toast
 from ui.window.background import Background
 from ui.window.chat_panes import ChatPanes
@@ -743,6 +743,7 @@ class MainWindow(QMainWindow):
         self.toast.hide()
         if undo is not None:
             undo()
+            announce(self, tr("Undone"))
 
     def _on_storage_problem(self, problem: str | None) -> None:
         if problem is None:

@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QDragLeaveEvent,
     QDragMoveEvent,
     QDropEvent,
+    QFocusEvent,
     QKeyEvent,
     QPainter,
     QPaintEvent,
@@ -47,6 +48,7 @@ from ui.widgets.elided_label import on_button
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, NoteCard
 from ui.widgets.page_layout import announce, file_dialog, open_menu, plain_label
+from ui.widgets.row_list import tell_row
 
 SEARCH_PAUSE_MS = 120
 IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)")
@@ -447,6 +449,11 @@ class _ChatList(QListView):
         if target != self._target:
             self._target = target
             self.viewport().update()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Say which chat is the current one."""
+        super().focusInEvent(event)
+        tell_row(self)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw a line around the folder into which a chat would go."""

@@ -13,6 +13,7 @@ from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import announce
 
 OPENING = 80  # letters that tell a message from others
 
@@ -52,6 +53,7 @@ class Versions(QWidget):
     def step(self, by: int) -> None:
         """Choose an earlier or a later one, where there is one."""
         if 0 <= self._at + by < len(self._ids):
+            announce(self, tr("Version {number} of {n}", number=self._at + by + 1, n=len(self._ids)))
             self.chosen.emit(self._ids[self._at + by])
 
     def set_palette(self, palette: Palette) -> None:
