@@ -74,13 +74,14 @@ def _open(interrupts: EarlyInterrupts, file: str) -> int:
 
 
 def _run(application: QApplication, instance: SingleInstance, interrupts: EarlyInterrupts, file: str) -> int:
-    from PySide6.QtCore import QSettings, QTimer, QTranslator
+    from PySide6.QtCore import QLocale, QSettings, QTimer, QTranslator
 
     from ui import language
 
     settings = config_folder() / "window.ini"
     # Before the modules of the window are imported, which hold texts.
     language.choose(str(QSettings(str(settings), QSettings.Format.IniFormat).value("language", "")))
+    application.setLayoutDirection(QLocale().textDirection())
     words_of_qt = QTranslator(application)
     if (words := language.qt_translation()) is not None and words_of_qt.load(str(words)):
         application.installTranslator(words_of_qt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
     QComboBox,
+    QLabel,
     QLineEdit,
     QPlainTextEdit,
     QProgressBar,
@@ -48,4 +50,7 @@ def _above(widget: QWidget) -> list[QWidget]:
 
 def _name(widget: QWidget) -> str:
     interface = QAccessible.queryAccessibleInterface(widget)
+    if isinstance(widget, QComboBox):  # on Linux its name is what is chosen: a label beside it says more, or this
+        labels = widget.parentWidget().findChildren(QLabel, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        return widget.accessibleDescription() or " ".join(one.text() for one in labels if one.buddy() is widget)
     return str(interface.text(QAccessible.Text.Name)).strip() if interface is not None else ""

@@ -9,6 +9,7 @@ from functools import partial
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent, QGuiApplication, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
+    QAbstractSlider,
     QFrame,
     QGridLayout,
     QHBoxLayout,
@@ -46,8 +47,9 @@ from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import on_button
+from ui.widgets.growing_edit import PAGE_KEYS
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import ask_first
+from ui.widgets.page_layout import ask_first, open_menu
 
 LIVE_MS = 100
 KEEP_MS = 500  # typing ends before it is written down
@@ -226,12 +228,16 @@ class ChatPage(QWidget):
             event.acceptProposedAction()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """What is typed while the keyboard is elsewhere on the page is a message too."""
+        """What is typed while the keyboard is elsewhere on the page is a message too; whole pages are the chat's."""
         others = (
             Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier
         )
         if event.text().strip() and event.text().isprintable() and not event.modifiers() & others:
             self.composer.insert(event.text())
+        elif event.key() in PAGE_KEYS:
+            actions, is_up = QAbstractSlider.SliderAction, event.key() == Qt.Key.Key_PageUp
+            step = actions.SliderPageStepSub if is_up else actions.SliderPageStepAdd
+            self.transcript.verticalScrollBar().triggerAction(step)
         else:
             super().keyPressEvent(event)
 
@@ -459,7 +465,7 @@ class ChatPage(QWidget):
             menu.addAction(words, act)
         if not ways and nothing:
             menu.addAction(nothing).setEnabled(False)
-        menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
+        open_menu(menu, button)
 
     def _on_ways_wanted(self, message: Message, button: QWidget) -> None:
         if message.finish_reason == MODEL_GONE:

@@ -9,8 +9,10 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 from models.formatting.figures import count
 from ui.chat.context_use import ContextUse
 from ui.language import tr
+from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Corner, Palette, Space
+from ui.widgets.elided_label import draw_line
 
 _TRACK = 56  # pixels of the bar beside its words
 _LINE = 4
@@ -23,7 +25,6 @@ class ContextBar(QAbstractButton):
         super().__init__(parent)
         self._palette, self.use = LIGHT, ContextUse()
         self.setObjectName("contextBar")
-        self.setAccessibleName(tr("Context"))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -49,7 +50,9 @@ class ContextBar(QAbstractButton):
         ]
         self.setToolTip("\n".join(lines))
         self.setAccessibleDescription(lines[0])
-        self.setText(tr("{n_used} of {n_ctx} tokens", n_used=count(use.n_used + use.n_draft), n_ctx=count(use.n_ctx)))
+        words = tr("{n_used} of {n_ctx} tokens", n_used=count(use.n_used + use.n_draft), n_ctx=count(use.n_ctx))
+        self.setText(words)
+        self.setAccessibleName(tr("Context: {words}", words=words))
         self.setVisible(use.n_ctx > 0)
         self.updateGeometry()
         self.update()
@@ -69,22 +72,24 @@ class ContextBar(QAbstractButton):
         """Draw the shares and the words."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        palette, use = self._palette, self.use
+        palette, use, direction, whole = self._palette, self.use, self.layoutDirection(), QRectF(self.rect())
         track = QRectF(Space.XS, (self.height() - _LINE) / 2, scaled(_TRACK), _LINE)
         rounded = QPainterPath()
-        rounded.addRoundedRect(track, _LINE / 2, _LINE / 2)
+        rounded.addRoundedRect(visual_rect(direction, whole, track), _LINE / 2, _LINE / 2)
         painter.setClipPath(rounded)
-        painter.fillRect(track, QColor(palette.pressed))
+        painter.fillRect(visual_rect(direction, whole, track), QColor(palette.pressed))
         left, colour = track.left(), palette.warning if use.is_nearly_full else palette.accent
         for n_tokens, shade in ((use.n_used, colour), (use.n_draft, palette.muted)):
             width = track.width() * min(1.0, n_tokens / max(use.n_ctx, 1))
-            painter.fillRect(QRectF(left, track.top(), width, _LINE), QColor(shade))
+            part = QRectF(left, track.top(), width, _LINE)
+            painter.fillRect(visual_rect(direction, whole, part), QColor(shade))
             left += width
         painter.setClipping(False)
         is_warm = use.is_nearly_full
         painter.setPen(QColor(palette.warning if is_warm else palette.text if self.underMouse() else palette.muted))
-        place = self.rect().adjusted(int(track.right()) + Space.S, 0, 0, 0)
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
+        draw_line(
+            painter, visual_rect(direction, whole, whole.adjusted(int(track.right()) + Space.S, 0, 0, 0)), self.text()
+        )
         if self.hasFocus():
             painter.setPen(QPen(QColor(palette.focus), 1))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), Corner.S, Corner.S)

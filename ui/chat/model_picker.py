@@ -14,9 +14,11 @@ from ui.client.api import ServerState
 from ui.client.server_watch import ModelChoice
 from ui.language import tr
 from ui.theme.icons import icon
+from ui.theme.layouts import against_reading
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.icon_button import TextButton
+from ui.widgets.page_layout import open_menu
 
 LONG_MS = 700  # a load that is over sooner needs no button to end it
 TOY_NOTE = tr(
@@ -43,10 +45,9 @@ class ModelPicker(QWidget):
         self.button.setProperty("kind", "picker")
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.button.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+        self.button.setLayoutDirection(against_reading())
         self.button.setIconSize(QSize(14, 14))
         self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.button.setAccessibleName(tr("Model"))
         self.menu = QMenu(self.button)
         self.menu.setLayoutDirection(QGuiApplication.layoutDirection())  # the button's is turned for its arrow
         self.menu.aboutToShow.connect(self.fill_menu)
@@ -133,6 +134,7 @@ class ModelPicker(QWidget):
     def _show(self) -> None:
         name = self.shown_model
         self.button.setText(on_button(name or tr("No model yet")))
+        self.button.setAccessibleName(tr("Model: {name}", name=name) if name else tr("No model yet"))
         self.badge.setVisible(self.is_toy)
         self.status.setText(self._status())
         self._offer_cancel()
@@ -173,7 +175,8 @@ class ModelPicker(QWidget):
 
     def open(self) -> None:
         """Show the models, for one to be chosen."""
-        self.menu.popup(self.button.mapToGlobal(self.button.rect().bottomLeft()))
+        self.fill_menu()  # its place depends on its width
+        open_menu(self.menu, self.button)
 
     def fill_menu(self) -> None:
         """Offer the models there are. It is done when the menu opens: thousands take a while."""

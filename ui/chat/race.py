@@ -38,7 +38,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, file_dialog, open_size, plain_label
+from ui.widgets.page_layout import ScrollColumn, announce, file_dialog, open_size, plain_label, tell
 
 WIDTH, HEIGHT = 900, 600
 MOST_TOKENS = 256  # of each reply: enough to measure, and over in a minute on slow machines
@@ -150,11 +150,8 @@ class RaceDialog(QDialog):
         inside.addWidget(title)
         inside.addLayout(row, 1)
         inside.addWidget(self.note)
-        foot = QHBoxLayout()
-        foot.setContentsMargins(Space.L, 0, Space.XL, 0)  # flat buttons have an edge that is not seen
-        foot.addWidget(self.copy)
-        foot.addWidget(self.save)
-        foot.addStretch()
+        # Flat buttons have an edge that is not seen.
+        foot = fill(QHBoxLayout(), self.copy, self.save, STRETCH, margins=(Space.L, 0, Space.XL, 0))
         head = fill(QHBoxLayout(), (self.prompt, 1), self.order, self.start, margins=(Space.XL, 0, Space.XL, 0))
         trouble = fill(QHBoxLayout(), self.problem, margins=(Space.XL, 0, Space.XL, 0))
         fill(
@@ -261,6 +258,8 @@ class RaceDialog(QDialog):
         first, second = self.lanes
         for lane, words in zip(self.lanes, verdict(first.speed, second.speed), strict=True):
             lane.show_verdict(words)
+        ends = (f"{lane.racer.name}: {lane.figure.text()}, {lane.words.text()}" for lane in self.lanes)
+        announce(self, ". ".join(ends))
         if self.is_at_once:
             self.note.setText(self._how_shared())
         self._has_result = first.speed > 0 and second.speed > 0
@@ -280,10 +279,10 @@ class RaceDialog(QDialog):
 
     def _on_failed(self, number: int, problem: str) -> None:
         self._leave()
-        self.problem.setText(
-            tr("{model} did not answer: {problem}", model=self.lanes[number].racer.model, problem=problem)
+        tell(
+            self.problem,
+            tr("{model} did not answer: {problem}", model=self.lanes[number].racer.model, problem=problem),
         )
-        self.problem.show()
 
     def _show_state(self) -> None:
         first, second = self.lanes
@@ -322,8 +321,7 @@ class RaceDialog(QDialog):
     def save_to(self, path: str) -> None:
         """Write the picture to a file, or say that it cannot be written."""
         if not self.taken().save(path, "PNG"):
-            self.problem.setText(tr("The picture cannot be saved as {path}: choose another folder.", path=path))
-            self.problem.show()
+            tell(self.problem, tr("The picture cannot be saved as {path}: choose another folder.", path=path))
 
 
 class _Lane(QWidget):

@@ -1,12 +1,13 @@
 """How soon the reply is wanted: a button beside the field, and a small card with one line on each choice."""
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPixmap
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from ui.client.speeds import CHOICE_OF, CHOICES, Speed, SpeedChoice
 from ui.language import tr
 from ui.theme.icons import icon, pixmap
+from ui.theme.layouts import against_reading
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.page_layout import plain_label
@@ -26,7 +27,7 @@ class SpeedPicker(QToolButton):
         self._palette = LIGHT
         self.setProperty("kind", "speed")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+        self.setLayoutDirection(against_reading())
         self.setIconSize(QSize(12, 12))
         self.setFixedHeight(32)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -58,7 +59,8 @@ class SpeedPicker(QToolButton):
         self.card.fill(self.speed, self._no_spark, self._palette, self.devicePixelRatioF())
         window = self.window()
         self.card.fit(min(scaled(CARD_WIDTH), window.width() - 2 * Space.S))
-        corner = self.mapTo(window, QPoint(self.width() - self.card.width(), -self.card.height() - Space.S))
+        beside = 0 if QGuiApplication.isRightToLeft() else self.width() - self.card.width()  # their ends in one line
+        corner = self.mapTo(window, QPoint(beside, -self.card.height() - Space.S))
         left = min(max(corner.x(), Space.S), window.width() - self.card.width() - Space.S)
         self.card.move(window.mapToGlobal(QPoint(left, corner.y())))
         self.card.show()
@@ -155,6 +157,8 @@ class _Row(QPushButton):
     def set_mark(self, mark: QPixmap | None) -> None:
         """Show that this one is chosen, or that it is not."""
         self._mark.setPixmap(mark or QPixmap())
+        name = self._choice.name
+        self.setAccessibleName(name if mark is None else tr("{name}, chosen", name=name))
 
     def set_problem(self, problem: str) -> None:
         """Say why this one cannot be chosen; "" where it can."""

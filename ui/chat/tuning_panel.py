@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -207,6 +208,13 @@ class TuningPanel(QFrame):
         if self._typing.isActive():
             self._typing.stop()
             self._read()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape goes back to the chat."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_wanted.emit()
+        else:
+            super().keyPressEvent(event)
 
     def fit(self, window: int) -> None:
         """Be as wide as text of this size needs, and leave half of a window of this width to the chat."""

@@ -16,6 +16,7 @@ from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
+from ui.widgets.page_layout import announce
 from ui.widgets.row_list import ListRow, RowList
 
 WIDTH, ROW = 560, 36
@@ -36,6 +37,7 @@ class CommandPalette(QFrame):
         self._commands: list[Command] = []
         self._found: list[Command] = []
         self._before: QWidget | None = None
+        self._told = ""
         self._coming: Iterator[Command] = iter(())
         self._take = QTimer(self, interval=0)
         self._take.timeout.connect(self._take_some)
@@ -63,7 +65,7 @@ class CommandPalette(QFrame):
         self._take.stop()
         self._coming = iter(())
         self._before = self._window.focusWidget()
-        self._commands = list(commands)
+        self._commands, self._told = list(commands), ""
         self.field.setPlaceholderText(search)
         self.field.setAccessibleName(search)
         self.field.clear()
@@ -133,6 +135,7 @@ class CommandPalette(QFrame):
             at = int(self.list.key or 0) + by
             # One step goes round, a page stays within.
             self.list.choose(str(at % n_rows if abs(by) == 1 else min(max(at, 0), n_rows - 1)))
+            self._tell_choice()
 
     @property
     def _chosen(self) -> Command | None:
@@ -160,6 +163,15 @@ class CommandPalette(QFrame):
         if self._found:
             self.list.choose(str(self._found.index(chosen) if chosen in self._found else 0))
         self._place()
+        self._tell_choice()
+
+    def _tell_choice(self) -> None:
+        """Let a screen reader say what Enter would do: the keyboard stays in the field."""
+        key = self.list.key
+        words = self.nothing.text() if key is None else self.list.rows.rows[int(key)].words
+        if words != self._told:
+            self._told = words
+            announce(self, words)
 
     def _place(self) -> None:
         row = scaled(ROW)

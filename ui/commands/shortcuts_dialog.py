@@ -20,6 +20,7 @@ IN_PLACE = (
     (tr("Send the message"), ("Enter",)),
     (tr("Start a new line"), ("Shift+Enter",)),
     (tr("Stop the reply"), ("Esc",)),
+    (tr("Scroll the chat"), ("PgUp", "PgDown")),
     (tr("Views of the library and the server"), ("Ctrl+1", "Ctrl+2", "Ctrl+3")),
     (tr("Next control, or the one before"), ("Tab", "Shift+Tab")),
     (tr("Rename a chat of the list"), ("F2",)),

@@ -7,8 +7,10 @@ from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetrics, QKeyEvent, Q
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ui.gauges.faces import NOTHING, GaugeFace
+from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Corner, Palette, Type
+from ui.widgets.elided_label import direction_of
 
 _LINE = 3
 _GAP = 3
@@ -96,15 +98,21 @@ class Gauge(QWidget):
 
     def _paint_words(self, painter: QPainter) -> None:
         strong, quiet = self._font(True), self._font(False)
-        metrics, lead = QFontMetrics(strong), _lead(self.face)
-        left = QFontMetrics(quiet).horizontalAdvance(lead)
-        painter.setFont(strong)
-        painter.setPen(QColor(self._palette.muted if self._is_idle else self._palette.text))
-        painter.drawText(left, metrics.ascent(), self.face.value)
-        painter.setFont(quiet)
-        painter.setPen(QColor(self._palette.muted))
-        painter.drawText(0, metrics.ascent(), lead)
-        painter.drawText(left + metrics.horizontalAdvance(f"{self.face.value} "), metrics.ascent(), self.face.unit)
+        value_colour = self._palette.muted if self._is_idle else self._palette.text
+        words = (
+            (_lead(self.face), quiet, self._palette.muted),
+            (self.face.value, strong, value_colour),
+            (" ", strong, value_colour),
+            (self.face.unit, quiet, self._palette.muted),
+        )
+        is_from_left, x = self.layoutDirection() is Qt.LayoutDirection.LeftToRight, 0
+        for text, font, colour in words:
+            width = QFontMetrics(font).horizontalAdvance(text)
+            painter.setFont(font)
+            painter.setPen(QColor(colour))
+            painter.setLayoutDirection(direction_of(text, self.layoutDirection()))
+            painter.drawText(x if is_from_left else self.width() - x - width, QFontMetrics(strong).ascent(), text)
+            x += width
 
     def _paint_line(self, painter: QPainter) -> None:
         top, width = float(self.height() - _LINE), float(self.width())
@@ -116,11 +124,16 @@ class Gauge(QWidget):
             each = (width - _BETWEEN_SEGMENTS * (face.n_segments - 1)) / face.n_segments
             for index in range(face.n_segments):
                 colour = fill if index in face.lit else track
-                _bar(painter, colour, index * (each + _BETWEEN_SEGMENTS), top, each)
+                self._bar(painter, colour, index * (each + _BETWEEN_SEGMENTS), top, each)
             return
-        _bar(painter, track, 0.0, top, width)
+        self._bar(painter, track, 0.0, top, width)
         if face.share:
-            _bar(painter, fill, 0.0, top, max(_LEAST_FILL, width * min(face.share, 1.0)))
+            self._bar(painter, fill, 0.0, top, max(_LEAST_FILL, width * min(face.share, 1.0)))
+
+    def _bar(self, painter: QPainter, colour: QColor, left: float, top: float, width: float) -> None:
+        painter.setBrush(colour)
+        bar = visual_rect(self.layoutDirection(), QRectF(self.rect()), QRectF(left, top, width, _LINE))
+        painter.drawRoundedRect(bar, _LINE / 2, _LINE / 2)
 
     def _font(self, is_strong: bool) -> QFont:
         font = QFont(self.font())
@@ -133,8 +146,3 @@ class Gauge(QWidget):
 
 def _lead(face: GaugeFace) -> str:
     return f"{face.lead} " if face.lead else ""
-
-
-def _bar(painter: QPainter, colour: QColor, left: float, top: float, width: float) -> None:
-    painter.setBrush(colour)
-    painter.drawRoundedRect(QRectF(left, top, width, _LINE), _LINE / 2, _LINE / 2)

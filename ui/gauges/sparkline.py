@@ -20,7 +20,10 @@ SECONDS = 60.0
 
 
 class Sparkline(QWidget):
-    """Draws rates of the last minute, the newest at its right edge, as high as the fastest of them."""
+    """Draws rates of the last minute, the newest at its right edge, as high as the fastest of them.
+
+    Time runs from left to right in every plot, also where text does not.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, parent: QWidget | None = None) -> None:
         super().__init__(parent)

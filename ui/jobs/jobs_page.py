@@ -27,7 +27,7 @@ from ui.language import of_data, tr
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
-from ui.widgets.page_layout import PageColumn, ask_first, file_dialog, plain_label
+from ui.widgets.page_layout import PageColumn, ask_first, file_dialog, plain_label, tell
 
 LOOK_MS = 1_000
 CHATS = "/v1/chat/completions"
@@ -419,8 +419,7 @@ class JobsPage(PageColumn):
                 self._ends[moving] = end
 
     def _say(self, sentence: str) -> None:
-        self.problem.setText(sentence)
-        self.problem.show()
+        tell(self.problem, sentence)
         self.ensureWidgetVisible(self.problem)
 
 

@@ -604,8 +604,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/context_bar.py" />
-      <source>Context</source>
-      <translation>Kontext</translation>
+      <source>{n_used} of {n_ctx} tokens</source>
+      <translation>{n_used} von {n_ctx} Token</translation>
     </message>
     <message>
       <location filename="../../ui/chat/context_bar.py" />
@@ -619,8 +619,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/context_bar.py" />
-      <source>{n_used} of {n_ctx} tokens</source>
-      <translation>{n_used} von {n_ctx} Token</translation>
+      <source>Context: {words}</source>
+      <translation>Kontext: {words}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/context_bar.py" />
@@ -899,6 +899,16 @@
     </message>
     <message>
       <location filename="../../ui/chat/history/history_model.py" />
+      <source>pinned</source>
+      <translation>angeheftet</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
+      <source>a reply comes in</source>
+      <translation>eine Antwort kommt</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/history/history_model.py" />
       <source>open</source>
       <translation>offen</translation>
     </message>
@@ -1113,6 +1123,11 @@
       <translation>Kopiert</translation>
     </message>
     <message>
+      <location filename="../../ui/chat/markdown/markdown_view.py" />
+      <source>{language}, {n} lines of code</source>
+      <translation>{language}, Programmtext, Zeilen: {n}</translation>
+    </message>
+    <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Make it fit…</source>
       <translation>Passend machen…</translation>
@@ -1154,6 +1169,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Reply: {beginning}</source>
+      <translation>Antwort: {beginning}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Edit the reply</source>
       <translation>Die Antwort bearbeiten</translation>
     </message>
@@ -1176,6 +1196,11 @@
       <location filename="../../ui/chat/messages/assistant_message.py" />
       <source>Reading the prompt…  {wait:.1f} s</source>
       <translation>Liest den Prompt…  {wait:.1f} s</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/assistant_message.py" />
+      <source>Stopped</source>
+      <translation>Angehalten</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/deep_stages.py" />
@@ -1208,14 +1233,14 @@
       <translation>Nachricht kopieren</translation>
     </message>
     <message>
-      <location filename="../../ui/chat/messages/receipt_view.py" />
-      <source>This reply was written while it was off, so its drafted words are not known.</source>
-      <translation>Diese Antwort entstand, als es aus war: Ihre vorausgeratenen Wörter sind nicht bekannt.</translation>
+      <location filename="../../ui/chat/messages/message_view.py" />
+      <source>Version {number} of {n}</source>
+      <translation>Fassung {number} von {n}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
-      <source>Receipt</source>
-      <translation>Beleg</translation>
+      <source>This reply was written while it was off, so its drafted words are not known.</source>
+      <translation>Diese Antwort entstand, als es aus war: Ihre vorausgeratenen Wörter sind nicht bekannt.</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
@@ -1251,6 +1276,11 @@
       <location filename="../../ui/chat/messages/receipt_view.py" />
       <source>Where the time went</source>
       <translation>Wohin die Zeit ging</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/receipt_view.py" />
+      <source>Receipt: {words}</source>
+      <translation>Beleg: {words}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipt_view.py" />
@@ -1374,11 +1404,6 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/receipts.py" />
-      <source>Stopped</source>
-      <translation>Angehalten</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/messages/receipts.py" />
       <source>Edited by you</source>
       <translation>Von dir bearbeitet</translation>
     </message>
@@ -1489,6 +1514,11 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/thoughts_view.py" />
+      <source>Thinking…</source>
+      <translation>Denkt nach…</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/messages/thoughts_view.py" />
       <source>Thought for {ms}</source>
       <translation>{ms} nachgedacht</translation>
     </message>
@@ -1508,11 +1538,6 @@
       <translation>Denkt nach…  {seconds:.0f} s</translation>
     </message>
     <message>
-      <location filename="../../ui/chat/messages/thoughts_view.py" />
-      <source>Thinking…</source>
-      <translation>Denkt nach…</translation>
-    </message>
-    <message>
       <location filename="../../ui/chat/messages/transcript.py" />
       <source>Conversation</source>
       <translation>Gespräch</translation>
@@ -1529,8 +1554,8 @@
     </message>
     <message>
       <location filename="../../ui/chat/messages/user_message.py" />
-      <source>Your message</source>
-      <translation>Deine Nachricht</translation>
+      <source>Your message: {beginning}</source>
+      <translation>Deine Nachricht: {beginning}</translation>
     </message>
     <message>
       <location filename="../../ui/chat/messages/user_message.py" />
@@ -1566,11 +1591,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
-      <source>Model</source>
-      <translation>Modell</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/model_picker.py" />
       <source>toy</source>
       <translation>Spielzeug</translation>
     </message>
@@ -1596,6 +1616,16 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
+      <source>Model: {name}</source>
+      <translation>Modell: {name}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
+      <source>No model yet</source>
+      <translation>Noch kein Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/model_picker.py" />
       <source>Loading {model}…{percent}</source>
       <translation>Lädt {model}…{percent}</translation>
     </message>
@@ -1613,11 +1643,6 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/model_picker.py" />
       <source>The model could not be loaded</source>
       <translation>Das Modell konnte nicht geladen werden</translation>
-    </message>
-    <message>
-      <location filename="../../ui/chat/model_picker.py" />
-      <source>No model yet</source>
-      <translation>Noch kein Modell</translation>
     </message>
     <message>
       <location filename="../../ui/chat/model_picker.py" />
@@ -1898,6 +1923,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
       <location filename="../../ui/chat/speed_picker.py" />
       <source>Speed: {line}</source>
       <translation>Geschwindigkeit: {line}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/chat/speed_picker.py" />
+      <source>{name}, chosen</source>
+      <translation>{name}, gewählt</translation>
     </message>
     <message>
       <location filename="../../ui/chat/storage/chat_archive.py" />
@@ -2760,6 +2790,11 @@ Es erzählt kleine Geschichten (auf Englisch) und irrt sich bei fast allem ander
     </message>
     <message>
       <location filename="../../ui/commands/shortcuts_dialog.py" />
+      <source>Scroll the chat</source>
+      <translation>Im Chat blättern</translation>
+    </message>
+    <message>
+      <location filename="../../ui/commands/shortcuts_dialog.py" />
       <source>Views of the library and the server</source>
       <translation>Ansichten der Bibliothek und des Servers</translation>
     </message>
@@ -3303,11 +3338,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
-      <source>Download</source>
-      <translation>Herunterladen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/downloads_view.py" />
       <source>Cancel and remove what has arrived</source>
       <translation>Abbrechen und entfernen, was schon da ist</translation>
     </message>
@@ -3320,6 +3350,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/downloads_view.py" />
       <source>Load this model and chat with it</source>
       <translation>Dieses Modell laden und damit chatten</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Progress of {title}</source>
+      <translation>Fortschritt von {title}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/downloads_view.py" />
+      <source>Downloads</source>
+      <translation>Downloads</translation>
     </message>
     <message>
       <location filename="../../ui/library/downloads_view.py" />
@@ -3418,11 +3458,6 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
-      <source>Order</source>
-      <translation>Reihenfolge</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/find_view.py" />
       <source>Models to find</source>
       <translation>Modelle zum Finden</translation>
     </message>
@@ -3475,6 +3510,16 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/find_view.py" />
       <source>Speeds are {speeds}. {source} As of {date}.</source>
       <translation>Geschwindigkeiten sind {speeds}. {source} Stand {date}.</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>Order: {words}</source>
+      <translation>Reihenfolge: {words}</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/find_view.py" />
+      <source>{n} found</source>
+      <translation>{n} gefunden</translation>
     </message>
     <message>
       <location filename="../../ui/library/find_view.py" />
@@ -3853,6 +3898,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/library/labels.py" />
+      <source>Context</source>
+      <translation>Kontext</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/labels.py" />
       <source>Licence</source>
       <translation>Lizenz</translation>
     </message>
@@ -4015,11 +4065,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/library_page.py" />
       <source>Find</source>
       <translation>Suchen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/library/library_page.py" />
-      <source>Downloads</source>
-      <translation>Downloads</translation>
     </message>
     <message>
       <location filename="../../ui/library/library_page.py" />
@@ -4375,6 +4420,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/library/partners_card.py" />
       <source>None</source>
       <translation>Keines</translation>
+    </message>
+    <message>
+      <location filename="../../ui/library/partners_card.py" />
+      <source>Download</source>
+      <translation>Herunterladen</translation>
     </message>
     <message>
       <location filename="../../ui/library/partners_card.py" />
@@ -6279,11 +6329,6 @@ Klicke für mehr.</translation>
       <translation>Fortschritt</translation>
     </message>
     <message>
-      <location filename="../../ui/widgets/action_rows.py" />
-      <source>Progress of {title}</source>
-      <translation>Fortschritt von {title}</translation>
-    </message>
-    <message>
       <location filename="../../ui/widgets/fields.py" />
       <source>Copy the {lower}</source>
       <translation>{lower} kopieren</translation>
@@ -6485,6 +6530,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>Undone</source>
+      <translation>Rückgängig gemacht</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Save what can be read of it</source>
       <translation>Speichern, was davon lesbar ist</translation>
     </message>
@@ -6559,6 +6609,11 @@ Klicke für mehr.</translation>
       <translation>Modell zeigen</translation>
     </message>
     <message>
+      <location filename="../../ui/window/main_window.py" />
+      <source>Model</source>
+      <translation>Modell</translation>
+    </message>
+    <message>
       <location filename="../../ui/window/rail.py" />
       <source>Library</source>
       <translation>Bibliothek</translation>
@@ -6572,6 +6627,11 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/rail.py" />
       <source>Settings</source>
       <translation>Einstellungen</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/rail.py" />
+      <source>{name}, shown</source>
+      <translation>{name}, angezeigt</translation>
     </message>
     <message>
       <location filename="../../ui/window/server_link.py" />

@@ -28,7 +28,7 @@ from ui.theme.tokens import COLUMN, LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.page_layout import ScrollColumn, ask_first, plain_label
+from ui.widgets.page_layout import ScrollColumn, announce, ask_first, plain_label
 from ui.widgets.state_pane import StatePane
 
 UNMEANT_SECONDS = 0.7  # within which a click was meant for what was there before
@@ -54,7 +54,6 @@ class DownloadRow(QFrame):
         self.title.setProperty("tone", "strong")
         self.line.setProperty("tone", "caption")
         self.bar = QProgressBar()
-        self.bar.setAccessibleName(tr("Download"))
         self.bar.setObjectName("downloadBar")
         self.bar.setRange(0, 1_000)
         self.bar.setTextVisible(False)
@@ -80,13 +79,15 @@ class DownloadRow(QFrame):
 
     def show_download(self, download: Download) -> None:
         """Show where it stands now."""
-        if download.phase is DownloadPhase.DONE and self.download.phase is not DownloadPhase.DONE:
+        is_news = download.phase is not self.download.phase
+        if download.phase is DownloadPhase.DONE and is_news:
             self._arrived = time.monotonic()
         self.download = download
         name = f"{download.repo_id}  ·  {download.wanted}" if download.wanted else download.repo_id
         self.title.setText(name)
         self.title.setToolTip(in_tip(name))
         self.setAccessibleName(name)
+        self.bar.setAccessibleName(tr("Progress of {title}", title=name))
         self.line.setText(download_line(download))
         self.bar.setValue(round(share(download.progress) * 1_000))
         tone = "calm" if download.phase in (*RESUMABLE, DownloadPhase.QUEUED) else "busy"
@@ -105,6 +106,8 @@ class DownloadRow(QFrame):
         for button in (self.toggle, self.cancel):
             button.setVisible(not is_over)
         self._show_moves()
+        if is_news and download.phase in (DownloadPhase.DONE, DownloadPhase.FAILED):
+            announce(self, f"{name}: {self.problem.text() or self.line.text()}")
         if download.phase in RESUMABLE:
             self.toggle.show_as("play", tr("Try again") if download.phase is DownloadPhase.FAILED else tr("Resume"))
         else:
@@ -149,6 +152,7 @@ class DownloadsView(QWidget):
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._link, self._palette = link, LIGHT
+        self.setAccessibleName(tr("Downloads"))
         self.rows: dict[int, DownloadRow] = {}
         self._shown: tuple[Download, ...] = ()
         self._more = QTimer(self, singleShot=True, interval=0)

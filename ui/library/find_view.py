@@ -29,9 +29,10 @@ from ui.language import day, of_data, tr
 from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
 from ui.theme.icons import icon
-from ui.theme.layouts import fill
+from ui.theme.layouts import against_reading, fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.page_layout import announce
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
@@ -73,10 +74,9 @@ class FindView(QWidget):
         self.order = QToolButton()
         self.order.setProperty("kind", "speed")
         self.order.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.order.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+        self.order.setLayoutDirection(against_reading())
         self.order.setIconSize(QSize(12, 12))
         self.order.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.order.setAccessibleName(tr("Order"))
         self.order.setMenu(self._order_menu())
         self.head = ElidedLabel()
         self.head.setProperty("tone", "section")
@@ -177,6 +177,7 @@ class FindView(QWidget):
         self.list.show_rows([_found_row(one) for one in found])
         if found:
             self.stack.setCurrentWidget(self.list)
+            announce(self.list, tr("{n} found", n=len(found)))
             return
         text = tr("The Hub has no GGUF models by these words. Try fewer or other words.")
         self.state.say("search", tr("Nothing was found"), text, (tr("Clear the search"), self._clear))
@@ -254,6 +255,7 @@ class FindView(QWidget):
 
     def _show_order(self) -> None:
         self.order.setText(ORDERS[self._order])
+        self.order.setAccessibleName(tr("Order: {words}", words=ORDERS[self._order]))
 
     # The repository.
 

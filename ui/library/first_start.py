@@ -37,7 +37,7 @@ from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton, TextButton
-from ui.widgets.page_layout import file_dialog
+from ui.widgets.page_layout import announce, file_dialog
 
 AGAIN_MS = 1_000  # beside other work nothing is measured: the first model may still load
 WORTH_IT = 1.05  # a gain below that is within the spread of what is predicted
@@ -98,10 +98,7 @@ class FirstStart(QFrame):
             self._row.addWidget(offer, 1)
             offer.hide()
         foot = fill(QHBoxLayout(), (self.note, 1), self.file, self.more)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(Space.L, Space.S, Space.M, Space.M)
-        column.setSpacing(Space.XS)
-        column.addLayout(top)
+        column = fill(QVBoxLayout(self), top, spacing=Space.XS, margins=(Space.L, Space.S, Space.M, Space.M))
         column.addWidget(self.machine)
         column.addWidget(self.speed)
         column.addSpacing(Space.S)
@@ -276,6 +273,7 @@ class OfferedModel(QFrame):
         good_for = of_data(row.good_for)
         self.line.setText(good_for[:1].upper() + good_for[1:])
         self.setAccessibleName(f"{self.kind.text()}: {row.title}, {self.speed.text()}")
+        self.bar.setAccessibleName(tr("Progress of {title}", title=row.title))
         self.show_download(None)
         self._offer(tr("Download  {n_bytes}", n_bytes=n_bytes), lambda: self.wanted.emit(row))
         self.button.setAccessibleName(tr("Download {title}, {n_bytes}", title=row.title, n_bytes=n_bytes))
@@ -304,6 +302,7 @@ class OfferedModel(QFrame):
         """Say why it cannot be downloaded; the button tries again."""
         self._say(sentence, is_problem=True)
         self.state.show()
+        announce(self, sentence)
 
     def _on_clicked(self) -> None:
         self._act()

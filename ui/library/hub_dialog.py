@@ -16,6 +16,7 @@ from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
+from ui.widgets.page_layout import tell
 
 WIDTH = 440
 NOTE = tr(
@@ -102,8 +103,7 @@ class HubDialog(QDialog):
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.who.setText(self._said)
-        self.problem.setText(trouble.sentence)
-        self.problem.show()
+        tell(self.problem, trouble.sentence)
         self._fit()
 
     def _fit(self) -> None:

@@ -13,7 +13,7 @@ from ui.language import tr
 from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import plain_label, tell
 
 MEASURE, AGAIN = tr("Measure this machine"), tr("Measure this machine again")
 STOP = tr("Stop measuring")
@@ -115,8 +115,7 @@ class MachineCard(QWidget):
         self._show_measuring(False)
         self.look()
         if not self._was_stopped:
-            self.problem.setText(trouble.sentence)
-            self.problem.show()
+            tell(self.problem, trouble.sentence)
 
     def _show_measuring(self, is_measuring: bool) -> None:
         self._is_measuring = is_measuring

@@ -16,6 +16,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import CALM, NoteCard
+from ui.widgets.page_layout import announce
 
 MOST_REFUSED = 4
 MOST_TESTED = 3
@@ -287,6 +288,8 @@ class PartnersCard(QWidget):
         else:
             self._say_result(name, self._results.get(name, ""), "")
         self._show_test()
+        if name == self._name:
+            announce(self, self.result.text())
         self.look()
         self.changed.emit()
 

@@ -28,7 +28,7 @@ from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel, in_tip
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import open_size, plain_label
+from ui.widgets.page_layout import open_size, plain_label, tell
 from ui.widgets.row_list import ListRow, RowList
 
 
@@ -320,8 +320,7 @@ class QuantiseDialog(QDialog):
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._show_choice()
-        self.problem.setText(trouble.sentence)
-        self.problem.show()
+        tell(self.problem, trouble.sentence)
 
 
 def _row(target: QuantiseTarget) -> ListRow:

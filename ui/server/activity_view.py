@@ -17,7 +17,7 @@ from ui.theme.tokens import Palette
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import PageColumn, plain_label
+from ui.widgets.page_layout import PageColumn, plain_label, tell
 
 LOG_MS, LOG_LINES = 3_000, 100
 PHASES = {
@@ -99,8 +99,7 @@ class ActivityView(PageColumn):
         self._api.ask(method, path, body, lambda found: self.problem.hide(), self._say)
 
     def _say(self, sentence: str) -> None:
-        self.problem.setText(sentence)
-        self.problem.show()
+        tell(self.problem, sentence)
         self.ensureWidgetVisible(self.problem)
 
     def _show_choices(self, models: tuple[ModelChoice, ...]) -> None:

@@ -23,7 +23,7 @@ from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CheckField, ChoiceField, CopyLine, WholeField
 from ui.widgets.icon_button import TextButton
 from ui.widgets.note_card import CALM, WARNING, NoteCard
-from ui.widgets.page_layout import PageColumn, ask_first, plain_label
+from ui.widgets.page_layout import PageColumn, ask_first, plain_label, tell
 
 OFF = tr("Off: only this window uses the models.")
 LAN = tr(
@@ -198,8 +198,7 @@ class ConnectView(PageColumn):
         try:
             found = origins_of(one for one in re.split(r"[,\s]+", self.origins.text()) if one)
         except BadOption as error:
-            self.origins_problem.setText(error.message)
-            self.origins_problem.show()
+            tell(self.origins_problem, error.message)
             return self._endpoint.state.origins
         self.origins_problem.hide()
         return found
@@ -309,8 +308,7 @@ class ConnectView(PageColumn):
         )
 
     def _say_key_problem(self, sentence: str) -> None:
-        self.key_problem.setText(sentence)
-        self.key_problem.show()
+        tell(self.key_problem, sentence)
 
 
 def _key_row(key: dict[str, Any]) -> ActionRow:

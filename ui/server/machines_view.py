@@ -18,7 +18,7 @@ from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.action_rows import ActionRow, ActionRows
 from ui.widgets.fields import CopyLine
-from ui.widgets.page_layout import PageColumn, ask_first, plain_label
+from ui.widgets.page_layout import PageColumn, ask_first, plain_label, tell
 
 WORKER = "rpc://"
 HOW_TO_LEND = tr(
@@ -235,12 +235,10 @@ class MachinesView(PageColumn):
             self.look()
 
     def _say_of_worker(self, sentence: str) -> None:
-        self.worker_problem.setText(sentence)
-        self.worker_problem.show()
+        tell(self.worker_problem, sentence)
 
     def _say(self, sentence: str) -> None:
-        self.problem.setText(sentence)
-        self.problem.show()
+        tell(self.problem, sentence)
 
 
 def _worker_row(one: dict[str, Any], model: str) -> ActionRow:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QIcon, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.formatting.safe_text import one_line
-from ui.theme.layouts import fill
+from ui.theme.layouts import against_reading, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
 from ui.widgets.fields import CheckField, ChoiceField
@@ -123,7 +123,7 @@ def switch(name: str, is_on: bool, turn: Callable[[bool], object]) -> CheckField
     field = CheckField()
     field.setAccessibleName(name)
     field.setChecked(is_on)
-    field.setLayoutDirection(Qt.LayoutDirection.RightToLeft)  # the box at the end, below those of the other lines
+    field.setLayoutDirection(against_reading())  # the box at the end, below those of the other lines
     field.setCursor(Qt.CursorShape.PointingHandCursor)
     field.toggled.connect(turn)
     return field

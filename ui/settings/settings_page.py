@@ -33,6 +33,7 @@ from ui.settings.setting_line import SettingLine, SettingSection, button, choice
 from ui.settings.window_settings import WindowSettings
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.icons import icon
+from ui.theme.layouts import fill
 from ui.theme.text_size import PERCENTS
 from ui.theme.tokens import ACCENTS, COLUMN, TOP_BAR, Palette, Space
 from ui.widgets.banner import Banner
@@ -132,7 +133,7 @@ class SettingsPage(QWidget):
         bar.setContentsMargins(Space.XL, 0, Space.XL, 0)
         # The field stands above the middle of what is below it, beside a bar or not.
         self.area.verticalScrollBar().rangeChanged.connect(
-            lambda least, most: bar.setContentsMargins(Space.XL, 0, Space.XL + (SCROLL_BAR if most else 0), 0)
+            lambda least, most: fill(bar, margins=(Space.XL, 0, Space.XL + (SCROLL_BAR if most else 0), 0))
         )
         bar.addStretch(1)
         self.search.setMaximumWidth(COLUMN)

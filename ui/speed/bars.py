@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Space, Type
+from ui.widgets.elided_label import draw_line
 
 _HEIGHT = 12  # pixels of a bar
 _KEY = 8  # pixels of the coloured square before a word
@@ -40,6 +42,10 @@ class _PaintedBars(QWidget):
         self._palette = palette
         self.updateGeometry()
         self.update()
+
+    def _place(self, left: float, top: float, width: float, height: float) -> QRectF:
+        """Return where something is painted that is given from left to right."""
+        return visual_rect(self.layoutDirection(), QRectF(self.rect()), QRectF(left, top, width, height))
 
     @property
     def _line_height(self) -> int:
@@ -105,7 +111,7 @@ class StackedBar(_PaintedBars):
         x = 0.0
         for part in self.parts:
             width = self.width() * part.value / total
-            painter.fillRect(QRectF(x, 0, width, height), QColor(getattr(self._palette, part.colour)))
+            painter.fillRect(self._place(x, 0, width, height), QColor(getattr(self._palette, part.colour)))
             x += width
         painter.setClipping(False)
         font = painter.font()
@@ -116,10 +122,10 @@ class StackedBar(_PaintedBars):
             middle = top + self._line_height / 2
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(getattr(self._palette, part.colour)))
-            painter.drawRoundedRect(QRectF(left, middle - _KEY / 2, _KEY, _KEY), 2, 2)
+            painter.drawRoundedRect(self._place(left, middle - _KEY / 2, _KEY, _KEY), 2, 2)
             painter.setPen(QColor(self._palette.muted))
-            room = QRectF(left + _KEY + Space.XS, top, self.width(), self._line_height)
-            painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, f"{part.name} {part.text}")
+            room = self._place(left + _KEY + Space.XS, top, self.width(), self._line_height)
+            draw_line(painter, room, f"{part.name} {part.text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,21 +180,17 @@ class BarList(_PaintedBars):
             top, middle = number * height, number * height + height / 2
             painter.setPen(QColor(self._palette.muted))
             label = metrics.elidedText(bar.label, Qt.TextElideMode.ElideMiddle, left - Space.M)
-            painter.drawText(QRectF(0, top, left, height), Qt.AlignmentFlag.AlignVCenter, label)
+            draw_line(painter, self._place(0, top, left, height), label)
             room = max(0.0, self.width() - left - right)
-            end = QRectF(self.width() - right + Space.M, top, right, height)
-            painter.drawText(end, Qt.AlignmentFlag.AlignVCenter, bar.text)
+            draw_line(painter, self._place(self.width() - right + Space.M, top, right, height), bar.text)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(self._palette.pressed))
-            painter.drawRoundedRect(QRectF(QPointF(left, middle - 3), QPointF(left + room, middle + 3)), 3, 3)
+            painter.drawRoundedRect(self._place(left, middle - 3, room, 6), 3, 3)
             painter.setBrush(QColor(self._palette.accent))
-            filled = left + room * min(1.0, max(0.0, bar.share))
-            painter.drawRoundedRect(QRectF(QPointF(left, middle - 3), QPointF(filled, middle + 3)), 3, 3)
+            painter.drawRoundedRect(self._place(left, middle - 3, room * min(1.0, max(0.0, bar.share)), 6), 3, 3)
 
 
 def _advance(widget: QWidget, text: str) -> int:
-    from PySide6.QtGui import QFontMetrics
-
     font = widget.font()
     font.setPixelSize(scaled(Type.CAPTION))
     return QFontMetrics(font).horizontalAdvance(text)

@@ -16,7 +16,7 @@ from ui.language import tr
 from ui.speed.bars import Bar, BarList
 from ui.theme.tokens import Palette, Space
 from ui.widgets.flow_layout import FlowLayout
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import announce, plain_label
 
 MEASURE, PAIR, VERIFY = tr("Measure this machine"), tr("Test this pair"), tr("Is it the same model?")
 HINTS = {
@@ -165,6 +165,7 @@ class MeasuringCard(QWidget):
         was, self._running = self._running, ""
         had_keyboard = self.stop.hasFocus() or self.anyway.hasFocus()
         self._say(words, tone)
+        announce(self, words)
         if had_keyboard:
             self.buttons[was].setFocus()
 

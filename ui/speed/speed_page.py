@@ -26,7 +26,7 @@ from ui.speed.measuring_card import MeasuringCard
 from ui.speed.plots import LinePlot
 from ui.theme.tokens import Palette, Space
 from ui.widgets.facts_grid import FactsGrid
-from ui.widgets.page_layout import PageColumn, plain_label
+from ui.widgets.page_layout import PageColumn, plain_label, tell
 
 WIDTH = 1_040  # pixels: two plots side by side
 DRAW_MS = 100  # as often as figures come
@@ -337,8 +337,7 @@ class SpeedPage(PageColumn):
             self.library_wanted.emit(model)
 
     def _say_not_done(self, trouble: Trouble) -> None:
-        self.not_done.setText(trouble.sentence)
-        self.not_done.show()
+        tell(self.not_done, trouble.sentence)
 
 
 def machine_facts(found: dict[str, Any]) -> list[tuple[str, str]]:

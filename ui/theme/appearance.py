@@ -114,7 +114,7 @@ class Appearance(QObject):
         set_text_percent(self._percent)
         font = QFont(self._family)
         font.setPixelSize(sized(Type.BODY, self._percent))
-        sheet = stylesheet(palette, self._percent, self._mono_family)
+        sheet = stylesheet(palette, self._percent, self._mono_family, QGuiApplication.isRightToLeft())
         if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
             seen = self._leave_out_unseen()
             # To take a sheet off and put another on, Qt looks at each widget twice. To change it, it looks at each as

@@ -57,6 +57,10 @@ _FILLED = {
 }
 
 
+# What points along the line, and pages and lists, whose lines begin at a side.
+_MIRRORED = ("left", "right", "sidebar", "panel", "jobs", "prompts", "server", "chat")
+
+
 def svg(name: str, colour: str) -> bytes:
     """Return an icon as an SVG file."""
     filled = f'<path d="{_FILLED[name]}" fill="{colour}"/>' if name in _FILLED else ""
@@ -66,12 +70,19 @@ def svg(name: str, colour: str) -> bytes:
     ).encode()
 
 
-@lru_cache(maxsize=256)
 def pixmap(name: str, colour: str, size: int, ratio: float) -> QPixmap:
-    """Draw an icon, ``size`` logical pixels wide."""
+    """Draw an icon, ``size`` logical pixels wide; mirrored where one reads from right to left."""
+    return _pixmap(name, colour, size, ratio, name in _MIRRORED and QGuiApplication.isRightToLeft())
+
+
+@lru_cache(maxsize=256)
+def _pixmap(name: str, colour: str, size: int, ratio: float, is_mirrored: bool) -> QPixmap:
     image = QPixmap(round(size * ratio), round(size * ratio))
     image.fill(Qt.GlobalColor.transparent)
     painter = QPainter(image)
+    if is_mirrored:
+        painter.translate(image.width(), 0)
+        painter.scale(-1, 1)
     QSvgRenderer(QByteArray(svg(name, colour))).render(painter, QRectF(image.rect()))
     painter.end()
     image.setDevicePixelRatio(ratio)
@@ -81,11 +92,11 @@ def pixmap(name: str, colour: str, size: int, ratio: float) -> QPixmap:
 def icon(name: str, colour: str, disabled: str | None = None, size: int = 20) -> QIcon:
     """Return an icon in ``colour``, and in ``disabled`` where it cannot be used."""
     ratio = QGuiApplication.primaryScreen().devicePixelRatio() if QGuiApplication.primaryScreen() else 1.0
-    return _icon(name, colour, disabled, size, ratio)
+    return _icon(name, colour, disabled, size, ratio, QGuiApplication.isRightToLeft())
 
 
 @lru_cache(maxsize=256)
-def _icon(name: str, colour: str, disabled: str | None, size: int, ratio: float) -> QIcon:
+def _icon(name: str, colour: str, disabled: str | None, size: int, ratio: float, is_mirrored: bool) -> QIcon:
     made = QIcon(pixmap(name, colour, size, ratio))
     if disabled:
         made.addPixmap(pixmap(name, disabled, size, ratio), QIcon.Mode.Disabled)

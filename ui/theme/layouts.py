@@ -1,9 +1,11 @@
-"""Rows and columns of widgets, said in one piece."""
+"""Rows and columns of widgets, said in one piece, and what is mirrored where one reads from right to left."""
 
 from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QBoxLayout, QLayout, QWidget
 
 _Layout = TypeVar("_Layout", bound=QBoxLayout)
@@ -19,11 +21,13 @@ def fill(
     """Put ``parts`` into a layout, in order, and return it.
 
     A part is a widget, a layout or STRETCH, in a tuple with its share of the room and its alignment where these are not
-    the usual ones. ``margins`` are left, top, right and bottom, or the same on all sides; they and ``spacing`` are in
-    pixels, and stay as they are where they are None.
+    the usual ones. ``margins`` are left, top, right and bottom where one reads from left to right, or the same on all
+    sides; they and ``spacing`` are in pixels, and stay as they are where they are None.
     """
     if margins is not None:
-        layout.setContentsMargins(*(margins if isinstance(margins, tuple) else (margins,) * 4))
+        start, top, end, bottom = margins if isinstance(margins, tuple) else (margins,) * 4
+        left, right = (end, start) if QGuiApplication.isRightToLeft() else (start, end)  # Qt mirrors no margins
+        layout.setContentsMargins(left, top, right, bottom)
     if spacing is not None:
         layout.setSpacing(spacing)
     for part in parts:
@@ -35,3 +39,16 @@ def fill(
         else:
             layout.addStretch(*room)
     return layout
+
+
+def visual_rect(direction: Qt.LayoutDirection, whole: QRectF, part: QRectF) -> QRectF:
+    """Return where a part is painted that is given from left to right, as QStyle.visualRect does for whole pixels."""
+    if direction is Qt.LayoutDirection.LeftToRight:
+        return part
+    return part.translated(whole.left() + whole.right() - part.left() - part.right(), 0)
+
+
+def against_reading() -> Qt.LayoutDirection:
+    """Return the direction of a button whose icon, or of a box whose tick, stands behind its words."""
+    directions = Qt.LayoutDirection
+    return directions.LeftToRight if QGuiApplication.isRightToLeft() else directions.RightToLeft

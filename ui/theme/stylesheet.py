@@ -11,7 +11,7 @@ _SHEET = Template("""
 * { outline: none; }
 QToolTip { background: $raised; color: $text; border: 1px solid $border; padding: 5px 8px; font-size: ${caption}px; }
 
-#rail { background: $sidebar; border-right: 1px solid $border; }
+#rail { background: $sidebar; border-$end: 1px solid $border; }
 #libraryPage { background: $canvas; }
 #detailsSide { background: $panel; }
 #judgeCard { background: $canvas; border-top: 1px solid $border; }
@@ -51,7 +51,7 @@ QPushButton::menu-indicator { image: none; width: 0; }
 
 QToolButton { border: 2px solid transparent; border-radius: ${corner_s}px; background: transparent; padding: 2px; }
 QToolButton:hover { background: $hover; }
-QToolButton:pressed, QToolButton:checked { background: $pressed; }
+QToolButton:pressed, QToolButton:checked, QToolButton[shown="true"] { background: $pressed; }
 QToolButton:focus { border-color: $focus; }
 QToolButton::menu-indicator { image: none; width: 0; }
 QToolButton[kind="picker"] { font-size: ${body}px; font-weight: 600; padding: 4px 8px; color: $text; }
@@ -105,8 +105,8 @@ QSpinBox:focus, QDoubleSpinBox:focus { padding: 2px 5px; }
 
 QLineEdit[wrong="true"], QPlainTextEdit[wrong="true"], QComboBox[wrong="true"] { border-color: $danger; }
 QComboBox { background: $raised; color: $text; border: 1px solid $border_strong; border-radius: ${corner_s}px;
-    padding: 5px 26px 5px 8px; }
-QComboBox:focus { border: 2px solid $focus; padding: 4px 25px 4px 7px; }
+    padding: 5px 8px; padding-$end: 26px; }
+QComboBox:focus { border: 2px solid $focus; padding: 4px 7px; padding-$end: 25px; }
 QComboBox:disabled, QLineEdit:disabled, QPlainTextEdit[kind="field"]:disabled, QSpinBox:disabled,
 QDoubleSpinBox:disabled { color: $muted; background: $panel; border-color: $border; }
 QComboBox::drop-down { border: 0; width: 26px; }
@@ -143,15 +143,15 @@ QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${la
 #bubble { background: $bubble; border-radius: ${corner_l}px; }
 #editCard { background: $raised; border: 2px solid $focus; border-radius: ${corner_m}px; }
 #editCard QPlainTextEdit { background: transparent; border: 0; font-size: ${large}px; }
-#thoughtsHead { border: 2px solid transparent; border-radius: ${corner_s}px; color: $muted; padding: 2px 6px 2px 0;
-    font-size: ${body}px; }
+#thoughtsHead { border: 2px solid transparent; border-radius: ${corner_s}px; color: $muted; padding: 2px 0;
+    padding-$end: 6px; font-size: ${body}px; }
 #thoughtsHead:hover, #thoughtsHead:checked { background: transparent; color: $text; }
 #thoughtsHead:focus { border-color: $focus; }
 #contextBar { font-size: ${caption}px; }
 #receiptLine { border: 2px solid transparent; border-radius: ${corner_s}px; font-size: ${caption}px; }
 #receiptLine:focus { border-color: $focus; }
 #receiptCard { background: $panel; border: 1px solid $border; border-radius: ${corner_m}px; }
-#thoughtsBody { border-left: 2px solid $border; border-radius: 0; }
+#thoughtsBody { border-$start: 2px solid $border; border-radius: 0; }
 #problemCard { background: $danger_soft; border-radius: ${corner_m}px; }
 #problemCard QLabel { color: $text; }
 #banner[tone="warning"] { background: $warning_soft; border-bottom: 1px solid $border; }
@@ -166,11 +166,11 @@ QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${la
 
 QListView { background: transparent; border: 0; }
 QMenu { background: $raised; color: $text; border: 1px solid $border_strong; padding: 5px; }
-QMenu::item { padding: 7px 26px 7px 12px; border-radius: ${corner_s}px; }
+QMenu::item { padding: 7px 12px; padding-$end: 26px; border-radius: ${corner_s}px; }
 QMenu::item:selected { background: $hover; }
 QMenu::item:disabled { color: $muted; }
 QMenu::separator { height: 1px; background: $border; margin: 5px 8px; }
-QMenu::indicator { width: 14px; height: 14px; left: 8px; }
+QMenu::indicator { width: 14px; height: 14px; $start: 8px; }
 QMenu::item:checked { font-weight: 600; }
 
 QSlider:horizontal { min-height: 20px; }
@@ -207,10 +207,10 @@ QMessageBox #qt_msgbox_label { font-weight: 600; }
 """)
 
 
-def stylesheet(palette: Palette, percent: int = 100, mono: str = "monospace") -> str:
+def stylesheet(palette: Palette, percent: int = 100, mono: str = "monospace", is_mirrored: bool = False) -> str:
     """Return the style sheet of the application in ``palette``, its text in ``percent`` of the design's sizes.
 
-    ``mono`` is the family for code.
+    ``mono`` is the family for code. ``is_mirrored``: the window is read from right to left.
     """
     texts = {"caption": Type.CAPTION, "body": Type.BODY, "large": Type.LARGE, "title": Type.TITLE, "hero": Type.HERO}
     sizes = {
@@ -219,6 +219,8 @@ def stylesheet(palette: Palette, percent: int = 100, mono: str = "monospace") ->
         "corner_l": Corner.L,
         "space_s": Space.S,
         "mono": mono,
+        "start": "right" if is_mirrored else "left",
+        "end": "left" if is_mirrored else "right",
     }
     scaled = {name: sized(pixels, percent) for name, pixels in texts.items()}
     return _SHEET.substitute(asdict(palette), **sizes, **scaled)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from ui.language import tr
 from ui.theme.icons import pixmap
+from ui.theme.layouts import fill
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import announce, plain_label
 
 
 class Banner(QFrame):
@@ -31,13 +32,8 @@ class Banner(QFrame):
         self.action.clicked.connect(self._on_action)
         self.close_button = IconButton("close", tr("Dismiss"), size=16)
         self.close_button.clicked.connect(self.hide)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(Space.L, Space.S, Space.S, Space.S)
-        row.setSpacing(Space.M)
-        row.addWidget(self._icon)
-        row.addWidget(self._text, 1)
-        row.addWidget(self.action)
-        row.addWidget(self.close_button)
+        row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.L, Space.S, Space.S, Space.S))
+        fill(row, self._icon, (self._text, 1), self.action, self.close_button)
         self.hide()
 
     @property
@@ -53,6 +49,8 @@ class Banner(QFrame):
         can_close: bool = True,
     ) -> None:
         """Show ``text``, with a button where there is something to do."""
+        # Of words in which only a number has changed nothing is to be said again.
+        is_new = self.isHidden() or _without_numbers(text) != _without_numbers(self._text.text())
         self._tone = tone
         self.setProperty("tone", tone)
         self.style().polish(self)
@@ -64,7 +62,8 @@ class Banner(QFrame):
         self.close_button.setVisible(can_close)
         self._draw()
         self.show()
-        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))  # it takes no keyboard by itself
+        if is_new:
+            announce(self, text)
 
     def hide(self) -> None:
         """Go away."""
@@ -86,3 +85,7 @@ class Banner(QFrame):
     def _draw(self) -> None:
         name, colour = ("stream", "accent") if self._tone == "plain" else ("alert", self._tone)
         self._icon.setPixmap(pixmap(name, getattr(self._palette, colour), 18, self.devicePixelRatioF()))
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d", "", text)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+import unicodedata
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption, QWidget
 
@@ -42,7 +43,28 @@ class ElidedLabel(QLabel):
         painter.setPen(option.palette.windowText().color())
         place = self.contentsRect()
         shown = self.fontMetrics().elidedText(self.text(), self._mode, place.width())
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        draw_line(painter, place, shown)
+
+
+def direction_of(text: str, window: Qt.LayoutDirection = Qt.LayoutDirection.LeftToRight) -> Qt.LayoutDirection:
+    """Return how a text is read: by its first letter, and in a window from right to left by any that asks for that."""
+    kinds = [unicodedata.bidirectional(letter) in ("R", "AL") for letter in text if letter.isalpha()]
+    is_from_right = any(kinds) if window is Qt.LayoutDirection.RightToLeft else kinds[:1] == [True]
+    return Qt.LayoutDirection.RightToLeft if is_from_right else Qt.LayoutDirection.LeftToRight
+
+
+def draw_line(
+    painter: QPainter, place: QRect | QRectF, text: str, side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft
+) -> None:
+    """Draw a line in the middle of ``place``, read in its own direction, not in that of the window.
+
+    ``side`` is where it stands in a window that is read from left to right; in others it is mirrored.
+    """
+    alignment = QStyle.visualAlignment(painter.layoutDirection(), side) | Qt.AlignmentFlag.AlignAbsolute
+    painter.save()
+    painter.setLayoutDirection(direction_of(text, painter.layoutDirection()))
+    painter.drawText(place, alignment | Qt.AlignmentFlag.AlignVCenter, text)
+    painter.restore()
 
 
 def on_button(text: str) -> str:

@@ -96,7 +96,7 @@ def _place_text(field: QAbstractSpinBox) -> None:
 
 
 _ARROW = 4.0
-_FROM_RIGHT = 15
+_FROM_END = 15
 
 
 class ChoiceField(QComboBox):
@@ -105,6 +105,8 @@ class ChoiceField(QComboBox):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(name)
+        # On Linux the name that a screen reader is given is what is chosen.
+        self.setAccessibleDescription(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -114,7 +116,8 @@ class ChoiceField(QComboBox):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the arrow, which a style sheet takes away."""
         super().paintEvent(event)
-        x, y = self.width() - _FROM_RIGHT, self.height() / 2
+        is_from_left = self.layoutDirection() is Qt.LayoutDirection.LeftToRight
+        x, y = self.width() - _FROM_END if is_from_left else _FROM_END, self.height() / 2
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(self.palette().color(QPalette.ColorRole.PlaceholderText), 1.6))
@@ -204,7 +207,7 @@ class CopyLine(QWidget):
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.field.text())
-        self.copy.say_done()
+        self.copy.say_done(tr("Copied"))
 
     def _on_reveal(self) -> None:
         is_hidden = self.field.echoMode() == QLineEdit.EchoMode.Password

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+from PySide6.QtWidgets import QLayout, QLayoutItem, QStyle, QWidget
 
 
 class FlowLayout(QLayout):
@@ -60,6 +60,8 @@ class FlowLayout(QLayout):
         return size
 
     def _place(self, rect: QRect, is_trial: bool) -> int:
+        parent = self.parentWidget()
+        direction = parent.layoutDirection() if parent is not None else Qt.LayoutDirection.LeftToRight
         x, y, row = rect.x(), rect.y(), 0
         for item in self._items:
             if item.isEmpty():
@@ -68,6 +70,6 @@ class FlowLayout(QLayout):
             if x > rect.x() and x + size.width() > rect.right() + 1:
                 x, y, row = rect.x(), y + row + self.spacing(), 0
             if not is_trial:
-                item.setGeometry(QRect(QPoint(x, y), size))
+                item.setGeometry(QStyle.visualRect(direction, rect, QRect(QPoint(x, y), size)))
             x, row = x + size.width() + self.spacing(), max(row, size.height())
         return y + row - rect.y()

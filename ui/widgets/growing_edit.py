@@ -18,6 +18,7 @@ _LONG_LINE = re.compile(f"^([^\\n]{{{LONGEST_LINE + 1},}})", re.MULTILINE)
 # Set in the format of a block that goes on with the line of the block before it.
 _GOES_ON = QTextFormat.Property.UserProperty.value
 
+PAGE_KEYS = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 _EDGES = 12  # pixels that the style sheet puts around a field, above and below together
 
 
@@ -49,6 +50,7 @@ class GrowingEdit(QPlainTextEdit):
         self.setTabStopDistance(scaled(TAB_WIDTH))
         self.document().documentLayout().documentSizeChanged.connect(lambda size: self._fit())
         self.textChanged.connect(self._align)
+        self._align()
         self._fit()
 
     def set_max_lines(self, max_lines: int) -> None:
@@ -60,7 +62,9 @@ class GrowingEdit(QPlainTextEdit):
         """Enter sends; with Shift it starts a new line."""
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         has_shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        if is_enter and not has_shift:
+        if event.key() in PAGE_KEYS and not self.verticalScrollBar().maximum():
+            event.ignore()  # they scroll what is around
+        elif is_enter and not has_shift:
             self._send(self.toPlainText())
         elif is_enter:
             # Qt would put a line separator here, which models do not know.
@@ -149,7 +153,10 @@ class GrowingEdit(QPlainTextEdit):
 
     def _align(self) -> None:
         """Align the text to the side where its script begins: a plain field is aligned to the left otherwise."""
-        is_from_right = self.document().firstBlock().textDirection() == Qt.LayoutDirection.RightToLeft
+        written = self.document().firstBlock().textDirection()
+        is_from_right = Qt.LayoutDirection.RightToLeft == (
+            self.layoutDirection() if self.document().isEmpty() else written
+        )
         side = Qt.AlignmentFlag.AlignRight if is_from_right else Qt.AlignmentFlag.AlignLeft
         option = self.document().defaultTextOption()
         if option.alignment() != side:

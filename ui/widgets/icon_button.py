@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from ui.theme.icons import icon
 from ui.theme.tokens import LIGHT, Palette
+from ui.widgets.page_layout import announce
 
 SAY_MS = 1_400
 
@@ -38,8 +39,9 @@ class IconButton(QToolButton):
         self.setToolTip(name)
         self._draw()
 
-    def say_done(self) -> None:
-        """Show for a moment that it worked."""
+    def say_done(self, words: str) -> None:
+        """Show for a moment that it worked; ``words`` say so to those who do not see it."""
+        announce(self, words)
         self.setIcon(icon("check", self._palette.accent, size=self._size))
         self._back.start()
 
@@ -62,11 +64,13 @@ class TextButton(QPushButton):
 
     def say(self, text: str) -> None:
         """Show another word for a moment."""
+        announce(self, text)
         self._put(text)
         self._back.start()
 
     def _put(self, text: str) -> None:
-        right = self.geometry().right()
+        before = self.geometry()
         self.setText(text)
         self.adjustSize()
-        self.move(right - self.width() + 1, self.y())
+        # Its end stays where it was.
+        self.move(before.left() if self.isRightToLeft() else before.right() - self.width() + 1, self.y())

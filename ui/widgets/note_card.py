@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from ui.theme.tokens import Space
+from ui.widgets.page_layout import announce
 
 CALM, WARNING = "calmNote", "warningNote"
 
@@ -31,5 +32,8 @@ class NoteCard(QFrame):
 
     def say(self, words: str) -> None:
         """Show these words, or nothing where there are none."""
+        is_new = self.isHidden()
         self.words.setText(words)
         self.setVisible(bool(words))
+        if is_new:
+            announce(self, words)

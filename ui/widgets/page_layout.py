@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QDir, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtCore import QDir, QPoint, Qt, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QFont,
+    QFontMetrics,
+    QKeySequence,
+    QResizeEvent,
+    QShortcut,
+)
 from PySide6.QtWidgets import (
+    QApplication,
     QButtonGroup,
     QDialog,
     QFileDialog,
     QFrame,
     QHBoxLayout,
     QLabel,
+    QMenu,
     QMessageBox,
     QPushButton,
     QScrollArea,
@@ -21,6 +31,7 @@ from PySide6.QtWidgets import (
 )
 
 from ui.language import tr
+from ui.theme.layouts import fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import COLUMN, TOP_BAR, Space
 
@@ -37,9 +48,7 @@ class PageTabs(QFrame):
         self.setObjectName("topBar")
         self.setFixedHeight(TOP_BAR)
         self.tabs: dict[str, QPushButton] = {}
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(Space.M, 0, Space.S, 0)
-        self.row.setSpacing(Space.XS)
+        self.row = fill(QHBoxLayout(self), spacing=Space.XS, margins=(Space.M, 0, Space.S, 0))
         group = QButtonGroup(self)
         for number, name in enumerate(names, 1):
             tab = QPushButton(name)
@@ -161,3 +170,25 @@ def plain_label(text: str = "", tone: str = "muted") -> QLabel:
     label.setWordWrap(True)
     label.setTextFormat(Qt.TextFormat.PlainText)
     return label
+
+
+def open_menu(menu: QMenu, button: QWidget, *, is_above: bool = False) -> None:
+    """Open a menu below a button, or above it, where the button begins."""
+    size, edge = menu.sizeHint(), button.rect()
+    left = edge.right() + 1 - size.width() if menu.isRightToLeft() else edge.left()
+    menu.popup(button.mapToGlobal(QPoint(left, edge.top() - size.height() if is_above else edge.bottom())))
+
+
+def announce(widget: QWidget, words: str) -> None:
+    """Let a screen reader say what comes up while the keyboard is elsewhere; what is not in sight is not said."""
+    if words and widget.isVisible() and QApplication.activeWindow() is not None:
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(widget, words))
+
+
+def tell(label: QLabel, words: str) -> None:
+    """Show what went wrong, and let a screen reader say it once; hide the label where nothing did."""
+    is_new = label.isHidden() or label.text() != words
+    label.setText(words)
+    label.setVisible(bool(words))
+    if is_new:
+        announce(label, words)

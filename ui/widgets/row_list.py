@@ -6,13 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QFont, QKeyEvent, QPainter, QPen, QResizeEvent, QShowEvent, QWheelEvent
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleEvent,
+    QColor,
+    QFocusEvent,
+    QFont,
+    QKeyEvent,
+    QPainter,
+    QPen,
+    QResizeEvent,
+    QShowEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from models.formatting.safe_text import one_line
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
-from ui.widgets.elided_label import in_tip
+from ui.widgets.elided_label import draw_line, in_tip
 
 ROW_HEIGHT = 54
 Index = QModelIndex | QPersistentModelIndex
@@ -38,6 +50,16 @@ class ListRow:
         for name in ("title", "line", "right", "badge"):
             object.__setattr__(self, name, one_line(getattr(self, name)))
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """All that it says, in the order in which it is read."""
+        return tuple(part for part in (self.title, self.badge, self.line, self.right) if part)
+
+    @property
+    def words(self) -> str:
+        """All that it says, for those who do not see it."""
+        return ", ".join(self.parts)
+
 
 class RowModel(QAbstractListModel):
     """The rows of a list."""
@@ -55,10 +77,12 @@ class RowModel(QAbstractListModel):
         row = self.rows[index.row()]
         if role == ROW:
             return row
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+        if role == Qt.ItemDataRole.DisplayRole:
             return row.title
-        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
-            return in_tip("\n".join(part for part in (row.title, row.badge, row.line, row.right) if part))
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return row.words
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return in_tip("\n".join(row.parts))
         return None
 
     def set_rows(self, rows: Sequence[ListRow]) -> None:
@@ -163,6 +187,7 @@ class RowList(QListView):
         if not had_choice:
             self.setCurrentIndex(QModelIndex())
         self._is_filling = False
+        tell_row(self)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter opens."""
@@ -182,6 +207,14 @@ class RowList(QListView):
             self.chosen.emit(current.data(ROW).key if current.isValid() else "")
 
 
+def tell_row(rows: QListView) -> None:
+    """Let a screen reader say the row where the keyboard comes in: Qt only names the list."""
+    if rows.currentIndex().isValid():
+        event = QAccessibleEvent(rows, QAccessible.Event.Focus)
+        event.setChild(rows.currentIndex().row())
+        QAccessible.updateAccessibility(event)
+
+
 class RowDelegate(QStyledItemDelegate):
     """Paints a row: its title alone where it has no line."""
 
@@ -189,6 +222,7 @@ class RowDelegate(QStyledItemDelegate):
         super().__init__(parent)
         self._row_height = row_height
         self.palette = LIGHT
+        self._whole, self._way = QRect(), Qt.LayoutDirection.LeftToRight  # of the row that is painted
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """Return the same height for all: a list of thousands needs no measuring."""
@@ -205,6 +239,8 @@ class RowDelegate(QStyledItemDelegate):
         upper, lower = QRect(inner), QRect(inner)
         upper.setBottom(inner.center().y() if row.line else inner.bottom())
         lower.setTop(inner.center().y() + 1)
+        # All places are given from left to right.
+        self._whole, self._way = inner, option.direction
         upper.setRight(self._paint_right(painter, upper, row.right))
         end = self._paint_words(painter, upper, row.title, Type.BODY, self.palette.text, QFont.Weight.Medium, row.badge)
         if row.badge:
@@ -212,6 +248,9 @@ class RowDelegate(QStyledItemDelegate):
         colour = self.palette.danger if row.has_problem else self.palette.muted
         self._paint_words(painter, lower, row.line, Type.CAPTION, colour)
         painter.restore()
+
+    def _seen(self, place: QRect) -> QRect:
+        return QStyle.visualRect(self._way, self._whole, place)
 
     def _paint_ground(self, painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> None:
         is_chosen = bool(state & QStyle.StateFlag.State_Selected)
@@ -230,7 +269,7 @@ class RowDelegate(QStyledItemDelegate):
             return rect.right()
         painter.setFont(_font(painter, Type.LABEL))
         painter.setPen(QColor(self.palette.text))
-        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, text)
+        draw_line(painter, self._seen(rect), text, Qt.AlignmentFlag.AlignRight)
         return rect.right() - painter.fontMetrics().horizontalAdvance(text) - Space.M
 
     def _paint_words(
@@ -251,14 +290,14 @@ class RowDelegate(QStyledItemDelegate):
         is_name = weight is not QFont.Weight.Normal
         mode = Qt.TextElideMode.ElideMiddle if is_name else Qt.TextElideMode.ElideRight
         shown = painter.fontMetrics().elidedText(text, mode, room)
-        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        draw_line(painter, self._seen(rect), shown)
         return rect.left() + painter.fontMetrics().horizontalAdvance(shown)
 
     def _paint_badge(self, painter: QPainter, rect: QRect, row: ListRow) -> None:
         soft = {"accent": "accent_soft", "warning": "warning_soft", "danger": "danger_soft"}[row.tone]
         painter.setFont(_font(painter, Type.CAPTION))
         height = scaled(17)
-        place = QRect(rect.x(), rect.center().y() - height // 2, _badge_width(painter, row.badge), height)
+        place = self._seen(QRect(rect.x(), rect.center().y() - height // 2, _badge_width(painter, row.badge), height))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(getattr(self.palette, soft)))
         painter.drawRoundedRect(place, 8, 8)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import LIGHT, Palette, Space
+from ui.widgets.page_layout import announce
 
 WIDTH = 440
 ICON = 36
@@ -56,6 +57,7 @@ class StatePane(QWidget):
         colour: str = "muted",
     ) -> None:  # fmt: skip
         """Show words, with a button where there is something to do."""
+        is_new = (title, text) != (self.title.text(), self.text.text())
         self._icon_name, self._colour = icon, colour
         self.title.setText(title)
         self.text.setText(text)
@@ -66,6 +68,8 @@ class StatePane(QWidget):
             self._act = action[1]
         self.bar.hide()
         self._draw()
+        if is_new:  # who shows it turns to it behind this
+            QTimer.singleShot(0, self, lambda: announce(self, f"{title}. {text}" if text else ""))
 
     def say_loading(self, title: str) -> None:
         """Show that something is on its way."""

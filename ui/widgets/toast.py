@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QTimer
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QEnterEvent
+from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QWidget
 
+from ui.theme.layouts import fill
 from ui.theme.tokens import Space
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import announce, plain_label
 
 SHOWN_MS = 8_000
 
@@ -24,11 +25,8 @@ class Toast(QFrame):
         self._text, self.button = plain_label(tone=""), QPushButton()
         self._act: Callable[[], object] = lambda: None
         self.button.clicked.connect(self._on_button)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(Space.L, Space.S, Space.S, Space.S)
-        self._row.setSpacing(Space.M)
-        self._row.addWidget(self._text)
-        self._row.addWidget(self.button)
+        self._row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.L, Space.S, Space.S, Space.S))
+        fill(self._row, self._text, self.button)
         self._timer = QTimer(self, singleShot=True, interval=SHOWN_MS)
         self._timer.timeout.connect(self._on_over)
         parent.installEventFilter(self)
@@ -57,8 +55,7 @@ class Toast(QFrame):
         self._place()
         self.raise_()
         self._timer.start()
-        # Who does not see it would hear nothing of what comes and goes by itself.
-        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
+        announce(self, text)
 
     def enterEvent(self, event: QEnterEvent) -> None:
         """Stay while the mouse is on it."""

@@ -79,6 +79,7 @@ from ui.theme.text_size import USUAL, step
 from ui.theme.text_style import TextStyle
 from ui.theme.tokens import LINE, NARROW, SIDEBAR, Palette
 from ui.widgets.growing_edit import model_files
+from ui.widgets.page_layout import announce, open_menu
 from ui.widgets.toast import Toast
 from ui.window.background import Background
 from ui.window.chat_panes import ChatPanes
@@ -129,7 +130,8 @@ def _children(widget: QWidget) -> list[QWidget]:
         for child in widget.children()
         if isinstance(child, QWidget) and not child.isWindow() and child not in placed
     ]
-    return placed + sorted(others, key=lambda child: (child.y(), child.x()))
+    begins = -1 if widget.isRightToLeft() else 1
+    return placed + sorted(others, key=lambda child: (child.y(), begins * child.geometry().center().x()))
 
 
 def _placed(layout: QLayout) -> Iterator[QWidget]:
@@ -751,6 +753,7 @@ class MainWindow(QMainWindow):
         self.toast.hide()
         if undo is not None:
             undo()
+            announce(self, tr("Undone"))
 
     def _on_storage_problem(self, problem: str | None) -> None:
         if problem is None:
@@ -776,7 +779,7 @@ class MainWindow(QMainWindow):
             menu.addAction(tr("Take the chats of the backup of {day}", day=made), partial(self._bring_back, backup))
         menu.addAction(tr("Start new, and keep the damaged file"), self._first.storage_banner.hide)
         button = self._first.storage_banner.action
-        menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
+        open_menu(menu, button)
 
     def _bring_back(self, source: Path) -> None:
         self._first.storage_banner.say(tr("Reading the chats of {source}…", source=source), "plain", can_close=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QColor, QKeySequence, QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QStyle, QVBoxLayout, QWidget
 
 from ui.language import tr
 from ui.theme.layouts import STRETCH, fill
@@ -54,8 +54,8 @@ class NavigationRail(QFrame):
     def show_page(self, page: str) -> None:
         """Mark the page that is shown."""
         for name, button in self.buttons.items():
-            button.setChecked(name == page)
             button.show_as(name, _tip(name), "accent" if name == page else "muted")
+            button.set_shown(name == page)
 
     def set_busy(self, page: str, is_busy: bool) -> None:
         """Put a dot on a page's button while something goes on there."""
@@ -72,8 +72,14 @@ class _PageButton(IconButton):
 
     def __init__(self, icon_name: str, name: str) -> None:
         super().__init__(icon_name, name)
-        self.setCheckable(True)
         self._is_busy, self._dot = False, LIGHT.accent
+
+    def set_shown(self, is_shown: bool) -> None:
+        # To be checked would make it a box to tick for those who do not see it.
+        self.setProperty("shown", is_shown)
+        self.style().polish(self)
+        if is_shown:
+            self.setAccessibleName(tr("{name}, shown", name=self.accessibleName()))
 
     def set_busy(self, is_busy: bool) -> None:
         if is_busy != self._is_busy:
@@ -91,4 +97,5 @@ class _PageButton(IconButton):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(self._dot))
-            painter.drawEllipse(self.width() - 10, 4, 6, 6)
+            corner = QRect(self.width() - 10, 4, 6, 6)
+            painter.drawEllipse(QStyle.visualRect(self.layoutDirection(), self.rect(), corner))

@@ -22,7 +22,7 @@ from ui.theme.layouts import fill
 from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.flow_layout import FlowLayout
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import ScrollColumn, plain_label
+from ui.widgets.page_layout import ScrollColumn, announce, plain_label
 
 MOST = 20  # files with one message
 COUNTED = 100_000  # letters: the tokens of a longer text follow from its beginning
@@ -132,6 +132,7 @@ class Shelf(QWidget):
         self.problem.setText(problem)
         self._problem_row.setVisible(bool(problem))
         self._show()
+        announce(self, problem)
 
     def choose_passages(self) -> None:
         """Let only those passages of the long files be sent that fit the question."""

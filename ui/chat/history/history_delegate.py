@@ -12,6 +12,7 @@ from ui.language import tr
 from ui.theme.icons import pixmap
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
+from ui.widgets.elided_label import draw_line
 
 ROW = 34
 ROW_WITH_SNIPPET = 52
@@ -47,7 +48,7 @@ class HistoryDelegate(QStyledItemDelegate):
         if heading and heading.is_folder:
             self._paint_folder(painter, option, rect, heading)
         elif heading:
-            self._paint_heading(painter, rect, str(index.data()))
+            self._paint_heading(painter, option.direction, rect, str(index.data()))
         else:
             self._paint_chat(painter, option, rect, index)
         painter.restore()
@@ -63,30 +64,31 @@ class HistoryDelegate(QStyledItemDelegate):
         """Let the field cover the line."""
         editor.setGeometry(option.rect.adjusted(Space.S, 1, -Space.S, -1))
 
-    def _paint_heading(self, painter: QPainter, rect: QRect, text: str) -> None:
+    def _paint_heading(self, painter: QPainter, way: Qt.LayoutDirection, rect: QRect, text: str) -> None:
         painter.setFont(_font(painter, Type.CAPTION, QFont.Weight.DemiBold))
         painter.setPen(QColor(self._palette.muted))
-        place = rect.adjusted(Space.S + 2, 0, 0, -Space.XS)
-        painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignLeft, text)
+        above = rect.height() - painter.fontMetrics().height() - Space.XS
+        draw_line(painter, QStyle.visualRect(way, rect, rect.adjusted(Space.S + 2, above, 0, -Space.XS)), text)
 
     def _paint_folder(self, painter: QPainter, option: QStyleOptionViewItem, rect: QRect, folder: Heading) -> None:
         self._paint_ground(painter, rect, option.state, bool(option.state & QStyle.StateFlag.State_Selected))
-        side, ratio = scaled(16), painter.device().devicePixelRatioF()
+        side, ratio, way = scaled(16), painter.device().devicePixelRatioF(), option.direction
         colour = self._palette.muted
         place = QRect(rect.left() + Space.XS, rect.center().y() - side // 2, side, side)
-        painter.drawPixmap(place, pixmap("down" if folder.is_open else "right", colour, side, ratio))
+        arrow = pixmap("down" if folder.is_open else "right", colour, side, ratio)
+        painter.drawPixmap(QStyle.visualRect(way, rect, place), arrow)
         place.translate(side + 2, 0)
-        painter.drawPixmap(place, pixmap("folder", colour, side, ratio))
+        painter.drawPixmap(QStyle.visualRect(way, rect, place), pixmap("folder", colour, side, ratio))
         inner = rect.adjusted(2 * side + Space.M, 0, -Space.S, 0)
         number = count(folder.n_chats)
         painter.setFont(_font(painter, Type.CAPTION, QFont.Weight.Normal))
         painter.setPen(QColor(colour))
-        painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, number)
+        draw_line(painter, QStyle.visualRect(way, rect, inner), number, Qt.AlignmentFlag.AlignRight)
         inner.setRight(inner.right() - painter.fontMetrics().horizontalAdvance(number) - Space.S)
-        self._paint_line(painter, inner, folder.text, weight=QFont.Weight.Medium)
+        self._paint_line(painter, QStyle.visualRect(way, rect, inner), folder.text, weight=QFont.Weight.Medium)
 
     def _paint_chat(self, painter: QPainter, option: QStyleOptionViewItem, rect: QRect, index: Index) -> None:
-        state = option.state
+        state, way = option.state, option.direction
         is_chosen = bool(state & QStyle.StateFlag.State_Selected)
         self._paint_ground(painter, rect, state, is_chosen)
         inner = rect.adjusted(Space.S + 2, 0, -Space.S, 0)
@@ -94,13 +96,15 @@ class HistoryDelegate(QStyledItemDelegate):
             inner.setRight(inner.right() - Space.L)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(self._palette.accent))
-            painter.drawEllipse(QRectF(rect.right() - Space.L, rect.center().y() - 3, 7, 7))
+            dot = QRect(rect.right() - Space.L, rect.center().y() - 3, 7, 7)
+            painter.drawEllipse(QStyle.visualRect(way, rect, dot))
         chat = index.data(CHAT)
         if chat is not None and chat.is_pinned:
             side = scaled(14)
             place = QRect(inner.right() - side, rect.center().y() - side // 2, side, side)
             ratio = painter.device().devicePixelRatioF()
-            painter.drawPixmap(place, pixmap("pin", self._palette.muted, side, ratio))
+            pin = pixmap("pin", self._palette.muted, side, ratio)
+            painter.drawPixmap(QStyle.visualRect(way, rect, place), pin)
             inner.setRight(place.left() - Space.XS)
         elif chat is not None and chat.folder and not self._has_snippets:
             inner.setLeft(inner.left() + Space.M)
@@ -108,8 +112,10 @@ class HistoryDelegate(QStyledItemDelegate):
         title_rect = QRect(inner)
         if self._has_snippets and snippet:
             title_rect.setBottom(inner.center().y())
-            self._paint_line(painter, inner.adjusted(0, inner.height() // 2, 0, -Space.XS), snippet, muted=True)
-        self._paint_line(painter, title_rect, str(index.data()), weight=_weight(is_chosen))
+            below = inner.adjusted(0, inner.height() // 2, 0, -Space.XS)
+            self._paint_line(painter, QStyle.visualRect(way, rect, below), snippet, muted=True)
+        place = QStyle.visualRect(way, rect, title_rect)
+        self._paint_line(painter, place, str(index.data()), weight=_weight(is_chosen))
 
     def _paint_ground(self, painter: QPainter, rect: QRect, state: QStyle.StateFlag, is_chosen: bool) -> None:
         ground = self._palette.pressed if is_chosen else self._palette.hover
@@ -128,7 +134,7 @@ class HistoryDelegate(QStyledItemDelegate):
         painter.setFont(_font(painter, Type.CAPTION if muted else Type.LABEL, weight))
         painter.setPen(QColor(self._palette.muted if muted else self._palette.text))
         shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
-        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        draw_line(painter, rect, shown)
 
 
 def _weight(is_chosen: bool) -> QFont.Weight:

@@ -104,14 +104,20 @@ class HistoryModel(QAbstractListModel):
         row = self._rows[index.row()]
         if isinstance(row, Heading):
             return _of_heading(row, role)
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole, Qt.ItemDataRole.AccessibleTextRole):
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return row.title
         if role == Qt.ItemDataRole.ToolTipRole:
             at = row.updated_ms / 1000
             return f"{row.title}\n{day(at)}, {datetime.fromtimestamp(at):%H:%M}"
         snippet = " · ".join(part for part in (tr("Archived") if row.is_archived else "", row.snippet) if part)
         is_found = not self._is_grouped
+        states = (
+            tr("pinned") if row.is_pinned else "",
+            tr("a reply comes in") if row.id in self._running else "",
+            snippet if is_found else "",
+        )
         own = {
+            Qt.ItemDataRole.AccessibleTextRole: ", ".join(part for part in (row.title, *states) if part),
             SNIPPET: snippet if is_found else "", CHAT_ID: row.id, CHAT: row, RUNNING: row.id in self._running,
             HEADING: False, FOLDER: row.folder,
         }  # fmt: skip

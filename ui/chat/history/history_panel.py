@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QDragLeaveEvent,
     QDragMoveEvent,
     QDropEvent,
+    QFocusEvent,
     QKeyEvent,
     QPainter,
     QPaintEvent,
@@ -41,11 +42,13 @@ from ui.chat.history.history_model import CHAT, CHAT_ID, DRAGGED, FOLDER, HEADIN
 from ui.client.chat_records import ChatSummary
 from ui.language import tr
 from ui.theme.icons import icon, pixmap
+from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import SIDEBAR, Corner, Palette, Space
 from ui.widgets.elided_label import on_button
 from ui.widgets.icon_button import IconButton, TextButton
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.page_layout import file_dialog, plain_label
+from ui.widgets.page_layout import announce, file_dialog, open_menu, plain_label
+from ui.widgets.row_list import tell_row
 
 SEARCH_PAUSE_MS = 120
 IMPORTED = tr("Chats of Slipstream, ChatGPT, LM Studio, Open WebUI, GPT4All (*.json *.zip *.chat);;All files (*)")
@@ -120,7 +123,7 @@ class HistoryPanel(QFrame):
         self.nothing = plain_label(tone="caption")
         self.nothing.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.more = IconButton("more", tr("Import and export chats"))
-        self.more.clicked.connect(lambda: self.more_menu().popup(self.more.mapToGlobal(self.more.rect().bottomLeft())))
+        self.more.clicked.connect(lambda: open_menu(self.more_menu(), self.more))
         self.note = NoteCard(CALM)
         self.note.button.clicked.connect(self._on_note)
         self._mark, self._name = QLabel(), QLabel("Slipstream")
@@ -140,10 +143,7 @@ class HistoryPanel(QFrame):
         top.addSpacing(Space.XS)
         top.addWidget(self.new)
         top.addWidget(self.search)
-        self.foot = QHBoxLayout()
-        self.foot.setContentsMargins(Space.S, Space.XS, Space.M, Space.XS)
-        self.foot.addWidget(self.archive)
-        self.foot.addStretch()
+        self.foot = fill(QHBoxLayout(), self.archive, STRETCH, margins=(Space.S, Space.XS, Space.M, Space.XS))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -305,6 +305,8 @@ class HistoryPanel(QFrame):
         self.note.button.setText(other if offers_other else "OK" if is_over else tr("Stop"))
         self.note.button.show()
         self.note.say(words)
+        if is_over:
+            announce(self.note, words)
 
     def _on_note(self) -> None:
         if not self._is_over:
@@ -448,6 +450,11 @@ class _ChatList(QListView):
             self._target = target
             self.viewport().update()
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Say which chat is the current one."""
+        super().focusInEvent(event)
+        tell_row(self)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw a line around the folder into which a chat would go."""
         super().paintEvent(event)
@@ -469,7 +476,8 @@ class _ChatList(QListView):
         """Enter opens, with Ctrl beside; Delete deletes; the arrows to the sides open and close a folder."""
         heading = self.currentIndex().data(HEADING)
         if heading and heading.is_folder and event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            self.folder_toggled.emit(heading.text, event.key() == Qt.Key.Key_Right)
+            towards_end = Qt.Key.Key_Left if self.isRightToLeft() else Qt.Key.Key_Right
+            self.folder_toggled.emit(heading.text, event.key() == towards_end)
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.delete_wanted.emit()
         elif event.key() in ENTER and event.modifiers() & Qt.KeyboardModifier.ControlModifier:

@@ -206,7 +206,12 @@ class DocumentWriter:
     def _close_quote(self) -> None:
         if self.is_fresh:
             self._flatten_block()
-        self._quotes.pop()
+        frame = self._quotes.pop()
+        if frame.firstCursorPosition().block().textDirection() == Qt.LayoutDirection.RightToLeft:
+            form = frame.frameFormat()
+            form.setRightMargin(form.leftMargin())
+            form.setLeftMargin(0)
+            frame.setFrameFormat(form)
         if not self._quotes:
             self._base = self._style.body
         self._step_out()
@@ -232,13 +237,13 @@ class DocumentWriter:
         chars.setFontFamilies([self._style.family])
         chars.setProperty(QTextFormat.Property.FontPixelSize, self._style.pixels(Type.CAPTION))
         chars.setForeground(QColor(self._palette.code_muted))
-        form = _line(100)
+        form = _code_line(100)
         form.setBottomMargin(Space.S)
         self.cursor.setBlockFormat(form)
         self.cursor.insertText(_HINTS.get(language.lower(), language) or "code", chars)
 
     def _write_lines(self, code: str) -> None:
-        self.cursor.insertBlock(_line(135), self._style.code)
+        self.cursor.insertBlock(_code_line(135), self._style.code)
         self.write_code(code)
 
     def write_code(self, code: str) -> None:
@@ -433,4 +438,11 @@ def _alignment(style: str) -> Qt.AlignmentFlag:
 def _line(percent: int) -> QTextBlockFormat:
     form = QTextBlockFormat()
     form.setLineHeight(percent, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+    return form
+
+
+def _code_line(percent: int) -> QTextBlockFormat:
+    """Return the format of a line of code, which begins at the left also where it begins with Hebrew."""
+    form = _line(percent)
+    form.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
     return form

@@ -58,6 +58,32 @@ class MarkdownView(TextView):
         """The markdown, also what is not shown yet."""
         return self._text
 
+    @property
+    def certain_end(self) -> int:
+        """Where in the document the part ends that is there for good."""
+        return self._tail_at
+
+    def spoken(self, begin: int, end: int) -> str:
+        """Return a piece of the document as it is read out: of code blocks only their language and their length."""
+        parts: list[str] = []
+        block = self.document().findBlock(begin)
+        while block.isValid() and block.position() < end:
+            cursor = QTextCursor(block)
+            cursor.setPosition(max(begin, block.position()))
+            frame = cursor.currentFrame()
+            if _kind(frame) == CODE:
+                code = _code_cursor(frame)
+                n_lines = code.selection().toPlainText().count("\n") + 1
+                parts.append(tr("{language}, {n} lines of code", language=block.text(), n=n_lines))
+                cursor.setPosition(frame.lastPosition())
+                block = cursor.block()
+            else:
+                cursor.setPosition(min(end, block.position() + block.length() - 1), QTextCursor.MoveMode.KeepAnchor)
+                text = with_sources(cursor.selection().toPlainText().replace(WORD_JOINER, ""), cursor)
+                parts.append(text.strip())
+            block = block.next()
+        return "\n".join(part for part in parts if part)
+
     def set_text(self, text: str, drafted: Sequence[tuple[int, int]] = ()) -> None:
         """Show a whole text, of which spans were drafted."""
         self._flush_timer.stop()
@@ -265,7 +291,9 @@ class MarkdownView(TextView):
             case str(kind) if kind == QUOTE:
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(QColor(palette.border_strong))
-                painter.drawRoundedRect(QRectF(box.left() - Space.M - 2, box.top(), 3, box.height()), 1.5, 1.5)
+                right = frame.frameFormat().rightMargin()  # of one that is read from right to left
+                side = box.right() - right + Space.M - 1 if right else box.left() - Space.M - 2
+                painter.drawRoundedRect(QRectF(side, box.top(), 3, box.height()), 1.5, 1.5)
             case str(kind) if kind == RULE:
                 painter.fillRect(QRectF(0, round(box.center().y()), self.viewport().width(), 1), QColor(palette.border))
             case _:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QSizeF, Qt, QUrl, Signal
-from PySide6.QtGui import QColor, QTextCursor, QTextOption, QWheelEvent
+from PySide6.QtGui import QColor, QKeyEvent, QTextCursor, QTextOption, QWheelEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from ui.theme.text_size import scaled
 from ui.theme.tokens import TAB_WIDTH
+from ui.widgets.growing_edit import PAGE_KEYS
+from ui.widgets.page_layout import ScrollColumn
 
 
 class TextView(QTextBrowser):
@@ -37,6 +39,7 @@ class TextView(QTextBrowser):
         self.viewport().setCursor(Qt.CursorShape.IBeamCursor)
         self.document().setDocumentMargin(0)
         self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
+        self.cursorPositionChanged.connect(self._follow_cursor)
         self.anchorClicked.connect(lambda url: self.link_chosen.emit(url.toString()))
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
@@ -63,6 +66,23 @@ class TextView(QTextBrowser):
     def fit_tabs(self) -> None:
         """Make tabs as wide as letters are at present."""
         self.setTabStopDistance(scaled(TAB_WIDTH))
+
+    def _follow_cursor(self) -> None:
+        """Let what this is in scroll to the cursor of the keyboard, as a text that scrolls by itself does."""
+        around = self.parentWidget() if self.hasFocus() else None
+        while around is not None and not isinstance(around, ScrollColumn):
+            around = around.parentWidget()
+        if around is not None:
+            line = self.cursorRect()
+            at = self.mapTo(around.body, line.center())
+            around.ensureVisible(at.x(), at.y(), 0, line.height())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Leave whole pages to the transcript: this is as high as its text."""
+        if event.key() in PAGE_KEYS:
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave scrolling to the transcript."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from models.formatting.figures import milliseconds, speed
@@ -11,19 +12,20 @@ from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.deep_stages import DeepStages
 from ui.chat.messages.message_editor import MessageEditor
-from ui.chat.messages.message_view import MessageView
+from ui.chat.messages.message_view import MessageView, opening
 from ui.chat.messages.receipt_view import ReceiptCard, ReceiptLine
 from ui.chat.messages.receipts import CONTEXT_FULL, MODEL_GONE, problem_of, receipt
-from ui.chat.messages.thoughts_view import ThoughtsView
+from ui.chat.messages.thoughts_view import THINKING, ThoughtsView
 from ui.chat.tools.calls_view import CallsView
 from ui.client.chat_records import EDITED, Message, Status
 from ui.client.speeds import DeepProgress, deep_progress
 from ui.language import tr
 from ui.theme.icons import pixmap
+from ui.theme.layouts import fill
 from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.icon_button import IconButton
-from ui.widgets.page_layout import plain_label
+from ui.widgets.page_layout import announce, plain_label
 
 FIT = tr("Make it fit…")
 # What is offered where the same again would be refused again.
@@ -48,6 +50,9 @@ class AssistantMessage(MessageView):
         self.view = MarkdownView(tools)
         self.view.setAccessibleName(tr("Reply"))
         self.view.link_chosen.connect(self.link_chosen)
+        self.view.grown.connect(self._tell_paragraphs)
+        self._told: int | None = None  # up to where in the document a growing reply was read out
+        self._waits_for = ""
         self.problem = _Problem()
         self.problem.retry.clicked.connect(self._on_retry)
         self.spark_note = _SparkNote()
@@ -97,6 +102,8 @@ class AssistantMessage(MessageView):
         self.thoughts.append(thoughts.removeprefix(self.thoughts.text))
         self.view.append(text.removeprefix(self.view.text))
         self.view.flush()
+        if self._told is None:  # between its rounds of calls it goes on
+            self._told, self._waits_for = self.view.document().characterCount() - 1, ""
         self.problem.tell(None, "")
         self.receipt.set_openable(False)
         self.view.setVisible(bool(text))
@@ -110,6 +117,8 @@ class AssistantMessage(MessageView):
 
     def append_thought(self, text: str) -> None:
         """Add to what the model thinks before it answers."""
+        if not self.thoughts.text:
+            announce(self, THINKING)
         self.thoughts.append(text)
 
     def show_thinking(self, seconds: float | None) -> None:
@@ -126,6 +135,9 @@ class AssistantMessage(MessageView):
             self.receipt.setText(deep_progress(progress, wait))
             return
         if ttft is None:
+            if extra != self._waits_for:
+                self._waits_for = extra
+                announce(self, extra)
             words = tr("Reading the prompt…  {wait:.1f} s", wait=wait) if wait >= PATIENCE else "…"
             self.receipt.setText(extra or words)
             return
@@ -148,11 +160,28 @@ class AssistantMessage(MessageView):
         else:
             self.view.finish()
         self.view.setVisible(bool(message.content))
+        self.view.setAccessibleName(tr("Reply: {beginning}", beginning=opening(message.content)))
+        self._tell_end(message)
         self.problem.tell(problem_of(message), _WAYS.get(message.finish_reason or "", tr("Try again")))
         self.receipt.setText(receipt(message))
         self.receipt.set_openable(message.timings is not None)
         self._keep_button_room()
         self._show_buttons()
+
+    def _tell_paragraphs(self) -> None:
+        """Let a screen reader say each paragraph of a growing reply when it is whole."""
+        if self._told is not None and self.view.certain_end > self._told and QAccessible.isActive():
+            begin, self._told = self._told, self.view.certain_end
+            announce(self.view, self.view.spoken(begin, self._told))
+
+    def _tell_end(self, message: Message) -> None:
+        """Let it say the rest, and how the reply ended where that is not by itself."""
+        begin, self._told = self._told, None
+        if begin is None or not QAccessible.isActive():
+            return
+        rest = self.view.spoken(begin, self.view.document().characterCount()) if message.content else ""
+        ended = problem_of(message) or (tr("Stopped") if message.status is Status.STOPPED else "")
+        announce(self, "\n".join(part for part in (rest, ended) if part))
 
     @property
     def can_continue(self) -> bool:
@@ -246,12 +275,8 @@ class _Problem(QFrame):
         self._text = plain_label(tone="")
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.retry = QPushButton()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(Space.M + 2, Space.M, Space.M, Space.M)
-        row.setSpacing(Space.M)
-        row.addWidget(self._icon)
-        row.addWidget(self._text, 1)
-        row.addWidget(self.retry)
+        row = fill(QHBoxLayout(self), spacing=Space.M, margins=(Space.M + 2, Space.M, Space.M, Space.M))
+        fill(row, self._icon, (self._text, 1), self.retry)
         self.hide()
 
     @property
@@ -276,12 +301,8 @@ class _SparkNote(QFrame):
         self._icon = QLabel()
         self._text = ElidedLabel()
         self.redo = QPushButton(tr("Redo with the full model"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(Space.M, Space.XS + 2, Space.XS + 2, Space.XS + 2)
-        row.setSpacing(Space.S)
-        row.addWidget(self._icon)
-        row.addWidget(self._text, 1)
-        row.addWidget(self.redo)
+        row = fill(QHBoxLayout(self), spacing=Space.S, margins=(Space.M, Space.XS + 2, Space.XS + 2, Space.XS + 2))
+        fill(row, self._icon, (self._text, 1), self.redo)
         self.hide()
 
     @property

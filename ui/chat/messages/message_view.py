@@ -13,6 +13,15 @@ from ui.language import tr
 from ui.theme.layouts import fill
 from ui.theme.tokens import Palette, Space
 from ui.widgets.icon_button import IconButton
+from ui.widgets.page_layout import announce
+
+OPENING = 80  # letters that tell a message from others
+
+
+def opening(text: str) -> str:
+    """Return how a message begins, for those who go from one to the next without seeing them."""
+    first = " ".join(text[: 4 * OPENING].split())
+    return first if len(first) <= OPENING else f"{first[:OPENING].rsplit(' ', 1)[0]}…"
 
 
 class Versions(QWidget):
@@ -44,6 +53,7 @@ class Versions(QWidget):
     def step(self, by: int) -> None:
         """Choose an earlier or a later one, where there is one."""
         if 0 <= self._at + by < len(self._ids):
+            announce(self, tr("Version {number} of {n}", number=self._at + by + 1, n=len(self._ids)))
             self.chosen.emit(self._ids[self._at + by])
 
     def set_palette(self, palette: Palette) -> None:
@@ -126,4 +136,4 @@ class MessageView(QWidget):
 
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self.text)
-        self.copy.say_done()
+        self.copy.say_done(tr("Copied"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -23,8 +23,10 @@ from ui.chat.messages.receipts import Phase, phases, receipt_facts, what_would_h
 from ui.client.chat_records import Timings
 from ui.language import tr
 from ui.theme.icons import pixmap
+from ui.theme.layouts import visual_rect
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Space
+from ui.widgets.elided_label import draw_line
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.fields import CheckField
 from ui.widgets.flow_layout import FlowLayout
@@ -44,7 +46,6 @@ class ReceiptLine(QAbstractButton):
         super().__init__(parent)
         self._palette = LIGHT
         self.setObjectName("receiptLine")
-        self.setAccessibleName(tr("Receipt"))
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setCheckable(True)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -69,6 +70,7 @@ class ReceiptLine(QAbstractButton):
         """Show other figures."""
         if text != self.text():
             super().setText(text)
+            self.setAccessibleName(tr("Receipt: {words}", words=", ".join(text.split("  ·  "))))
             self.updateGeometry()
 
     def sizeHint(self) -> QSize:
@@ -90,11 +92,12 @@ class ReceiptLine(QAbstractButton):
         colour = self._palette.text if self.isChecked() or self.underMouse() else self._palette.muted
         if self.isEnabled():
             arrow = pixmap("down" if self.isChecked() else "right", colour, _ARROW, self.devicePixelRatioF())
-            painter.drawPixmap(place.left(), (self.height() - _ARROW) // 2, arrow)
+            at = QRect(place.left(), (self.height() - _ARROW) // 2, _ARROW, _ARROW)
+            painter.drawPixmap(QStyle.visualRect(self.layoutDirection(), self.rect(), at), arrow)
             place.setLeft(place.left() + _ARROW + 2)
         painter.setPen(QColor(colour if self.isEnabled() else self._palette.muted))
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, place.width())
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        draw_line(painter, QStyle.visualRect(self.layoutDirection(), self.rect(), place), shown)
 
     def _tell(self) -> None:
         state = tr("Open") if self.isChecked() else tr("Closed")
@@ -222,7 +225,7 @@ class PhaseBar(QWidget):
         lengths = [max(_LEAST, self.width() * phase.ms / total) if phase.ms > 0 else 0.0 for phase in self._phases]
         left, shrink = 0.0, self.width() / sum(lengths)
         for phase, length in zip(self._phases, lengths, strict=True):
-            painter.fillRect(
-                QRectF(left, 0, length * shrink, self.height()), QColor(getattr(self._palette, phase.colour))
-            )
+            part = QRectF(left, 0, length * shrink, self.height())
+            part = visual_rect(self.layoutDirection(), QRectF(self.rect()), part)
+            painter.fillRect(part, QColor(getattr(self._palette, phase.colour)))
             left += length * shrink

@@ -17,6 +17,7 @@ from ui.theme.text_style import TextStyle
 from ui.theme.tokens import Space, Type
 
 ICON = 16
+THINKING = tr("Thinking…")
 INDENT = 13  # puts the line beside the thoughts below the arrow
 # Thoughts are read less than answers: smaller and paler than these.
 SHARE = Type.BODY / Type.LARGE
@@ -78,7 +79,7 @@ class ThoughtsView(QWidget):
         if is_over:
             self._say(_over(seconds * 1_000))
         else:
-            self._say(tr("Thinking…  {seconds:.0f} s", seconds=seconds) if seconds >= 1 else tr("Thinking…"))
+            self._say(tr("Thinking…  {seconds:.0f} s", seconds=seconds) if seconds >= 1 else THINKING)
 
     def show_ended(self, text: str, ms: float | None) -> None:
         """Show thoughts that are over; nothing where there were none."""

@@ -12,7 +12,7 @@ from ui.chat.attachments.sent_files import SentFiles
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.message_editor import MessageEditor
-from ui.chat.messages.message_view import MessageView
+from ui.chat.messages.message_view import MessageView, opening
 from ui.client.chat_records import Message
 from ui.language import tr
 from ui.theme.tokens import Space
@@ -46,7 +46,7 @@ class UserMessage(MessageView):
         self.setAccessibleName(tr("You said"))
         self.editor: MessageEditor | None = None
         self.view = _BubbleText()
-        self.view.setAccessibleName(tr("Your message"))
+        self.view.setAccessibleName(tr("Your message: {beginning}", beginning=opening(message.content)))
         self.bubble = QFrame()
         self.bubble.setObjectName("bubble")
         inside = QVBoxLayout(self.bubble)

@@ -15,6 +15,7 @@ from ui.chat.prompts.variables import variables_of
 from ui.client.chat_records import Prompt, title_of
 from ui.language import tr
 from ui.widgets.elided_label import on_button
+from ui.widgets.page_layout import open_menu
 
 MOST_SHOWN = 20  # prompts in the menu; the others are in the dialog
 Take = Callable[[str], object]
@@ -42,9 +43,7 @@ class PromptMenu(QObject):
             new = Prompt(0, title_of(written), written, is_system)
             menu.addAction(tr("Keep what is written…"), lambda: self.manage(new))
         menu.addAction(tr("All prompts…"), self.manage)
-        corner = button.mapToGlobal(button.rect().topLeft())
-        corner.setY(corner.y() - menu.sizeHint().height())
-        menu.popup(corner)
+        open_menu(menu, button, is_above=True)
         return menu
 
     def use(self, prompt: Prompt, take: Take) -> None:

@@ -26,6 +26,7 @@ from ui.theme.layouts import STRETCH, fill
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import on_button
+from ui.widgets.page_layout import announce
 
 HEIGHT = 160  # pixels of an unfolded call at most, which then scrolls
 LINE = 80  # characters that have room in a line of it, about
@@ -51,6 +52,7 @@ class CallsView(QWidget):
         """Show how far each call is. The keyboard goes on from a question that was answered to the next one."""
         now = QApplication.focusWidget()
         answered = next((row for row in self.rows.values() if now in (row.once, row.always, row.no)), None)
+        before = {row for row in self.rows.values() if row.is_asked}
         for call in calls:
             row = self.rows.get(call.id)
             if row is None:
@@ -61,6 +63,9 @@ class CallsView(QWidget):
                     row.set_palette(self._palette)
             row.show_call(call)
         self.setVisible(bool(calls))
+        for row in self.rows.values():
+            if row.is_asked and row not in before:
+                announce(self, row.question.text())
         if answered is not None and not answered.once.isVisibleTo(answered):
             left = (row.once for row in self.rows.values() if row.once.isVisibleTo(row))
             next(left, answered.head).setFocus(Qt.FocusReason.TabFocusReason)
@@ -118,15 +123,19 @@ class CallRow(QFrame):
         column.addWidget(self._ask)
         column.addWidget(self.details)
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether it waits to be allowed."""
+        return self._call is not None and self._call.status is CallStatus.ASKED
+
     def show_call(self, call: ToolCall) -> None:
         """Show how far it is."""
         self._call = call
-        is_asked = call.status is CallStatus.ASKED
         name, server = one_line(call.tool or call.name), one_line(call.server)
         words = (tr("{name} of {server}", name=name, server=server) if server else name) + f"   {_STATES[call.status]}"
         self.head.setText(on_button(words))
         self.head.setAccessibleName(tr("Tool {words}", words=words))
-        self.head.setVisible(not is_asked)
+        self.head.setVisible(not self.is_asked)
         self.question.setText(
             tr(
                 "The model wants to call {name} of {server} with\n{short}",
@@ -135,7 +144,7 @@ class CallRow(QFrame):
                 short=_short(call.arguments),
             )
         )
-        self._ask.setVisible(is_asked)
+        self._ask.setVisible(self.is_asked)
         self.details.setPlainText(f"{_pretty(call.arguments)}\n\n{call.result}".rstrip())
 
     def set_palette(self, palette: Palette) -> None:

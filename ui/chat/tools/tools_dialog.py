@@ -25,7 +25,7 @@ from ui.theme.tokens import Space
 from ui.widgets.elided_label import ElidedLabel, on_button
 from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
+from ui.widgets.page_layout import ScrollColumn, open_size, plain_label, tell
 
 WIDTH, HEIGHT, EXTRA_HEIGHT = 600, 480, 68
 NAME_WIDTH = 240
@@ -123,9 +123,7 @@ class ToolsDialog(QDialog):
         self.name.setFocus()
 
     def _on_add(self) -> None:
-        problem = self._add()
-        self.problem.setText(problem)
-        self.problem.setVisible(bool(problem))
+        tell(self.problem, self._add())
 
     def _add(self) -> str:
         """Add what was typed; return what is wrong with it, "" for nothing."""

@@ -17,7 +17,7 @@ from ui.library.settings.setting_words import LOADING, REPLIES, SettingWords
 from ui.theme.layouts import STRETCH, fill
 from ui.theme.tokens import Space
 from ui.widgets.icon_button import TextButton
-from ui.widgets.page_layout import ScrollColumn, open_size, plain_label
+from ui.widgets.page_layout import ScrollColumn, open_size, plain_label, tell
 
 WIDTH, HEIGHT = 560, 640
 LOADING_NOTE = tr("These take effect when the model is loaded next.")
@@ -96,8 +96,7 @@ class SettingsDialog(QDialog):
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._show_buttons()
-        self.problem.setText(trouble.sentence)
-        self.problem.show()
+        tell(self.problem, trouble.sentence)
 
     def _on_save(self) -> None:
         changes = self.changes
