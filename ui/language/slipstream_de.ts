@@ -6600,6 +6600,11 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../ui/window/main_window.py" />
+      <source>Model</source>
+      <translation>Modell</translation>
+    </message>
+    <message>
+      <location filename="../../ui/window/main_window.py" />
       <source>Setting</source>
       <translation>Einstellung</translation>
     </message>
@@ -6607,11 +6612,6 @@ Klicke für mehr.</translation>
       <location filename="../../ui/window/main_window.py" />
       <source>Show the model</source>
       <translation>Modell zeigen</translation>
-    </message>
-    <message>
-      <location filename="../../ui/window/main_window.py" />
-      <source>Model</source>
-      <translation>Modell</translation>
     </message>
     <message>
       <location filename="../../ui/window/rail.py" />
