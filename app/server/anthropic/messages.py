@@ -70,7 +70,7 @@ class MessageReply:
 
     def __init__(self, call: ChatCall, run: ChatRun) -> None:
         self._call, self._choice = call, run.choices[0]
-        self._id = new_id("msg")
+        self._id = new_id("msg").replace("-", "_")
         self._blocks: list[Block] = []
         self._text: list[str] = []  # of the block that grows
         self._is_open = False

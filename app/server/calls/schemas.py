@@ -145,6 +145,7 @@ _AS_IT_IS: dict[str, Any] = {
     "min_keep": 0,
     "min_tokens": 0,
     "num_beams": 1,
+    "parse_tool_calls": True,
     "post_sampling_probs": False,
     "skip_special_tokens": True,
     "spaces_between_special_tokens": True,
@@ -376,8 +377,8 @@ class ContentPart(LenientBody):
         if not isinstance(part, dict):
             return part
         kind = part.get("type")
-        if kind in ("input_text", "input_image"):
-            part = part | {"type": "text" if kind == "input_text" else "image_url"}
+        if kind in ("input_text", "output_text", "input_image"):
+            part = part | {"type": "image_url" if kind == "input_image" else "text"}
             if "detail" in part:  # beside the address
                 part["image_url"] = {"url": part.get("image_url"), "detail": part.pop("detail")}
         elif kind == "refusal":

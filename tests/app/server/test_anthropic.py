@@ -34,6 +34,7 @@ def test_a_message_says_what_a_chat_says_whole_and_as_a_stream(server, client):
         assert (one.stop_reason, one.model, one.role) == ("max_tokens", MODEL, "assistant")
         assert one.usage.input_tokens + one.usage.cache_read_input_tokens == chat.usage.prompt_tokens
         assert one.usage.output_tokens == 24
+        assert one.id.startswith("msg_")
     model = client.models.retrieve(MODEL)
     assert (model.type, model.id, model.display_name) == ("model", MODEL, MODEL)
     assert model.created_at.year >= 2024

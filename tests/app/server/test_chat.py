@@ -284,7 +284,7 @@ HINTS = {
     "usage": {"include": True}, "functions": None, "guided_json": None, "skip_special_tokens": True, "min_tokens": 0,
     "length_penalty": 1.0, "use_beam_search": False, "backend_sampling": False, "samplers": ["top_k", "temperature"],
     "dynatemp_exponent": 1.0, "typ_p": 1.0, "t_max_prompt_ms": 500, "snippy": {"enabled": False},
-    "service_tier": "scale",
+    "service_tier": "scale", "parse_tool_calls": True,
 }  # fmt: skip
 
 
@@ -305,7 +305,7 @@ def test_messages_are_counted_as_llama_server_does_and_parts_are_text(server):
     assert count(*USER) == server.chat(USER[0]["content"], max_tokens=1).usage.prompt_tokens
     refusal = [{"type": "refusal", "refusal": "No fox."}]
     assert count(*USER, said(refusal), *USER) == count(*USER, said("No fox."), *USER)
-    parts = [{"type": "text", "text": "Who "}, {"type": "text", "text": "are you?"}]
+    parts = [{"type": "text", "text": "Who "}, {"type": "output_text", "text": "are you?", "annotations": []}]
     plain = count(said("Be brief.", "system"), said("Who are you?", "user"))
     assert plain == count(said("Be brief.", "developer"), said(parts, "user"))
 
