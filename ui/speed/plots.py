@@ -133,7 +133,9 @@ class LinePlot(QWidget):
             painter.drawLine(at, bottom, at, bottom + _MARK)
             painter.setPen(words)
             width = metrics.horizontalAdvance(name) + 2
-            painter.drawText(QRect(at - width // 2, bottom + 2 * _MARK, width, room), Qt.AlignmentFlag.AlignCenter, name)
+            painter.drawText(
+                QRect(at - width // 2, bottom + 2 * _MARK, width, room), Qt.AlignmentFlag.AlignCenter, name
+            )
         if self._peak is not None:
             painter.setPen(QPen(QColor(self._palette.muted), 1, Qt.PenStyle.DashLine))
             at = round(bottom - self._peak * area.height() / self._top)
