@@ -108,7 +108,7 @@ class LinePlot(QWidget):
         room = metrics.height()
         beside = max(metrics.horizontalAdvance(figure) for _, figure in marked) + _MARK + 3
         first, last = (metrics.horizontalAdvance(words) // 2 + 1 for words in (_MARKS[0][1], _MARKS[-1][1]))
-        self._area = area = self.rect().adjusted(max(beside, first), room // 2, -last, -room - _MARK)
+        self._area = area = self.rect().adjusted(max(beside, first), room // 2, -last, -room - 2 * _MARK)
         ratio = self.devicePixelRatio()
         picture = QPixmap(self.size() * ratio)
         picture.setDevicePixelRatio(ratio)
@@ -133,7 +133,9 @@ class LinePlot(QWidget):
             painter.drawLine(at, bottom, at, bottom + _MARK)
             painter.setPen(words)
             width = metrics.horizontalAdvance(name) + 2
-            painter.drawText(QRect(at - width // 2, bottom + _MARK, width, room), Qt.AlignmentFlag.AlignCenter, name)
+            painter.drawText(
+                QRect(at - width // 2, bottom + 2 * _MARK, width, room), Qt.AlignmentFlag.AlignCenter, name
+            )
         if self._peak is not None:
             painter.setPen(QPen(QColor(self._palette.muted), 1, Qt.PenStyle.DashLine))
             at = round(bottom - self._peak * area.height() / self._top)

@@ -13,6 +13,7 @@ import httptools
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from app.server.http.errors import refuse
 
@@ -66,7 +67,9 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.began = self.loop.time()
         self._await_head()
-        if len(self.connections) > self.most:
+        if isinstance(self.server_state, _ServerState) and self.server_state.is_leaving:
+            self.transport.close()  # it was in the doorway: nobody else sends it away
+        elif len(self.connections) > self.most:
             others = [one for one in self.connections if isinstance(one, HttpProtocol) and one is not self]
             oldest = min((one for one in others if one.is_idle), key=lambda one: one.began, default=None)
             if oldest is None:
@@ -188,6 +191,12 @@ GRACE_SECONDS = 3
 KEEP_ALIVE_SECONDS = 75
 
 
+class _ServerState(ServerState):
+    """What the connections of a server share."""
+
+    is_leaving = False
+
+
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Return what makes the event loop: uvloop's, which takes half the time per token, where it can be had."""
     try:
@@ -217,6 +226,7 @@ class HttpServer(uvicorn.Server):
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
         super().__init__(config)
+        self.server_state = self._state = _ServerState()
         self._on_started, self._on_stop = on_started, on_stop
         self._more: asyncio.Server | None = None
 
@@ -267,3 +277,8 @@ class HttpServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_started(self)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Send everybody away, also who comes in just now, and wait for them to leave."""
+        self._state.is_leaving = True
+        await super().shutdown(sockets)

@@ -212,3 +212,19 @@ def test_a_head_without_an_end_is_refused_and_long_ones_with_an_end_are_read() -
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * (MAX_HEAD // 2)
     wire = said_to(head, b"a\r\n\r\n", head, b"a\r\n\r\n", head, b"a\r\n\r\n")
     assert (wire.written, wire.is_closed) == (b"", False)
+
+
+def test_who_comes_in_while_the_server_leaves_is_sent_away_like_the_others() -> None:
+    async def run() -> set[object]:
+        server = HttpServer(Starlette(), lambda server: None, lambda: None)
+        server.config.load()
+        server.lifespan = server.config.lifespan_class(server.config)
+        with listen("127.0.0.1", 0) as listening:
+            await server.startup([listening])
+            with socket.create_connection(listening.getsockname()):
+                for _ in range(3):  # it is let in, and not known yet
+                    await asyncio.sleep(0)
+                await server.shutdown([listening])
+        return {*server.server_state.connections}
+
+    assert asyncio.run(run()) == set()
