@@ -119,7 +119,11 @@ class HubService:
             )
         except OSError as error:
             raise LibraryError(
-                Sentence("{file} cannot be written: {reason}.", file=hub_file(), reason=system_reason(error)),
+                Sentence(
+                    "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
+                    path=hub_file(),
+                    reason=system_reason(error),
+                ),
                 ExitCode.ERROR,
             ) from error
         self._seen.clear()

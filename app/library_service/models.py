@@ -206,6 +206,10 @@ def _save(folders: tuple[ImportedFolder, ...]) -> None:
         write_folders(folders_file(), folders)
     except OSError as error:
         raise LibraryError(
-            Sentence("{file} cannot be written: {reason}.", file=folders_file(), reason=system_reason(error)),
+            Sentence(
+                "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
+                path=folders_file(),
+                reason=system_reason(error),
+            ),
             ExitCode.ERROR,
         ) from error
