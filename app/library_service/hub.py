@@ -119,7 +119,10 @@ class HubService:
             )
         except OSError as error:
             raise LibraryError(
-                "{file} cannot be written: {reason}.", ExitCode.ERROR, file=hub_file(), reason=system_reason(error)
+                "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
+                ExitCode.ERROR,
+                path=hub_file(),
+                reason=system_reason(error),
             ) from error
         self._seen.clear()
         return self.facts()

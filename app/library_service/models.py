@@ -201,5 +201,8 @@ def _save(folders: tuple[ImportedFolder, ...]) -> None:
         write_folders(folders_file(), folders)
     except OSError as error:
         raise LibraryError(
-            "{file} cannot be written: {reason}.", ExitCode.ERROR, file=folders_file(), reason=system_reason(error)
+            "{path} cannot be written: {reason}. Check its permissions and the disk's space.",
+            ExitCode.ERROR,
+            path=folders_file(),
+            reason=system_reason(error),
         ) from error

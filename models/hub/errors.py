@@ -67,7 +67,7 @@ class RateLimited(HubError):
         wait = (
             Sentence("a few minutes")
             if seconds is None
-            else Sentence("{n_seconds} seconds", n_seconds=max(1, round(seconds)))
+            else Sentence("{n_seconds} s", n_seconds=max(1, round(seconds)))
         )
         super().__init__(
             "The Hub takes no more requests from here for now. Try again in {wait}, or log in: it then allows more.",

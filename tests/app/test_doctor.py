@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,25 @@ def test_the_whole_report_as_json(
     assert checks.check_bandwidth().is_remembered
     assert report["bandwidth"]["kernels"] == {"Q8_0": 20e9}
     assert remembered_probe(home / "cache", this_machine()) == probe
+
+
+def test_ctrl_c_leaves_no_line_of_progress_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def reconfigure(self, **_: object) -> None:
+            pass
+
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(checks, "examine", interrupt)
+    assert cli.main(["doctor"]) == ExitCode.INTERRUPTED
+    assert terminal.getvalue().endswith("...\r\x1b[K")
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

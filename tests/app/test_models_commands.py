@@ -151,6 +151,14 @@ def test_pull_list_and_remove(models, home):
     assert not path.parent.parent.exists()
 
 
+def test_a_download_that_is_no_model_says_so_and_how_it_goes_away(models, server):
+    server.add("acme/broken", {"b-Q8_0.gguf": EMBER.read_bytes()[:500_000]})
+    code, out, err = models("pull", "acme/broken")
+    assert (code, "is there and verified" in out) == (ExitCode.OK, True)
+    assert "another download would not help: `./slipstream models rm b-Q8_0` removes it" in err
+    assert models("rm", "b-Q8_0", "--delete")[0] == ExitCode.OK
+
+
 def test_removal_goes_to_the_trash_and_one_that_fails_says_what_to_do(models, monkeypatch):
     trashed = []
     monkeypatch.setattr(removal, "_remove_file", lambda file, for_good: trashed.append((file.name, for_good)))
@@ -216,7 +224,7 @@ def test_what_fails_says_so(arguments, code, says, models):
 def test_faults_of_the_network_have_their_exit_code(models, server, monkeypatch):
     server.fault("/api/models", Fault(status=429, headers={"Retry-After": "33"}))
     code, _, err = models("pull", f"{REPO}:Q8_0")
-    assert (code, "33 seconds" in err) == (ExitCode.ERROR, True)
+    assert (code, "in 33 s," in err) == (ExitCode.ERROR, True)
     monkeypatch.setenv("HF_ENDPOINT", "http://no-such-host.invalid")
     assert models("pull", f"{REPO}:Q8_0")[0] == ExitCode.UNREACHABLE
     monkeypatch.setenv("HF_ENDPOINT", "no address")
@@ -232,6 +240,16 @@ def test_hub_settings(models, home, monkeypatch):
     assert models.json("hub", "--proxy", "")["proxy"] is None
     assert models.json("hub")["address"] == mirror
     assert models("hub", "--address", "nowhere")[0] == ExitCode.USAGE
+    monkeypatch.setenv("HF_ENDPOINT", "https://hub.example")
+    assert "is kept, but HF_ENDPOINT is set" in models("hub", "--address", f"{mirror}/")[2]
+
+
+def test_settings_that_cannot_be_written_are_told_with_what_to_check(models, home, tmp_path):
+    (home / "config").write_text("in the way")
+    (tmp_path / "mine").mkdir()
+    for words in (("import", str(tmp_path / "mine")), ("hub", "--address", "https://mirror.example")):
+        code, _, err = models(*words)
+        assert (code, "Check its permissions" in err) == (ExitCode.ERROR, True), err
 
 
 def test_login_checks_the_token(models, monkeypatch):

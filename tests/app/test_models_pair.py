@@ -116,7 +116,7 @@ def test_without_a_partner_the_hub_is_asked_for_a_small_sibling(pair, home, serv
     ("fault", "words"),
     [
         (Fault(status=503), "503"),
-        (Fault(status=429, headers={"Retry-After": "9"}), "9 seconds"),
+        (Fault(status=429, headers={"Retry-After": "9"}), "in 9 s,"),
         (Fault(body=b"[{"), "cannot be understood"),
         (Fault(stall_after=0), "did not answer|does not answer|too slowly|cannot be reached"),
     ],

@@ -6990,8 +6990,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/hub.py" />
-      <source>{file} cannot be written: {reason}.</source>
-      <translation>{file} kann nicht geschrieben werden: {reason}.</translation>
+      <source>{path} cannot be written: {reason}. Check its permissions and the disk's space.</source>
+      <translation>{path} kann nicht geschrieben werden: {reason}. Prüfe die Rechte und den Platz auf der Platte.</translation>
     </message>
     <message>
       <location filename="../../app/library_service/hub.py" />
@@ -8609,11 +8609,6 @@ Klicke für mehr.</translation>
       <translation>Ein anderes Programm schreibt schon länger {path}. Versuche es gleich noch einmal.</translation>
     </message>
     <message>
-      <location filename="../../models/files/json_store.py" />
-      <source>{path} cannot be written: {reason}. Check its permissions and the disk's space.</source>
-      <translation>{path} kann nicht geschrieben werden: {reason}. Prüfe die Rechte und den Platz auf der Platte.</translation>
-    </message>
-    <message>
       <location filename="../../models/files/safe_path.py" />
       <source>leads out of its folder</source>
       <translation>aus ihrem Ordner hinausführt</translation>
@@ -9095,8 +9090,8 @@ Klicke für mehr.</translation>
     </message>
     <message>
       <location filename="../../models/hub/errors.py" />
-      <source>{n_seconds} seconds</source>
-      <translation>{n_seconds} Sekunden</translation>
+      <source>{n_seconds} s</source>
+      <translation>{n_seconds} s</translation>
     </message>
     <message>
       <location filename="../../models/hub/errors.py" />

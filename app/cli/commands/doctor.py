@@ -37,8 +37,10 @@ def doctor(
     workers = named_workers(device or (), worker_token_file)
     line = LoadingLine(sys.stderr, quiet_seconds=0)
     line.show("Looking around and measuring ...")
-    report = examine(measure_again=measure, workers=workers)
-    line.clear()
+    try:
+        report = examine(measure_again=measure, workers=workers)
+    finally:
+        line.clear()
     print(json.dumps({**asdict(report), "advice": advice(report)}, ensure_ascii=False) if as_json else render(report))
     if faults(report):
         raise typer.Exit(ExitCode.ERROR)

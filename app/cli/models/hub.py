@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.terminal.text import table
+from app.cli.terminal.text import say_on_stderr, table
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -35,6 +35,8 @@ def hub(
         if address is not None or proxy is not None:
             answer(ChangeHub(address, proxy), same_hub=True)
         found = hub_facts()
+    if address and found.address != address.rstrip("/"):
+        say_on_stderr(f"{address} is kept, but HF_ENDPOINT is set and goes before it.")
     facts = {"address": found.address, "proxy": found.proxy, "token": found.token, "offline": found.is_offline}
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))

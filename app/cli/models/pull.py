@@ -15,6 +15,7 @@ from app.cli.terminal.text import say, say_on_stderr
 from app.environment.exit_codes import ExitCode
 from models.formatting.figures import duration, size
 from models.formatting.json_values import plain
+from models.formatting.program import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,6 +150,14 @@ def _facts(done: Downloaded) -> dict[str, Any]:
 def _say(done: Downloaded) -> None:
     state = "is there already" if done.was_there else "is there and verified"
     say(f"{done.name} ({size(done.n_bytes)}) {state}: {done.files[0]}")
+    from app.library.find_model import catalog
+
+    entry = catalog().find(str(done.files[0]))
+    if entry is not None and entry.facts is None:
+        say_on_stderr(
+            f"It cannot be used as a model. {entry.problem}\nThe Hub has it like this, so another download would not "
+            f"help: `{command('models rm', entry.name)}` removes it."
+        )
 
 
 @dataclass(slots=True)

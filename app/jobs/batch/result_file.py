@@ -264,7 +264,7 @@ def _opened(path: Path) -> io.FileIO:
         raise BadRequest(f"{path} cannot be created: there is no folder {path.parent}.") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadRequest(f"{path} cannot be written: {reason}.") from None
+        raise BadRequest(f"{path} cannot be written: {reason}. Choose another output file.") from None
     if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
         raw.close()
         raise BadRequest(f"{path} is not a file: the output is also the record of what is finished.")

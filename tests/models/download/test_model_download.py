@@ -126,7 +126,7 @@ def test_a_changed_file_stays_until_the_right_one_is_whole(pull, server, folder)
     ("at", "fault", "error", "said"),
     [
         (FILE, Fault(status=302, headers={"Location": "?"}), ConnectionLost, "redirects"),
-        ("/resolve/", Fault(status=429, headers={"Retry-After": "3000"}), RateLimited, "3000 seconds"),
+        ("/resolve/", Fault(status=429, headers={"Retry-After": "3000"}), RateLimited, "in 3000 s,"),
         ("/api/models", Fault(status=500), HubFault, "HTTP status 500"),
     ],
 )
