@@ -190,12 +190,14 @@ def test_where_the_keyboard_comes_into_a_list_its_row_is_said(
     window.history.search.setFocus()
     said.clear()
     qtbot.keyClick(window.history.search, Qt.Key.Key_Down)
+    qtbot.waitUntil(lambda: bool(said))
     assert said == ["Hello"]
     models = RowList("Models", window)
     models.show_rows([ListRow("a", "Fox", ""), ListRow("b", "Owl", "4 GB")])
     models.choose("b")
     models.show()
     models.setFocus()
+    qtbot.waitUntil(lambda: len(said) > 1)
     assert said[1:] == ["Owl, 4 GB"]
 
 

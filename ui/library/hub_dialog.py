@@ -58,8 +58,6 @@ class HubDialog(QDialog):
         self.log_in, self.log_out = QPushButton(tr("Log in")), QPushButton(tr("Log out"))
         self.save, self.close_button = QPushButton(tr("Save")), QPushButton(tr("Close"))
         self.save.setProperty("kind", "primary")
-        for button in (self.log_in, self.log_out, self.close_button):
-            button.setAutoDefault(False)
         self.save.setDefault(True)
         self._is_waiting, self._said = False, ""
         self.log_in.clicked.connect(lambda checked: self._on_log_in())

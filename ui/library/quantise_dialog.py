@@ -141,8 +141,6 @@ class QuantiseDialog(QDialog):
             label.setTextFormat(Qt.TextFormat.PlainText)
         for button in (self.make, self.show_it):
             button.setProperty("kind", "primary")
-        for button in (self.close_button, self.stop):
-            button.setAutoDefault(False)
         self.name.setAccessibleName(tr("Name of the copy"))
         self.warning.setObjectName("warningNote")
         self.warning.hide()

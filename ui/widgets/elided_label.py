@@ -48,6 +48,8 @@ class ElidedLabel(QLabel):
 
 def direction_of(text: str, window: Qt.LayoutDirection = Qt.LayoutDirection.LeftToRight) -> Qt.LayoutDirection:
     """Return how a text is read: by its first letter, and in a window from right to left by any that asks for that."""
+    if text.isascii():  # most are, and rows are painted often
+        return Qt.LayoutDirection.LeftToRight
     kinds = [unicodedata.bidirectional(letter) in ("R", "AL") for letter in text if letter.isalpha()]
     is_from_right = any(kinds) if window is Qt.LayoutDirection.RightToLeft else kinds[:1] == [True]
     return Qt.LayoutDirection.RightToLeft if is_from_right else Qt.LayoutDirection.LeftToRight

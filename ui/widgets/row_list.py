@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    QTimer,
+    Signal,
+)
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleEvent,
@@ -208,11 +218,15 @@ class RowList(QListView):
 
 
 def tell_row(rows: QListView) -> None:
-    """Let a screen reader say the row where the keyboard comes in: Qt only names the list."""
-    if rows.currentIndex().isValid():
-        event = QAccessibleEvent(rows, QAccessible.Event.Focus)
-        event.setChild(rows.currentIndex().row())
-        QAccessible.updateAccessibility(event)
+    """Let a screen reader say the row where the keyboard comes in: Qt names the list, a moment later, and no row."""
+
+    def tell() -> None:
+        if rows.currentIndex().isValid() and rows.hasFocus():
+            event = QAccessibleEvent(rows, QAccessible.Event.Focus)
+            event.setChild(rows.currentIndex().row())
+            QAccessible.updateAccessibility(event)
+
+    QTimer.singleShot(0, rows, tell)
 
 
 class RowDelegate(QStyledItemDelegate):

@@ -127,6 +127,15 @@ def test_a_wrong_value_has_its_sentence_beside_it_and_nothing_is_kept(
     assert store.of(EMBER) == ModelSettings(top_p=0.5, threads=2)
 
 
+def test_enter_on_a_button_presses_that_one(qtbot, page: LibraryPage, store: ModelSettingsStore) -> None:
+    dialog = opened(qtbot, page)
+    typed(dialog, "top_p", "0.5")
+    dialog.cancel.setFocus()
+    QTest.keyClick(dialog.cancel, Qt.Key.Key_Return)
+    closed(qtbot, page)
+    assert store.of(EMBER) == ModelSettings(), "Save is what Enter does elsewhere"
+
+
 def test_one_or_all_are_reset(qtbot, page: LibraryPage, store: ModelSettingsStore) -> None:
     kept = ModelSettings(ctx=512, speed="fast", top_k=5, system="Rhyme.")
     store.change(EMBER, "ember-q8_0", lambda old: kept)

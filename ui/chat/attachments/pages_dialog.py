@@ -73,7 +73,6 @@ class PagesDialog(QDialog):
         self.ok, self.cancel = QPushButton(tr("Use these")), QPushButton(tr("Cancel"))
         self.ok.setProperty("kind", "primary")
         self.ok.setDefault(True)
-        self.cancel.setAutoDefault(False)
         now = set(attachment.sent_labels) if attachment.sent is not None else set()
         for number, label in enumerate(self._labels, 1):
             words = " ".join(" ".join(part.text for part in attachment.parts if part.label == label)[:400].split())

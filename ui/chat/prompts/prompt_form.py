@@ -48,7 +48,6 @@ class PromptForm(QDialog):
         self.ok, cancel = QPushButton(tr("Insert")), QPushButton(tr("Cancel"))
         self.ok.setProperty("kind", "primary")
         self.ok.setDefault(True)
-        cancel.setAutoDefault(False)
         self.ok.clicked.connect(self._on_ok)
         cancel.clicked.connect(self.reject)
         foot = fill(QHBoxLayout(), STRETCH, cancel, self.ok)

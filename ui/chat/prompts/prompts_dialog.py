@@ -83,8 +83,7 @@ class PromptsDialog(QDialog):
         self.save.setProperty("kind", "primary")
         self.undo = TextButton(tr("Undo"), tr("Bring the deleted prompt back"))
         self.undo.hide()
-        for button in (self.new, self.delete, self.undo, self.close_button):
-            button.setAutoDefault(False)
+        self.save.setDefault(True)
         self._lay_out()
         self.list.currentRowChanged.connect(self._on_row)
         self.new.clicked.connect(self._on_new)

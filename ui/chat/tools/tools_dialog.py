@@ -73,8 +73,6 @@ class ToolsDialog(QDialog):
         self.more.setToolTip(tr("Keys and other values that the server needs"))
         self.close_button = QPushButton(tr("Close"))
         self.add.setDefault(True)
-        for button in (self.more, self.close_button):
-            button.setAutoDefault(False)
         self.problem = plain_label(tone="field problem")
         self.problem.hide()
         form, foot = QVBoxLayout(), QHBoxLayout()

@@ -130,7 +130,6 @@ class SettingRow(QWidget):
         self.label.setFixedWidth(scaled(LABEL_WIDTH))
         self.problem.hide()
         self.reset = TextButton(tr("Reset"), tr("Reset {label}", label=words.label))
-        self.reset.setAutoDefault(False)
         self.reset.setToolTip(tr("As recommended again"))
         self.reset.clicked.connect(self.clear)
         self.field.edited.connect(self._on_edited)

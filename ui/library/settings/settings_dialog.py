@@ -49,8 +49,6 @@ class SettingsDialog(QDialog):
         self.reset_all.setToolTip(tr("Reset everything to what is recommended"))
         self.save, self.cancel = QPushButton(tr("Save")), QPushButton(tr("Cancel"))
         self.save.setProperty("kind", "primary")
-        for button in (self.reset_all, self.cancel):
-            button.setAutoDefault(False)
         self.save.setDefault(True)
         self.reset_all.clicked.connect(self._on_reset_all)
         self.cancel.clicked.connect(self.reject)
