@@ -431,7 +431,9 @@ class ChatMessage(LenientBody):
 
     @model_validator(mode="after")
     def _has_content(self) -> ChatMessage:
-        if self.content is None and self.role != "assistant":
+        if self.content is None and self.role == "tool":
+            self.content = ""  # agents send null for a tool that returns nothing
+        elif self.content is None and self.role != "assistant":
             raise ValueError(f"a message of the role {self.role} needs content")
         if self.tool_calls and self.role != "assistant":
             raise ValueError(f"only messages of the role assistant have tool_calls, not {self.role}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from typing import Any
 
 import httpx
 import openai
@@ -196,11 +197,15 @@ def test_a_tool_call_comes_as_a_tool_call(server, stream):
 def test_the_result_of_a_tool_goes_back_to_the_model(server):
     asked = {"role": "user", "content": "What is the weather in Paris?"}
     call = server.chat(asked["content"], tools=TOOLS, max_tokens=80).choices[0].message
-    result = {"role": "tool", "tool_call_id": call.tool_calls[0].id, "content": '{"weather": "sunny"}'}
-    answer = server.client.chat.completions.create(
-        model="ember", messages=[asked, call.model_dump(), result], tools=TOOLS, temperature=0, max_tokens=60
-    )
-    assert answer.choices[0].message.content
+
+    def answer(result: str | None) -> Any:
+        told = {"role": "tool", "tool_call_id": call.tool_calls[0].id, "content": result}
+        return server.client.chat.completions.create(
+            model="ember", messages=[asked, call.model_dump(), told], tools=TOOLS, temperature=0, max_tokens=60
+        )
+
+    assert answer('{"weather": "sunny"}').choices[0].message.content
+    assert answer(None).usage.prompt_tokens == answer("").usage.prompt_tokens, "a tool may return nothing"
     forbidden = server.chat(asked["content"], tools=TOOLS, tool_choice="none", max_tokens=40)
     assert forbidden.choices[0].message.tool_calls is None
 
