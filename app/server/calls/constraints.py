@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -80,20 +81,26 @@ def written(schema: JsonSchema, field: str) -> str:
     """Return a schema as text, without what is so for every object; raises BadRequest."""
     try:
         text = json.dumps(schema, ensure_ascii=False)
-        if _NAMES in text:
-            text = json.dumps(json.loads(text, object_hook=_without_names), ensure_ascii=False)
-        return text
+        return without(text, _NAMES, _has_texts_as_names) if _NAMES in text else text
     except (RecursionError, ValueError) as error:
         raise BadRequest(Sentence("The JSON schema is nested too deeply."), param=field) from error
+
+
+def without(text: str, key: str, is_left_out: Callable[[dict[str, Any]], bool]) -> str:
+    """Return a schema as text without ``key`` in those of its parts for which ``is_left_out`` is True."""
+
+    def kept(part: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in part.items() if name != key or not is_left_out(part)}
+
+    return json.dumps(json.loads(text, object_hook=kept), ensure_ascii=False)
 
 
 _NAMES = "propertyNames"
 
 
-def _without_names(part: dict[str, Any]) -> dict[str, Any]:
-    """Leave out that names are texts, which zod says of each record and llguidance does not know."""
-    says_so = part.get("type") == "object" and part.get(_NAMES) == {"type": "string"}
-    return {name: value for name, value in part.items() if not (says_so and name == _NAMES)}
+def _has_texts_as_names(part: dict[str, Any]) -> bool:
+    """Return whether names are texts, which zod says of each record and llguidance does not know."""
+    return part.get("type") == "object" and part.get(_NAMES) == {"type": "string"}
 
 
 def grammar_of(text: str) -> Constraint:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.server.calls.constraints import LOOSE, JsonSchema, ToolBinding, written
+from app.server.calls.constraints import LOOSE, JsonSchema, ToolBinding, without, written
 from app.server.replies.reply_format import (
     ANY,
     GEMMA_QUOTE,
@@ -266,15 +266,13 @@ def _json(schema: JsonSchema) -> str:
     is_loose = schema.get("x-guidance") == LOOSE
     text = written(schema | {"x-guidance": _AS_RENDERED | (LOOSE if is_loose else {})}, "tools")
     if is_loose and "(?" in text:
-        text = json.dumps(json.loads(text, object_hook=_without_look_around), ensure_ascii=False)
+        text = without(text, "pattern", _looks_around)
     return f"%json {text}"
 
 
-def _without_look_around(part: dict[str, Any]) -> dict[str, Any]:
-    """Leave out a pattern that looks around, which llguidance does not know."""
-    pattern = part.get("pattern")
-    looks = isinstance(pattern, str) and _LOOK_AROUND.search(pattern)
-    return {name: value for name, value in part.items() if not (looks and name == "pattern")}
+def _looks_around(part: dict[str, Any]) -> bool:
+    """Return whether a pattern looks around, which llguidance does not know."""
+    return isinstance(part["pattern"], str) and _LOOK_AROUND.search(part["pattern"]) is not None
 
 
 def _dumped(text: str) -> str:
