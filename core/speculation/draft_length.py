@@ -270,6 +270,30 @@ def charged(reaches: Series[float], first: float, loss: Callable[[int], float]) 
     return worths
 
 
+def with_time_saved(reaches: Series[float], cost: StepCost, speedup: float, end_rate: float) -> list[float]:
+    """Return what each token of a chain promises with the time that it saves later, in tokens.
+
+    ``rate`` takes it that a text goes on ``speedup`` times as fast as plain decoding whatever is drafted now. But what
+    is right and not drafted now has to come in later steps, each of which costs what it costs: near a text's end that
+    is all there is to come. So what each place of the chain still owes is worked out from its end backwards (Bellman
+    1957). ``reaches`` are the chances that each token is accepted; behind the last the text ends with ``end_rate``.
+    """
+    size, before = len(reaches), cost.step_seconds(cost.n_rows)
+    prices = [
+        speedup - 1.0 + cost.rate * (cost.step_seconds(cost.n_rows + depth) - before) for depth in range(size + 1)
+    ]
+    owed = [0.0] * (size + 2)
+    owed[size] = reaches[-1] * end_rate * (speedup - 1.0) if reaches else 0.0
+    for place in range(size - 1, 0, -1):
+        chance, gain = reaches[place - 1], 0.0
+        least = chance * prices[0] + owed[place + 1]
+        for depth in range(1, size - place + 1):
+            gain += reaches[place + depth - 1]
+            least = min(least, chance * prices[depth] - gain + owed[place + depth + 1])
+        owed[place] = least
+    return [reach + owed[depth] - owed[depth + 1] for depth, reach in enumerate(reaches, 1)]
+
+
 def best_cut(gains: Series[float], cost: StepCost) -> int:
     """Return how many of the drafted tokens to verify.
 

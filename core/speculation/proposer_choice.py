@@ -8,7 +8,15 @@ from functools import partial
 
 from core.kv_cache.memory import AttentionMemory
 from core.scheduler.sequence import Sequence
-from core.speculation.draft_length import GrowthCandidate, RoundValue, StepCost, best_cut, charged, round_value
+from core.speculation.draft_length import (
+    GrowthCandidate,
+    RoundValue,
+    StepCost,
+    best_cut,
+    charged,
+    round_value,
+    with_time_saved,
+)
 from core.speculation.draft_state import DraftingTime, DraftStates, OwnTime
 from core.speculation.proposers.free_proposers import GrammarProposer, NgramProposer
 from core.speculation.proposers.proposer import CostlyProposer, DraftChain, DraftFailed, Proposer
@@ -110,6 +118,17 @@ class DraftGrowth:
             return reach
         first = 0.0 if n_replay else rate * checkpoints.mark_seconds
         return charged(reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
+
+    def final_gains(self, chain: DraftChain, cost: StepCost) -> list[float]:
+        """As ``gains``, where nothing else can be drafted for the sequence in this step."""
+        gains = self.gains(chain, cost.rate)
+        if self._checkpoints is not None:
+            return gains
+        sequence, guess = chain.sequence, chain.next
+        end_rate = float(len(gains) >= sequence.n_left(self._n_ctx) - 1)
+        if guess is not None and guess.token in self._end_tokens:
+            end_rate = chain.acceptance.expect(guess.evidence, chain.proposer.table.rate(guess.evidence))
+        return with_time_saved(gains, cost, self._states.by_id[sequence.id].speedup, end_rate)
 
     def grow(self, proposer: CostlyProposer, chains: list[DraftChain], cost: StepCost) -> None:
         """Let chains grow where it promises most, by as many tokens in each round as pay.

@@ -234,10 +234,9 @@ class Speculator:
         if awake:
             chains = self._choice.choose_and_draft(awake, chains, step_cost)
             step_cost = step_cost._replace(spent=growth.spent)
-        if chains and step.n_even:
-            keep_evenly(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
-        elif chains:
-            keep_what_pays(chains, step_cost, lambda chain: growth.gains(chain, step_cost.rate))
+        if chains:
+            keep = keep_evenly if step.n_even else keep_what_pays
+            keep(chains, step_cost, lambda chain: growth.final_gains(chain, step_cost))
         self._back_off(began, decoding, chains, step.n_even)
         return chains
 

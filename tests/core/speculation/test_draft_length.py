@@ -9,7 +9,15 @@ import pytest
 
 from benchmarks.simulation import CURVES
 from core.cost.cost_model import Calibration, CostModel
-from core.speculation.draft_length import GrowthCandidate, StepCost, best_cut, charged, keep_evenly, round_value
+from core.speculation.draft_length import (
+    GrowthCandidate,
+    StepCost,
+    best_cut,
+    charged,
+    keep_evenly,
+    round_value,
+    with_time_saved,
+)
 from core.speculation.proposers.proposer import DraftChain
 
 GPU = CostModel(Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}))
@@ -133,6 +141,26 @@ def kept(chains: list[DraftChain], n_sequences: int, row: float, room: int = 100
     prices = StepCost(n_sequences, 1.0, lambda rows: 1.0 + row * rows, room, n_even=n_sequences)
     keep_evenly(chains, prices, lambda one: one.reach)
     return [len(one.tokens) for one in chains]
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("speedup", [1.0, 2.8, 6.0])
+def test_a_text_is_drafted_to_its_end_in_the_fastest_steps_however_fast_it_came(curve: str, speedup: float) -> None:
+    model = CostModel(CURVES[curve])
+    seconds = [0.0]
+    for size in range(16):  # the next ``size`` tokens are known, and then the text ends
+        seconds.append(min([model.time(1 + depth) + seconds[size - depth] for depth in range(size + 1)]))
+        prices = step(model)._replace(rate=speedup / model.time(1))
+        depth = best_cut(with_time_saved([1.0] * size, prices, speedup, 1.0), prices)
+        assert model.time(1 + depth) + seconds[size - depth] == pytest.approx(seconds[-1])
+
+
+def test_what_is_unlikely_is_not_drafted_for_the_time_that_it_may_save() -> None:
+    prices = step(CPU)._replace(rate=2.0 / CPU.time(1))
+    assert best_cut(with_time_saved([0.3, 0.1], prices, 2.0, 1.0), prices) == 0
+    assert with_time_saved([], prices, 2.0, 1.0) == []
+    # Where a text comes as fast as it is decoded plainly, what it saves is what it brings.
+    assert with_time_saved([0.9], step(CPU), 1.0, 1.0) == pytest.approx([0.9])
 
 
 @pytest.mark.parametrize(
