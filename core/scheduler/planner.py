@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -172,10 +173,12 @@ def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target
 
     It is at least _SMALLEST_CHUNK, even if that is too slow, so that no prompt starves.
     """
-    rows = widest
-    while rows > _SMALLEST_CHUNK and cost.time(n_decoding + rows, kv) > target:
-        rows //= 2
-    return max(rows, min(_SMALLEST_CHUNK, widest))
+    if widest <= _SMALLEST_CHUNK or cost.time(n_decoding + widest, kv) <= target:
+        return widest
+    # In multiples, as the kernels of many rows like it.
+    chunks = range(_SMALLEST_CHUNK, widest, _SMALLEST_CHUNK)
+    n_within = bisect_right(chunks, target, key=lambda rows: cost.time(n_decoding + rows, kv))
+    return chunks[max(n_within - 1, 0)]
 
 
 def attended(n_rows: int, n_past: int) -> int:

@@ -271,7 +271,7 @@ def charged(reaches: Series[float], first: float, loss: Callable[[int], float]) 
 
 
 def with_time_saved(reaches: Series[float], cost: StepCost, speedup: float, end_rate: float) -> list[float]:
-    """Return what each token of a chain promises with the time that it saves later, in tokens.
+    """Return what each token of a chain that costs nothing promises with the time that it saves later, in tokens.
 
     ``rate`` takes it that a text goes on ``speedup`` times as fast as plain decoding whatever is drafted now. But what
     is right and not drafted now has to come in later steps, each of which costs what it costs: near a text's end that

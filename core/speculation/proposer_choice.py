@@ -120,9 +120,12 @@ class DraftGrowth:
         return charged(reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
 
     def final_gains(self, chain: DraftChain, cost: StepCost) -> list[float]:
-        """As ``gains``, where nothing else can be drafted for the sequence in this step."""
+        """As ``gains``, where nothing else can be drafted for the sequence in this step.
+
+        What was found for nothing can be found again in the next one; what was paid for would be lost.
+        """
         gains = self.gains(chain, cost.rate)
-        if self._checkpoints is not None:
+        if self._checkpoints is not None or isinstance(chain.proposer, CostlyProposer):
             return gains
         sequence, guess = chain.sequence, chain.next
         end_rate = float(len(gains) >= sequence.n_left(self._n_ctx) - 1)

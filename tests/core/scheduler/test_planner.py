@@ -80,8 +80,9 @@ def test_chunks_follow_the_machine() -> None:
     fast = CostModel(Calibration({1: 0.01, 512: 0.02}))
     assert prefill_chunk(fast, 0, 0, 2048, 0.5) == 2048
     assert prefill_chunk(fast, 4, 100, 512, 0.1) == 512
-    assert prefill_chunk(slow, 0, 0, 2048, 0.5) == 64
+    assert prefill_chunk(slow, 0, 0, 2048, 0.5) == 96  # 0.45 s; another 16 rows would take 0.525 s
     assert prefill_chunk(slow, 4, 100, 512, 0.1) == 16
+    assert prefill_chunk(slow, 0, 0, 100, 0.48) == 100
     assert prefill_chunk(slow, 0, 0, 8, 0.5) == 8
 
 
