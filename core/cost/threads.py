@@ -90,10 +90,7 @@ class ThreadTuner:
         return self._state is _State.ALL
 
     def observe(self, ratio: float, seconds: float, now: float) -> None:
-        """Learn from a step of ``seconds``, which is ``ratio`` times the expected time of all threads without load.
-
-        ``now`` is on any clock that counts seconds.
-        """
+        """Learn from a step of ``seconds``, ``ratio`` times those of all threads without load; ``now`` in seconds."""
         if self._state is not _State.ALL:
             self.is_learning = False
             self._book_trial_or_fewer(ratio, seconds, now)

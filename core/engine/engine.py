@@ -107,19 +107,16 @@ class Engine:
         return self._intake.tokenize(request)
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
-        """Return what ``submit`` takes; ``tokens`` are those of the prompt, if they are known.
+        """Return what ``submit`` takes; ``tokens`` are the prompt's if they are known. Safe on any thread.
 
-        Raises PromptTooLong and BadRequest. Safe on any thread.
+        Raises PromptTooLong and BadRequest.
         """
         if request.lora and len(request.lora) != len(self._usual_lora):
             raise BadRequest(f"This model has {len(self._usual_lora)} LoRA adapters.", param="lora")
         return self._intake.prepare(request, tokens)
 
     def submit(self, prepared: PreparedRequest, submitted_at: float | None = None) -> Sequence:
-        """Queue a request; ``submitted_at`` is on the engine's clock.
-
-        The returned sequence shows the tokens as they come; do not change it.
-        """
+        """Queue a request; ``submitted_at`` is on the engine's clock. The sequence shows its tokens: change nothing."""
         now = self._clock() if submitted_at is None else submitted_at
         sequence = Sequence(prepared, order=next(self._order), submitted_at=now)
         sequence.lora = sequence.lora or self._usual_lora
@@ -303,10 +300,7 @@ class Engine:
         return todo, draft_seconds
 
     def _next_image(self, images: ImageSteps, running: list[Sequence], *, has_leaders: bool) -> Share | None:
-        """Return the image rows that the next step evaluates.
-
-        Those of other lanes run only if the fast lane can wait.
-        """
+        """Return the image rows of the next step; those of other lanes run only if the fast lane can wait."""
 
         def may_run(sequence: Sequence, n_rows: int) -> bool:
             seconds = self.cost.time(n_rows, sequence.n_past)
@@ -364,10 +358,7 @@ class Engine:
         return self._piggyback.add_riders(leaders, riders, self.runner.capacity - n_rows)
 
     def write_back(self) -> float | None:
-        """While idle, write texts to RAM and disk.
-
-        Return in how many seconds to call again; None: there is nothing left.
-        """
+        """While idle, write texts to RAM and disk; return in how many seconds to call again, None: nothing is left."""
         if self.slots.write_back():
             self._has_written = True
             return 0.0

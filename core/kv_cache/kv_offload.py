@@ -72,10 +72,7 @@ class KvOffload:
         return reading
 
     def save_segment(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
-        """Save the next segment of the text that a sequence holds; False if all is saved, or no more can be.
-
-        An image is never cut: the segment ends before it or behind it.
-        """
+        """Save the next segment of a text, never half an image; False if all is saved, or no more can be."""
         if len(text) < LEAST_SAVED:
             return False
         links = self.store.chain(self.store.tree.match(text), 0)

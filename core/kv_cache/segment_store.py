@@ -142,10 +142,7 @@ class SegmentStore:
         self.on_read: Callable[[Segment, Blob | None], None] = lambda segment, blob: None
 
     def chain(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
-        """Return the segments that continue a text behind its first ``start`` tokens, in order.
-
-        A recurrent state is a single link, which starts at 0.
-        """
+        """Return the segments that continue a text behind ``start`` tokens; a recurrent state is one, from 0."""
         spans = [(place, end) for place, end in match.reaches().items() if isinstance(place, Segment)]
         readable = [(place, end) for place, end in spans if place.is_readable]
         whole = [SegmentLink(place, end) for place, end in readable if place.is_whole and place.end <= end]

@@ -34,10 +34,7 @@ class SlotTable:
         prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``offload`` None keeps nothing outside the device.
-
-        ``prefill_seconds`` predicts the time for computing tokens.
-        """
+        """Without ``offload`` nothing is kept off the device; ``prefill_seconds`` predicts the time of computing."""
         self.memory = memory
         self.n_hits = 0
         self._slots = tuple(Slot(index) for index in range(n_slots))

@@ -127,10 +127,7 @@ def remembered(folder: Path, machine: Host | Bandwidth) -> Bandwidth | None:
 
 
 def remember(folder: Path, found: Bandwidth) -> Bandwidth:
-    """Keep a measurement for later, and return what is kept: an estimate replaces only a lower one.
-
-    Raises OSError where the folder cannot be written.
-    """
+    """Keep a measurement, and return what is kept: an estimate replaces only a lower one. Raises OSError."""
     known = remembered(folder, found) if found.is_estimate else None
     if known is not None and not (known.is_estimate and known.bytes_per_second < found.bytes_per_second):
         return known
@@ -139,10 +136,7 @@ def remember(folder: Path, found: Bandwidth) -> Bandwidth:
 
 
 def raise_remembered(folder: Path, machine: Host, reached: float) -> None:
-    """Raise the kept measurement, if there is one, to the bytes per second that a reply has reached.
-
-    Raises OSError where the folder cannot be written.
-    """
+    """Raise the kept measurement, if any, to the bytes per second that a reply has reached. Raises OSError."""
     known = remembered(folder, machine)
     if known is not None and reached > known.bytes_per_second:
         remember(folder, replace(known, bytes_per_second=reached))

@@ -112,10 +112,7 @@ class DraftGrowth:
         return charged(reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
 
     def grow(self, proposer: CostlyProposer, chains: list[DraftChain], cost: StepCost) -> None:
-        """Let chains grow where it promises most, by as many tokens in each round as pay.
-
-        Where texts must bring equally many rows, all grow or none.
-        """
+        """Let chains grow where it promises most, while it pays; with ``cost.n_even`` all grow or none."""
         began, spent_before, n_rounds, predicted = self._clock(), self.spent, 0, 0.0
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
@@ -246,10 +243,7 @@ _LONGEST_PROBE, _PROBE_SHARE = 256, 0.004
 
 
 class ProposerChoice:
-    """N-grams and grammars cost next to nothing; paid proposers draft where that may come to more than was found there.
-
-    Of several paid ones, the one that promises most does.
-    """
+    """N-grams and grammars are nearly free; the paid proposer that promises most drafts where it may yield more."""
 
     def __init__(
         self,
@@ -330,10 +324,7 @@ class ProposerChoice:
         return drafts
 
     def _probe(self, proposer: CostlyProposer, sequences: list[Sequence], step_seconds: float) -> set[str]:
-        """Let a proposer that is not used read along now and then, each time later, to learn whether it would pay.
-
-        A plain step takes ``step_seconds``. Return for whom it has read.
-        """
+        """Let an unused proposer read along, ever more rarely, to learn whether it would pay; return for whom."""
         probed: set[str] = set()
         for sequence in sequences:
             state = self._states.by_id[sequence.id]

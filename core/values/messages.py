@@ -27,10 +27,7 @@ from core.values.request import (
 
 @dataclass(frozen=True, slots=True)
 class CacheMiss:
-    """The prompt equals a cached one for ``position`` tokens; then the cache has ``stored``, the prompt ``prompt``.
-
-    Both are the text of a few tokens.
-    """
+    """After ``position`` equal tokens a cached text has ``stored``, the prompt ``prompt``: a few tokens each."""
 
     position: int
     stored: str
@@ -111,8 +108,7 @@ class Snapshot:
     ``n_accepted`` are of the last second. ``n_idle_cells`` hold cached prompts that no running request uses;
     ``cache_ram_bytes`` and ``cache_disk_bytes`` are the prompt cache outside of the KV cache. ``n_hit_tokens`` counts
     prompt tokens found in any cache since the model was loaded. ``speedup`` compares with observed plain steps (None:
-    too few). ``cheap_rows`` is how many rows a step can have within 1.75
-    times the time of one row, by the cost model.
+    too few). ``cheap_rows`` is how many rows a step can have within 1.75 times the time of one row, by the cost model.
     """
 
     is_idle: bool = True

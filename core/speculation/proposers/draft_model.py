@@ -94,10 +94,7 @@ class DraftModelProposer(ContextProposer):
         return found
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read the new tokens of a sequence, and note how often the draft model would have been right.
-
-        Raises DraftFailed.
-        """
+        """Read the new tokens, and note how often the draft model would have been right. Raises DraftFailed."""
         began = self._clock()
         self._use(sequence)
         rows = self._read_up_to_here(sequence)

@@ -61,10 +61,7 @@ class AutoregressiveHead(HiddenStateProposer):
     # -- drafting -----------------------------------------------------------------------------------------------
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return the head's next token for each chain; None if the target's states were not kept.
-
-        Raises DraftFailed.
-        """
+        """Return the next token of each chain; None if states were not kept. Raises DraftFailed."""
         began = self._clock()
         for chain in chains:
             self._use(chain.sequence)
@@ -104,10 +101,7 @@ class AutoregressiveHead(HiddenStateProposer):
         return guesses
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read the new tokens of a sequence, and note how often the head would have been right.
-
-        Raises DraftFailed.
-        """
+        """Read the new tokens, and note how often the head would have been right. Raises DraftFailed."""
         span = self._unread(sequence)
         if span is None or span.n_rows < 2:
             return
@@ -212,10 +206,7 @@ class Eagle3Proposer(AutoregressiveHead):
     name = "eagle3"
 
     def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int) -> None:
-        """Take over ``model`` and ``own``; ``target_width`` is the width of the target's layers.
-
-        The target must be able to export the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
-        """
+        """Take over ``model`` and ``own``; ``target_width`` as for ``LayerInputs``."""
         self.model = model
         inputs = LayerInputs(model, target, target_width)
         super().__init__(own, target, inputs.width, inputs.rows, -1, heads.embedding_width(model))
@@ -245,11 +236,7 @@ class DFlashProposer(HiddenStateProposer):
     name = "dflash"
 
     def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int, n_block: int) -> None:
-        """Take over ``model`` and ``own``, whose context evaluates blocks of ``n_block`` rows, all of them outputs.
-
-        The target must be able to export the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
-        ``target_width`` is their width.
-        """
+        """Take over ``model`` and ``own``; a block has ``n_block`` outputs; ``target_width`` as for ``LayerInputs``."""
         self.model = model
         inputs = LayerInputs(model, target, target_width)
         super().__init__(own, target, inputs.width, inputs.rows)
@@ -285,10 +272,7 @@ class DFlashProposer(HiddenStateProposer):
         self._forget_blocks()
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
-        """Return the next token of each chain; None behind a block, or if the target's states were not kept.
-
-        Raises DraftFailed.
-        """
+        """Return the next token of each chain; None behind a block, or without states. Raises DraftFailed."""
         spans = []
         for chain in chains:
             self._use(chain.sequence)
@@ -302,10 +286,7 @@ class DFlashProposer(HiddenStateProposer):
         return [self._next(chain) for chain in chains]
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read the new tokens of a sequence, and note how far a block would have been right.
-
-        Raises DraftFailed.
-        """
+        """Read the new tokens, and note how far a block would have been right. Raises DraftFailed."""
         span = self._unread(sequence)
         if span is None or span.n_rows < 2:
             return

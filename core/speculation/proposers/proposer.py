@@ -209,10 +209,7 @@ class CostlyProposer(Proposer):
         """Return the expected seconds of a round, in which each chain grows by a token."""
 
     def first_round_seconds(self, n_chains: int) -> float:
-        """Return the expected seconds that the first round of ``n_chains`` takes beyond a later one.
-
-        Proposers of whole blocks do all their work there.
-        """
+        """Return the seconds of a first round beyond a later one: makers of whole blocks do all their work there."""
         return 0.0
 
     @abstractmethod
@@ -228,10 +225,7 @@ class CostlyProposer(Proposer):
 
     @abstractmethod
     def read_along(self, sequence: Sequence) -> None:
-        """Read the new tokens of a sequence, and note how often the proposer would have been right.
-
-        May raise DraftFailed.
-        """
+        """Read the new tokens, and note how often it would have been right. May raise DraftFailed."""
 
     def take_bytes_read(self) -> int:
         """Return the bytes read since the last call."""
