@@ -15,7 +15,7 @@ import numpy as np
 from core.cost.calibration import MeasuredContext
 from core.llama import heads
 from core.llama.context import Batch, Context, DecodeStatus
-from core.llama.heads import FeatureBatch, LayerInputs, StateBatch, StateRows, TargetBatch
+from core.llama.heads import FeatureBatch, LayerInputs, StateBatch, StateRows
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.context_proposer import HiddenStateProposer, UnreadSpan
@@ -41,13 +41,12 @@ class AutoregressiveHead(HiddenStateProposer):
         self,
         own: MeasuredContext,
         target: Context,
-        feature_width: int,
         features: Callable[[int], tuple[StateRows, ...]],
         first_position: int,
         state_width: int,
     ) -> None:
         """As its base; features become states of ``state_width`` numbers."""
-        super().__init__(own, target, feature_width, features, first_position)
+        super().__init__(own, target, features, first_position)
         self._state_width = state_width
         self._batch = StateBatch(own.context.n_batch, state_width)
         # The head's own hidden state after the last token of each slot.
@@ -193,7 +192,7 @@ class MtpProposer(AutoregressiveHead):
 
     def __init__(self, own: MeasuredContext, target: Context, width: int) -> None:
         """Take over ``own``, which runs the target's prediction layers; states have ``width`` numbers."""
-        super().__init__(own, target, width, lambda n_rows: (heads.hidden(target, n_rows, width),), 0, width)
+        super().__init__(own, target, lambda n_rows: (heads.hidden(target, n_rows, width),), 0, width)
         heads.export_hidden(target, of_outputs_only=False)
 
 
@@ -209,15 +208,17 @@ class Eagle3Proposer(AutoregressiveHead):
         """Take over ``model`` and ``own``; ``target_width`` as for ``LayerInputs``."""
         self.model = model
         inputs = LayerInputs(model, target, target_width)
-        super().__init__(own, target, inputs.width, inputs.rows, -1, heads.embedding_width(model))
-        # The encoder makes an output of every row.
+        super().__init__(own, target, inputs.rows, -1, heads.embedding_width(model))
+        # Each of its rows is an output.
         self._encoder_batch = FeatureBatch(min(own.context.n_outputs, own.context.n_ubatch), inputs.width)
 
     def _states(self, features: StateRows) -> StateRows:
         batch, states = self._encoder_batch, np.empty((len(features), self._state_width), np.float32)
         for start in range(0, len(features), batch.capacity):
             chunk = features[start : start + batch.capacity]
-            batch.fill(chunk, self._context.last_position(0) + 1)
+            batch.clear()
+            # The encoder ignores positions, but they must follow the cache's.
+            batch.add_states(chunk, self._context.last_position(0) + 1, 0)
             if heads.encode(self._context, batch) is not DecodeStatus.OK:
                 self.clear()
                 raise DraftFailed
@@ -239,11 +240,11 @@ class DFlashProposer(HiddenStateProposer):
         """Take over ``model`` and ``own``; a block has ``n_block`` outputs; ``target_width`` as for ``LayerInputs``."""
         self.model = model
         inputs = LayerInputs(model, target, target_width)
-        super().__init__(own, target, inputs.width, inputs.rows)
+        super().__init__(own, target, inputs.rows)
         self._n_block = n_block
         self._mask = heads.mask_token(model)
         self._batch = Batch(own.context.n_outputs)
-        self._features_batch = TargetBatch(own.context.n_batch, inputs.width, heads.n_axes(model))
+        self._features_batch = FeatureBatch(own.context.n_batch, inputs.width, heads.n_axes(model))
         # The logits of each slot's block in this step, and the slots whose logits are still in llama.cpp's buffer,
         # which the next decode overwrites.
         self._blocks: dict[int, StateRows] = {}
