@@ -352,7 +352,7 @@ def _load(command: LoadModel, outbox: EventSender) -> Engines | Embedder | None:
         known = remembered(command.cache_folder, this_machine())
         if not model.n_gpu_layers and (known is None or known.is_estimate):
             # The weights are in host memory, whose bandwidth was not measured while the machine was at rest.
-            BackgroundBandwidth(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
+            BackgroundBandwidth(engines.activity, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
     except SlipstreamError as error:
         outbox.put((EngineState(EnginePhase.FAILED, problem=error.message),))
         return None
