@@ -170,7 +170,7 @@ class DraftGrowth:
         for sequence in sequences:
             state, part = self._states.by_id[sequence.id], seconds / len(sequences)
             if pays_later and not failed:
-                state.debts[proposer.name] = state.debts.get(proposer.name, 0.0) + part
+                state.records[proposer.name].debt += part
             else:
                 self.times.append(DraftingTime(state, proposer.name, part))
         return failed.keys()
@@ -197,10 +197,11 @@ class DraftGrowth:
     def amortise(self, sequence: Sequence, n_new: int) -> None:
         """Book what ``n_new`` tokens of a reply owe for having been caught up with."""
         state = self._states.by_id[sequence.id]
-        for name, debt in state.debts.items():
-            paid = debt * min(1.0, n_new / max(self._n_to_come(sequence), 1.0))
-            state.debts[name] -= paid
-            self.times.append(DraftingTime(state, name, paid))
+        for name, record in state.records.items():
+            if record.debt:
+                paid = record.debt * min(1.0, n_new / max(self._n_to_come(sequence), 1.0))
+                record.debt -= paid
+                self.times.append(DraftingTime(state, name, paid))
 
     # -- by a token ---------------------------------------------------------------------------------------------
 
@@ -328,8 +329,8 @@ class ProposerChoice:
         probed: set[str] = set()
         for sequence in sequences:
             state = self._states.by_id[sequence.id]
-            trial = state.trials[proposer.name]
-            if state.n_verified - trial.tried_at < trial.interval or not self._states.can_ask(proposer, sequence):
+            record = state.records[proposer.name]
+            if state.n_verified - record.tried_at < record.interval or not self._states.can_ask(proposer, sequence):
                 continue
             seconds = proposer.catch_up_seconds(proposer.n_unread(sequence)) + proposer.first_round_seconds(1)
             if seconds > self._states.budget.available(proposer.name):
@@ -340,9 +341,9 @@ class ProposerChoice:
             has_failed = self._growth.run_charged(proposer, [sequence], partial(proposer.read_along, sequence))
             taken = max(seconds, self._growth.spent - before)
             longest = max(int(taken / (_PROBE_SHARE * step_seconds)), _LONGEST_PROBE)
-            trial.interval = min(trial.interval * 2, longest)
+            record.interval = min(record.interval * 2, longest)
             if not has_failed:
-                trial.tried_at = state.n_verified
+                record.tried_at = state.n_verified
                 probed.add(sequence.id)
         return probed
 

@@ -344,11 +344,11 @@ class Speculator:
                 sequence.n_right += n_accepted
         state.n_verified += len(choices)
         self._growth.amortise(sequence, len(choices))
-        trial = state.trials.get(chain.proposer.name) if chain is not None else None
-        if trial is not None:
-            trial.tried_at = state.n_verified
+        if chain is not None:
+            record = state.records[chain.proposer.name]
+            record.tried_at = state.n_verified
             if n_accepted == n_drafted:
-                trial.interval = FIRST_PROBE
+                record.interval = FIRST_PROBE
         self._judge_unverified(chain or self._cut_away.get(sequence.id), choices, n_accepted)
         if self._ngram is not None:
             has_ended = choices[-1] in self._end_tokens
