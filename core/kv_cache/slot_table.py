@@ -133,10 +133,7 @@ class SlotTable:
         return is_done
 
     def take(self, tokens: TokenBuffer, hold: PlacementWait | None = None, rank: int = 0) -> tuple[Slot, int]:
-        """Occupy a free slot for ``tokens``; return it and how many of its tokens are in the cache already.
-
-        At least one token is left to evaluate, because its logits are needed. ``hold`` is what the request waited for.
-        """
+        """Occupy a slot for ``tokens``; return it and how many are cached, but for one whose logits are needed."""
         source, n_shared, loads = self._found(tokens, hold)
         if self._offload is not None:
             self._offload.store.touch([link for link, _ in loads])  # once for each request

@@ -283,10 +283,9 @@ class Context:
         return int(_seq_pos_min(self._memory, sequence))
 
     def save_state(self, sequence: int) -> npt.NDArray[np.uint8] | None:
-        """Save a sequence's recurrent state (``llama_state_seq_get_data_ext``); return the handle for ``load_state``.
+        """Save a sequence's recurrent state (``llama_state_seq_get_data_ext``); None if it cannot be saved.
 
-        llama.cpp keeps one state for each sequence: saving again invalidates the earlier handle. None if it cannot be
-        saved.
+        llama.cpp keeps one state for each sequence: saving again invalidates the earlier handle.
         """
         return self._state(sequence, _RUNNING_STATE_ON_DEVICE)
 

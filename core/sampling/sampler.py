@@ -102,10 +102,7 @@ class Sampler:
         n_ctx: int,
         grammar: Guide | None = None,
     ) -> None:
-        """Build the chain; ``seed`` is the one to use (``params.seed`` may be None).
-
-        With a ``grammar``, which the sampler then owns, only allowed tokens are chosen.
-        """
+        """Build the chain; ``seed`` is the one to use. A ``grammar``, owned from now on, restricts the choice."""
         self.params = params
         self.seed = seed
         self.grammar = grammar

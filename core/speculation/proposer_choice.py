@@ -153,10 +153,7 @@ class DraftGrowth:
     def run_charged(
         self, proposer: Proposer, sequences: list[Sequence], work: Callable[[], None], *, pays_later: bool = False
     ) -> Collection[str]:
-        """Book the seconds of what a proposer does for ``sequences``, and return the ids of those that it fails for.
-
-        Those it leaves alone for a while. What ``pays_later`` is booked as the reply comes.
-        """
+        """Book the seconds of a proposer's work, or let it owe them (``pays_later``); return for whom it failed."""
         began = self._clock()
         failed: dict[str, Sequence] = {}
         try:
@@ -374,10 +371,7 @@ class ProposerChoice:
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
     def _most_promising(self, sequence: Sequence, cost: StepCost, n_awake: int, rival: float) -> DraftChain | None:
-        """Return an empty chain of the paid proposer that promises most on a sequence; None where none is worth it.
-
-        It is one of ``n_awake`` that proposers may draft for together. A draft worth ``rival`` tokens is there already.
-        """
+        """Return an empty chain of the paid proposer that promises most beyond ``rival`` tokens, if any is worth it."""
         best, most = None, 0.0
         for proposer in self._paid:
             if not self._states.can_ask(proposer, sequence):

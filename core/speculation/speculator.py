@@ -273,10 +273,7 @@ class Speculator:
     # -- after a step -------------------------------------------------------------------------------------------
 
     def learn_rest(self, seconds: float) -> bool:
-        """Take in a step of the rest, in place of ``learn``; return False where it was none, or is to be observed.
-
-        Its ``seconds`` of decoding are 0 where it read prompts too.
-        """
+        """Take in a step of the rest; False where it was none, or is observed. ``seconds`` 0: it read prompts too."""
         if not self._is_at_rest or self._observers:
             return False
         self._count_rest(seconds)

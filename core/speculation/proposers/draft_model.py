@@ -50,10 +50,7 @@ class DraftModelProposer(ContextProposer):
         return self.cost.time(n_behind, attended(n_behind, 0))
 
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        """Read a part of a text's unread tokens in about ``seconds``; return whether a draft can begin now.
-
-        The last few tokens are read together with the draft. Raises DraftFailed.
-        """
+        """Read unread tokens but the last few; return whether a draft can begin now. Raises DraftFailed."""
         n_unread = self._n_unread(sequence)
         if n_unread <= _FEW:
             return True
@@ -105,10 +102,7 @@ class DraftModelProposer(ContextProposer):
         return self._held[sequence.slot.id]
 
     def _read_what_is_far_behind(self, chains: list[DraftChain]) -> tuple[int, set[str]]:
-        """Read all but the last few unread tokens of each text; those are read together with the drafts.
-
-        Return how many rows that took, and the ids of the requests with tokens left.
-        """
+        """Read what is far behind; return how many rows that took, and who has a few unread tokens left."""
         n_rows, unread = 0, set()
         room = self._context.n_outputs - len(chains)
         for chain in chains:

@@ -217,10 +217,7 @@ class CostlyProposer(Proposer):
         """Return the expected seconds of reading ``n_behind`` tokens."""
 
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        """Read unread tokens of a sequence for about ``seconds``; return whether a draft can begin now.
-
-        By default the draft itself reads them. May raise DraftFailed.
-        """
+        """Read for ``seconds``; return whether a draft can begin, which by default reads all. May raise DraftFailed."""
         return True
 
     @abstractmethod
