@@ -391,8 +391,8 @@ class Engine:
             n_cells=n_cells,
             n_idle_cells=min(slots.n_idle, n_cells),
             n_hit_tokens=slots.n_hits,
-            cache_ram_bytes=store.n_ram_bytes if store is not None else 0,
-            cache_disk_bytes=store.n_disk_bytes if store is not None else 0,
+            cache_ram_bytes=store.n_ram_bytes,
+            cache_disk_bytes=store.n_disk_bytes,
             drafted_at=tuple(totals.drafted_at) if totals is not None else (),
             accepted_at=tuple(totals.accepted_at) if totals is not None else (),
         )

@@ -141,6 +141,11 @@ class SegmentStore:
         self._unwritten: dict[Segment, None] = {}
         self.on_read: Callable[[Segment, Blob | None], None] = lambda segment, blob: None
 
+    @property
+    def can_keep(self) -> bool:
+        """True if there is a place for segments."""
+        return self.ram_limit > 0 or self._disk is not None
+
     def chain(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
         """Return the segments that continue a text behind ``start`` tokens; a recurrent state is one, from 0."""
         spans = [(place, end) for place, end in match.reaches().items() if isinstance(place, Segment)]
