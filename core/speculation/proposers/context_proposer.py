@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from collections.abc import Sequence as Series
 from typing import NamedTuple, NoReturn
@@ -95,12 +94,21 @@ class ContextProposer(CostlyProposer):
         self.reads = own.reads
         self._bytes_read = 0
         self._sampler = DraftSampler(n_vocab)
+        # The tokens of each slot that the context holds.
+        self._held = [TokenBuffer(np.empty(0, np.int32)) for _ in range(own.n_slots)]
         # The slots whose texts are held, each with the number of the request that it had (``Slot.n_tenants``).
         self._tenancies: dict[int, tuple[Slot, int]] = {}
 
-    @abstractmethod
+    def clear(self) -> None:
+        """Drop the texts of all slots."""
+        self._context.clear()
+        for held in self._held:
+            held.truncate(0)
+
     def _drop(self, slot: int) -> None:
         """Drop the text of a slot."""
+        self._context.remove(slot, 0)
+        self._held[slot].truncate(0)
 
     def round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of a round."""
@@ -204,28 +212,18 @@ class HiddenStateWindow:
         return np.stack(self._rows[start - self._first : end - self._first])
 
 
-class SlotFeatures:
-    """A head's data of one slot: the target's states, and the tokens from ``first`` on that it has read with them."""
-
-    def __init__(self) -> None:
-        self.window = HiddenStateWindow()
-        self.read = TokenBuffer(np.empty(0, np.int32))
-        self.first = 0
-
-    def forget(self) -> None:
-        """Record that the head's cache holds nothing of the slot."""
-        self.read.truncate(0)
-        self.first = 0
-
-
 class UnreadSpan(NamedTuple):
     """Tokens [start, end) of a sequence to read; ``is_fresh`` if they do not continue the tokens already read."""
 
     sequence: Sequence
-    features: SlotFeatures
     start: int
     end: int
     is_fresh: bool
+
+    @property
+    def slot(self) -> int:
+        """The id of the sequence's slot."""
+        return self.sequence.slot.id
 
     @property
     def n_rows(self) -> int:
@@ -265,7 +263,9 @@ class HiddenStateProposer(ContextProposer):
         self._target = target
         self._features = features
         self._shift = first_position
-        self._features_of = tuple(SlotFeatures() for _ in range(own.n_slots))
+        self._windows = tuple(HiddenStateWindow() for _ in range(own.n_slots))
+        # The position from which on each slot's text was read: a head may begin late.
+        self._starts = [0] * own.n_slots
 
     # -- what the target does -----------------------------------------------------------------------------------
 
@@ -285,13 +285,7 @@ class HiddenStateProposer(ContextProposer):
             read = tokens[one.start : one.start + one.n_rows]
             if one.draft:
                 read = np.concatenate((read, np.array(one.draft, np.int32)))
-            self._slot_features(one.sequence).window.take(tokens[: one.start], read, states[begin:row])
-
-    def clear(self) -> None:
-        """Drop the texts of all slots."""
-        self._context.clear()
-        for features in self._features_of:
-            features.forget()
+            self._windows[one.sequence.slot.id].take(tokens[: one.start], read, states[begin:row])
 
     def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens are to be read before the next one can be drafted, with the last one."""
@@ -304,33 +298,26 @@ class HiddenStateProposer(ContextProposer):
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
-    def _slot_features(self, sequence: Sequence) -> SlotFeatures:
-        return self._features_of[sequence.slot.id]
-
     def _unread(self, sequence: Sequence) -> UnreadSpan | None:
         """Return the tokens to read before the next can be drafted; None if states are missing."""
-        features, tokens = self._slot_features(sequence), sequence.tokens.view
+        slot, tokens = sequence.slot.id, sequence.tokens.view
         last = len(tokens) - 1
-        known = features.window.known(tokens[:-1])
+        known = self._windows[slot].known(tokens[:-1])
         if known.stop < last or not known:
             return None
-        first, held = known.start + self.reads_last, min(features.read.common_prefix(tokens), last)
-        is_fresh = held <= features.first or held < first
-        return UnreadSpan(sequence, features, first if is_fresh else held, last + self.reads_last, is_fresh)
+        first, n_held = known.start + self.reads_last, min(self._held[slot].common_prefix(tokens), last)
+        is_fresh = n_held <= self._starts[slot] or n_held < first
+        return UnreadSpan(sequence, first if is_fresh else n_held, last + self.reads_last, is_fresh)
 
     def _make_way(self, span: UnreadSpan) -> None:
         """Drop the head's cache from the span's start on: drafted and rejected tokens."""
-        slot, features = span.sequence.slot, span.features
-        if not span.is_fresh and self._context.remove(slot.id, span.start + self._shift):
-            features.read.truncate(span.start)
+        slot, start = span.slot, span.start
+        if not span.is_fresh and self._context.remove(slot, start + self._shift):
+            self._held[slot].truncate(start)
             return
-        self._context.remove(slot.id, 0)
-        features.read = TokenBuffer(span.sequence.tokens.view[: span.start])
-        features.first = span.start
-
-    def _drop(self, slot: int) -> None:
         self._context.remove(slot, 0)
-        self._features_of[slot].forget()
+        self._held[slot] = TokenBuffer(span.sequence.tokens.view[:start])
+        self._starts[slot] = start
 
     @staticmethod
     def _deeper(guess: ProposedToken | None) -> ProposedToken | None:

@@ -31,15 +31,7 @@ class DraftModelProposer(ContextProposer):
         """Take over ``model`` and ``own``; ``n_vocab`` is the size of the target's vocabulary."""
         super().__init__(own, PRIORS, n_vocab)
         self.model = model
-        # The tokens whose keys and values the draft model holds for each slot.
-        self._held = tuple(TokenBuffer(np.empty(0, np.int32)) for _ in range(own.n_slots))
         self._batch = Batch(own.context.n_batch)
-
-    def clear(self) -> None:
-        """Drop the texts of all slots."""
-        self._context.clear()
-        for held in self._held:
-            held.truncate(0)
 
     def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens of a sequence the draft model has not read, with the last one."""
@@ -139,7 +131,10 @@ class DraftModelProposer(ContextProposer):
         held, tokens = self._held_for(sequence), sequence.tokens
         n_known = min(held.common_prefix(tokens.view), len(tokens) - 1)
         if n_known < len(held):
-            self._cut(sequence.slot.id, n_known)
+            if self._context.remove(sequence.slot.id, n_known):
+                held.truncate(n_known)
+            else:
+                self._drop(sequence.slot.id)
         return len(tokens) - 1 - len(held)
 
     def _read_up_to_here(self, sequence: Sequence) -> int:
@@ -175,12 +170,3 @@ class DraftModelProposer(ContextProposer):
     def _judge(self, sequence: Sequence, position: int, row: npt.NDArray[np.float32]) -> None:
         """Compare the draft model's choice after ``position`` with the text."""
         self._compare(sequence, position + 1, self._sampler.choose(sequence, row, position + 1))
-
-    def _cut(self, slot: int, size: int) -> None:
-        if not self._context.remove(slot, size):
-            self._context.remove(slot, 0)
-            size = 0
-        self._held[slot].truncate(size)
-
-    def _drop(self, slot: int) -> None:
-        self._cut(slot, 0)

@@ -120,7 +120,7 @@ class AutoregressiveHead(HiddenStateProposer):
         """Return the states that go with the tokens of spans, by sequence."""
         if not spans:
             return {}
-        features = [span.features.window.rows(span.start - 1, span.end - 1) for span in spans]
+        features = [self._windows[span.slot].rows(span.start - 1, span.end - 1) for span in spans]
         states = self._states(np.concatenate(features) if len(features) > 1 else features[0])
         ends = np.cumsum([span.n_rows for span in spans])
         return {
@@ -133,13 +133,12 @@ class AutoregressiveHead(HiddenStateProposer):
         Either all rows of a batch are outputs or none: some graphs return the first rows instead of the chosen ones.
         """
         self._make_way(span)
-        slot = span.sequence.slot
         row = self._batch.n_tokens
         tokens = span.sequence.tokens.view[span.start : span.end]
         for offset, token in enumerate(tokens.tolist()):
-            self._batch.add(token, span.start + offset + self._shift, slot.id)
+            self._batch.add(token, span.start + offset + self._shift, span.slot)
         self._batch.states[row : row + span.n_rows] = states[span.sequence.id]
-        span.features.read.extend(tokens)
+        self._held[span.slot].extend(tokens)
 
     def _add_drafted(self, chain: DraftChain) -> None:
         """Add the row of the head's own drafted token."""
@@ -155,13 +154,12 @@ class AutoregressiveHead(HiddenStateProposer):
             part, rest = rest.split(rest.start + self._batch.capacity)
             states = self._states_of([part])[span.sequence.id]
             self._make_way(part)
-            slot = span.sequence.slot
             tokens = span.sequence.tokens.view[part.start : part.end]
             self._batch.clear()
-            self._batch.add_run(tokens, part.start + self._shift, slot.id, n_wanted=0)
+            self._batch.add_run(tokens, part.start + self._shift, span.slot, n_wanted=0)
             self._batch.states[: part.n_rows] = states
             self._decode(self._batch, [span.sequence], part.end)
-            span.features.read.extend(tokens)
+            self._held[span.slot].extend(tokens)
         return span.n_rows
 
     def _judge(self, span: UnreadSpan) -> None:
@@ -311,8 +309,8 @@ class DFlashProposer(HiddenStateProposer):
             rest = span
             while rest.n_rows:
                 part, rest = rest.split(rest.start + batch.capacity - batch.n_tokens)
-                batch.add_states(span.features.window.rows(part.start, part.end), part.start, span.sequence.slot.id)
-                span.features.read.extend(span.sequence.tokens.view[part.start : part.end])
+                batch.add_states(self._windows[span.slot].rows(part.start, part.end), part.start, span.slot)
+                self._held[span.slot].extend(span.sequence.tokens.view[part.start : part.end])
                 if batch.n_tokens == batch.capacity:
                     self._put_in(spans)
         self._put_in(spans)
@@ -333,8 +331,8 @@ class DFlashProposer(HiddenStateProposer):
         if n_read <= self._batch.n_tokens:
             self._observe(self._batch.n_tokens, 0, self._clock() - began)
         for span, rows in zip(spans, logits, strict=True):
-            self._blocks[span.sequence.slot.id] = rows
-            self._in_place.add(span.sequence.slot.id)
+            self._blocks[span.slot] = rows
+            self._in_place.add(span.slot)
 
     def _evaluate(self, sequences: list[Sequence], anchors: list[int]) -> list[StateRows]:
         """Return the logits of the block behind each anchor (a position); the cache is left as it was."""
