@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -39,19 +39,17 @@ _MOST_CHARACTERS = 4 << 20
 class Measurements:
     """JSON objects by key. If the file cannot be read or written, the values are measured again.
 
-    ``entries`` are those that this process was given or has measured, even if the file lacks them.
+    ``entries`` are those that this process has measured, even if the file lacks them.
     """
 
-    def __init__(
-        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, others: OtherPrograms | None = None
-    ) -> None:
-        """``path`` need not exist; None keeps nothing. ``told`` is used for keys that the file lacks."""
+    def __init__(self, path: Path | None, others: OtherPrograms | None = None) -> None:
+        """``path`` need not exist; None keeps nothing."""
         self._path = path
         self._others = others or OtherPrograms()
-        self.entries = dict(told or {})
+        self.entries: dict[str, dict[str, Any]] = {}
 
     def recall(self, key: str) -> dict[str, Any] | None:
-        """Return the entry kept or told for ``key``. If there is none, start to watch other programs' load."""
+        """Return the entry for ``key``. If there is none, start to watch other programs' load."""
         entry = self._read().get(key)
         found = entry if isinstance(entry, dict) else self.entries.get(key)
         if found is None:

@@ -7,11 +7,10 @@ comes after its ``Ended``, which carries the ``Receipt``. Closing the pipe tells
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from core.values.engine_options import DEFAULT_KV_TYPE, EngineOptions, Pooling
 from core.values.request import (
@@ -344,31 +343,20 @@ class EngineState:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MeasurementsTaken:
-    """The engine's measurements of its model, for the supervisor, which passes them to ``LoadModel``."""
-
-    entries: Mapping[str, dict[str, Any]]
-
-
 StepRequest = Request | EmbedRequest
 AnyRequest = StepRequest | TokenizeRequest | DetokenizeRequest
 Answer = Tokenized | Detokenized | Embedded
 """The answer to a request that generates nothing; it comes before its ``Ended``."""
 RequestEvent = Started | PromptRead | PromptScored | Token | Answer | Ended
-Event = RequestEvent | EngineState | MeasurementsTaken | Snapshot
+Event = RequestEvent | EngineState | Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class LoadModel:
-    """The first command: load a model. ``cache_folder`` keeps measurements.
-
-    ``measured`` holds earlier measurements of an engine with these options, by the keys of ``Measurements``.
-    """
+    """The first command: load a model. ``cache_folder`` keeps measurements."""
 
     options: EngineOptions
     cache_folder: Path
-    measured: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
