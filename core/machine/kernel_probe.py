@@ -2,12 +2,17 @@
 
 The matrices are too large for caches. They are in the buffers that llama.cpp would use: for CPU kernels that need
 another order of the weights, in the buffers that reorder them (``ggml_backend_dev_get_extra_bufts``).
+
+``python -m core.machine.kernel_probe`` measures every device and prints a MachineProbe as JSON.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,9 +20,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from core.llama.devices import device_handles
-from core.llama.library import declare, ggml
+from core.llama.devices import device_handles, list_devices
+from core.llama.library import declare, ggml, silence_log
+from core.machine.host import core_count, last_level_cache, this_machine
+from core.machine.known_machine import MachineProbe, as_dict
 from core.values.engine_options import Device
+from models.estimate.fit.memory import free_memory
 from models.estimate.speed.probe import Probe
 from models.gguf.tensor_types import BY_NAME, GgmlType
 
@@ -325,3 +333,45 @@ def _known(rates: dict[str, float | None]) -> dict[str, float]:
 
 def _count(kind: GgmlType, n_bytes: int) -> int:
     return max(1, n_bytes // kind.bytes_for(_WIDTH * _WIDTH))
+
+
+# -- the process of a probe ---------------------------------------------------------------------------------------
+
+# Bytes of a working set: twice the cache within these bounds, and an eighth of the free memory at most.
+_SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 29, 8
+_CACHES = 2  # times the last-level cache, so that nothing is found in it
+# malloc.h: M_MMAP_MAX is -4, M_TRIM_THRESHOLD -1. No block is a mapping of its own, and none goes back to the system.
+_KEEP = ((-4, 0), (-1, (1 << 31) - 1))
+
+
+def _measure_here() -> MachineProbe:
+    machine, found = this_machine(), {}
+    for device in list_devices():
+        is_cpu = device.kind == "cpu"
+        if not is_cpu and not device.is_gpu:
+            continue
+        free = free_memory() if is_cpu else device.free
+        n_bytes = min(max(_SMALLEST_SET, _CACHES * last_level_cache()), _LARGEST_SET, free // _SHARE_OF_FREE)
+        result = probe(device, n_threads=core_count(), n_bytes=n_bytes)
+        if result is not None:
+            found[device.name] = result
+    return MachineProbe(machine.cpu, machine.ram, found)
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc hand freed memory out again: getting new pages took up to half the time of a measurement."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # TypeError: Windows has no CDLL(None)
+        for parameter, value in _KEEP:
+            ctypes.CDLL(None).mallopt(parameter, value)
+
+
+def main() -> int:
+    """Print what was measured as one JSON object."""
+    silence_log()
+    _keep_freed_memory()
+    print(json.dumps(as_dict(_measure_here())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
