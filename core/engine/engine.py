@@ -243,9 +243,10 @@ class Engine:
             self._piggyback.stop()
         elif is_image and todo[0].sequence.lane is not Lane.FAST:
             self._piggyback.book_pause(ended - began)
-        else:
-            self._record_lead(done, began, ended, draft_seconds, is_idle=is_idle)
+        elif done:
+            self._piggyback.observe(done, began, ended, draft_seconds)
         if is_idle:
+            self._piggyback.stop()
             self._feedback.flush()
         return events
 
@@ -341,13 +342,6 @@ class Engine:
         self._ended_at = ended
         if is_idle or reading is None:
             self._committed_at = self._ended_at = None
-
-    def _record_lead(self, done: StepPlan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
-        """Record a step that the fast lane led."""
-        if done:
-            self._piggyback.observe(done, began, ended, draft_seconds)
-        if is_idle:
-            self._piggyback.stop()
 
     def _riding(self, leaders: StepPlan, running: list[Sequence]) -> StepPlan:
         """Return the shares of those who ride along with the fast lane."""

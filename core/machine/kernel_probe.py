@@ -227,13 +227,13 @@ def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5)
     if not handles:
         return None
     n_measured = _ROUNDS * (2 * len(PROBED) + len(PROBED_CACHES) + 4) + _MOST_SIZES
-    bench = _Bench(OpTimer(handles[0], device.kind, n_threads, seconds / n_measured))
+    bench = _Bench(handles[0], device.kind, n_threads, seconds / n_measured)
     try:
-        cache = 0.0 if bench.timer.is_gpu else cache_size(bench.rates_by_size(n_bytes))
+        cache = 0.0 if bench.is_gpu else cache_size(bench.rates_by_size(n_bytes))
         enough = min(n_bytes, max(_LEAST_BYTES, int(_BEYOND_CACHE * cache))) if cache else n_bytes
         return _best([bench.probe(enough, cache) for _ in range(_ROUNDS)])
     finally:
-        bench.timer.close()
+        bench.close()
 
 
 def _best(rounds: Sequence[Probe]) -> Probe | None:
@@ -264,11 +264,8 @@ def cache_size(rates: Mapping[int, float]) -> float:
     return float(max((size for size in sizes if rates[size] >= middle), default=0))
 
 
-class _Bench:
+class _Bench(OpTimer):
     """The measurements of one device."""
-
-    def __init__(self, timer: OpTimer) -> None:
-        self.timer = timer
 
     def probe(self, n_bytes: int, cache: float) -> Probe:
         """Measure everything once; with a ``cache`` size, also matrices that fit into it."""
@@ -286,14 +283,14 @@ class _Bench:
             count = round(2 ** (step / 2))
             if count * each > n_bytes:
                 break
-            seconds = self.timer.time(matrices(F32, _NARROW, count), self.timer.plain)
+            seconds = self.time(matrices(F32, _NARROW, count), self.plain)
             if seconds:
                 found[count * each] = count * each / seconds
         return found
 
     def matrix_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
         """Return bytes per second of matrices times one row, in the weight order that llama.cpp would choose."""
-        for buffer in (*self.timer.reordering, self.timer.plain):
+        for buffer in (*self.reordering, self.plain):
             seconds = self._matrices(kind, n_bytes, 1, buffer)
             if seconds is not None:
                 return _count(kind, n_bytes) * kind.bytes_for(_WIDTH * _WIDTH) / seconds
@@ -302,14 +299,14 @@ class _Bench:
     def row_cost(self, n_bytes: int) -> float:
         """Return the time that each further row adds, as a share of one row."""
         kind = BY_NAME["q8_0"]
-        one, few = (self._matrices(kind, n_bytes, n_rows, self.timer.plain) for n_rows in (1, _FEW_ROWS))
+        one, few = (self._matrices(kind, n_bytes, n_rows, self.plain) for n_rows in (1, _FEW_ROWS))
         return max(few / one - 1.0, 0.0) / (_FEW_ROWS - 1) if one and few else 1.0
 
     def cache_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
         """Return bytes per second of attention; shared keys count once for each head, as the CPU reads them."""
         pair = 2 * kind.bytes_for(HEAD_LENGTH * N_CELLS * N_KEY_HEADS)
         count = max(1, n_bytes // pair)
-        seconds = self.timer.time(attentions(kind.id, count), self.timer.plain)
+        seconds = self.time(attentions(kind.id, count), self.plain)
         return count * pair * (N_HEADS // N_KEY_HEADS) / seconds if seconds else None
 
     def node_seconds(self) -> float:
@@ -321,10 +318,10 @@ class _Bench:
                 value = _norm(scratch.values, mul_mat(scratch.values, matrix, value), 1e-5)
             return [value]
 
-        return (self.timer.time(nodes, self.timer.plain) or 0.0) / _NODES
+        return (self.time(nodes, self.plain) or 0.0) / _NODES
 
     def _matrices(self, kind: GgmlType, n_bytes: int, n_rows: int, buffer: Any) -> float | None:
-        return self.timer.time(matrices(kind.id, _WIDTH, _count(kind, n_bytes), n_rows), buffer)
+        return self.time(matrices(kind.id, _WIDTH, _count(kind, n_bytes), n_rows), buffer)
 
 
 def _known(rates: dict[str, float | None]) -> dict[str, float]:
