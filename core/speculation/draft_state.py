@@ -265,12 +265,6 @@ class DraftStates:
             if paid.n_left:
                 paid.n_left -= 1
             is_awake = is_awake or not paid.n_left
-        if is_awake and len(sequences) > 1:
-            # A round is shared: those whose turn would come soon are considered with the others.
-            for sequence in sequences:
-                paid = self.by_id[sequence.id].paid_backoff
-                if paid.n_left <= paid.length // 2:
-                    paid.n_left = 0
         return is_awake
 
     def skip_steps(self, sequences: list[Sequence]) -> int:
